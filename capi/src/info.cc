@@ -338,7 +338,10 @@ rl_info *rl_client_info(rl_client *client, rl_error *err) {
 rl_info *rl_client_check(rl_client *client, int64_t wait_ms, rl_error *err) {
   return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
     auto info = std::make_unique<rl_info>();
-    if (run(client, Request::Op::kCheck, err, wait_of(wait_ms)) != RL_OK) return nullptr;
+    const rl_status status = run(client, Request::Op::kCheck, err, wait_of(wait_ms));
+    // Also without a primary: the sentinels may be the reason.
+    if (client != nullptr && !client->runtime->is_forked()) client->runtime->survey_sentinels();
+    if (status != RL_OK) return nullptr;
     info->nodes = client->runtime->describe();
     return info.release();
   });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "protocol/opening.h"
+#include "sentinel/survey.h"
 
 namespace redlatch::runtime {
 
@@ -22,21 +23,21 @@ Outcome dial(const Settings &settings, embedded::ServerAttachment *attachment, N
   return connection->dial(settings, limit, wake_fd);
 }
 
-// Dials the sentinel that `discovery` has chosen, and asks it.
-void ask_sentinel(sentinel::Discovery &discovery, int wake_fd) {
+// Dials the sentinel that `asker`, a discovery or a survey, has chosen, and asks it.
+template <class Asker>
+void ask_sentinel(Asker &asker, int wake_fd) {
   net::Connection connection;
-  auto outcome = connection.dial(discovery.sentinel(), discovery.limit(), wake_fd);
-  if (!outcome.ok()) return discovery.on_failed(outcome, boot_now());
+  auto outcome = connection.dial(asker.sentinel(), asker.limit(), wake_fd);
+  if (!outcome.ok()) return asker.on_failed(outcome, boot_now());
   std::string bytes;
   std::vector<net::ReplyPtr> replies;
-  discovery.on_dialled([&bytes](auto argv) { net::append_command(bytes, argv); });
-  outcome =
-      connection.exchange(bytes, discovery.awaited_count(), discovery.limit(), wake_fd, replies);
+  asker.on_dialled([&bytes](auto argv) { net::append_command(bytes, argv); });
+  outcome = connection.exchange(bytes, asker.awaited_count(), asker.limit(), wake_fd, replies);
   explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
-  if (!outcome.ok()) return discovery.on_failed(outcome, boot_now());
+  if (!outcome.ok()) return asker.on_failed(outcome, boot_now());
   const Nanos now = boot_now();
   for (const net::ReplyPtr &reply : replies) {
-    if (discovery.stage() == sentinel::Discovery::Stage::kAsking) discovery.on_reply(*reply, now);
+    if (asker.awaited_count() > 0) asker.on_reply(*reply, now);
   }
 }
 
@@ -60,6 +61,14 @@ Outcome open_primary(const Settings &settings, const std::string &channel, int w
   found.known = discovery.knowledge();
   found.opinion = discovery.opinion();
   return discovery.outcome();
+}
+
+std::vector<Finding> survey_sentinels(const Settings &settings, const std::vector<HostPort> &others,
+                                      int wake_fd) {
+  const Nanos now = boot_now();
+  sentinel::Survey survey(settings, others, now, after(now, settings.connect_timeout));
+  while (!survey.is_over()) ask_sentinel(survey, wake_fd);
+  return survey.findings();
 }
 
 Outcome open_connections(const Settings &settings, const std::string &channel,

@@ -6,7 +6,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "base/finding.h"
 #include "base/server_facts.h"
 #include "base/settings.h"
 #include "base/status.h"
@@ -43,8 +45,13 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
 Outcome open_primary(const Settings &settings, const std::string &channel, int wake_fd,
                      FoundPrimary &found, Connections &opened);
 
-// The same for a connection at the side of one that is open: no messages come there. It does not
-// start an embedded server. A replica is a failure.
+// Asks all sentinels, `others` beside those of the URL, for at most connect_timeout. Blocks. Throws
+// std::bad_alloc.
+std::vector<Finding> survey_sentinels(const Settings &settings, const std::vector<HostPort> &others,
+                                      int wake_fd);
+
+// As open_connections(), for a connection at the side of one that is open: no messages come there.
+// It does not start an embedded server. A replica is a failure.
 Outcome open_side_connection(const Settings &settings, int wake_fd,
                              std::unique_ptr<net::Connection> &connection);
 

@@ -45,7 +45,6 @@ NodeStatus Link::status() const {
   }
   status.role = facts.role;
   status.version = facts.version;
-  status.findings = findings;
   if (facts.age.round_trip > 0) status.clock_difference = facts.age.clock;
   if (is_usable()) {
     status.state = facts.is_push_trusted ? NodeState::kUp : NodeState::kPolled;
@@ -56,6 +55,11 @@ NodeStatus Link::status() const {
   } else if (was_connected) {
     status.state = NodeState::kAway;
     status.reason = "the connection has ended";
+  }
+  if (status.state != NodeState::kAway) status.findings = findings;
+  if (sentinel) {
+    const std::vector<Finding> &more = sentinel->findings;
+    status.findings.insert(status.findings.end(), more.begin(), more.end());
   }
   return status;
 }

@@ -202,8 +202,10 @@ std::vector<NodeStatus> Runtime::describe() {
 void Runtime::add_findings_of_link(NodeStatus &node) const {
   if (node.state == NodeState::kUnknown) return;
   if (node.state == NodeState::kAway) {
-    node.findings = {{"reachable", FindingLevel::kFail, node.reason,
-                      "check the URL, the network, the server and the rights of the user"}};
+    if (is_quorum()) node.findings.clear();  // they are of an earlier connection
+    node.findings.insert(node.findings.begin(),
+                         {"reachable", FindingLevel::kFail, node.reason,
+                          "check the URL, the network, the server and the rights of the user"});
     return;
   }
   if (!is_quorum()) return;

@@ -99,6 +99,9 @@ class Runtime final : public Wakeup,
 
   // What is known about each node, without asking it.
   std::vector<NodeStatus> describe();
+  // Asks the sentinels, if there are any, for what describe() then knows of them. Blocks: at most
+  // connect_timeout.
+  void survey_sentinels() noexcept;
 
  private:
   Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum);

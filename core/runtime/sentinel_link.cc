@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Runtime: links whose server is named by sentinels. All of it runs in the background thread.
+// Runtime: links whose server is named by sentinels. All but the
+// survey runs in the background thread.
 #include "runtime/sentinel_link.h"
 
 #include <algorithm>
@@ -130,6 +131,23 @@ void Runtime::on_news(Link &link, const sentinel::Opinion &opinion, Nanos now) {
   log_.add(LogLevel::kInfo, "the primary of " + link.settings.address() + " has moved from " +
                                 from + " to " + opinion.primary.text() + ", says sentinel " +
                                 opinion.sentinel.text());
+}
+
+// In the thread of the caller, the only one that waits for it. Without memory nothing is known.
+void Runtime::survey_sentinels() noexcept {
+  Link &link = links_.front();
+  if (!link.sentinel) return;
+  try {
+    Lock lock(mutex_);
+    if (is_shut_) return;
+    const std::vector<HostPort> others = link.sentinel->known.others;
+    lock.unlock();
+    auto found = runtime::survey_sentinels(link.settings, others, stop_event_.fd());
+    lock.lock();
+    link.sentinel->findings = std::move(found);
+  } catch (const std::bad_alloc &) {
+    return;
+  }
 }
 
 // ---- connecting --------------------------------------------------------------------------------

@@ -7,8 +7,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/finding.h"
 #include "base/server_facts.h"
 #include "base/settings.h"
 #include "net/epoll_set.h"
@@ -39,11 +41,12 @@ struct SentinelLink {
 
   const Settings &settings;
   sentinel::Knowledge known;
-  sentinel::Opinion opinion;     // who named the primary that was last connected to
-  ServerAge age;                 // of that primary, if it was measured
-  net::Event stop;               // ends the attempt of the link to connect
-  bool is_hurried = false;       // the primary has changed: connect without a pause
-  std::optional<HostPort> news;  // since the attempt began: the new primary
+  sentinel::Opinion opinion;      // who named the primary that was last connected to
+  ServerAge age;                  // of that primary, if it was measured
+  net::Event stop;                // ends the attempt of the link to connect
+  bool is_hurried = false;        // the primary has changed: connect without a pause
+  std::vector<Finding> findings;  // of the last survey of the sentinels
+  std::optional<HostPort> news;   // since the attempt began: the new primary
 
   SideConnection side;
   std::optional<sentinel::SentinelWatch> watch;

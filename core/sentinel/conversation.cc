@@ -3,6 +3,7 @@
 #include "sentinel/conversation.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -13,6 +14,7 @@ namespace redlatch::sentinel {
 
 namespace {
 
+constexpr size_t kMaxIdBytes = 64;
 constexpr std::string_view kUnknownCommand = "ERR unknown command";
 
 // The value of `field` in a list of names and values.
@@ -53,6 +55,12 @@ void ask(std::string_view question, std::string_view primary_name, const Send &s
   send(command.argv());
 }
 
+void ask_id(const Send &send) {
+  protocol::Command command;
+  command.add("SENTINEL").add("MYID");
+  send(command.argv());
+}
+
 Outcome read_address(const Reply &reply, const Settings &settings, std::string_view primary_name,
                      HostPort &address) {
   if (reply.is_error()) return refused(reply, settings);
@@ -66,13 +74,41 @@ Outcome read_address(const Reply &reply, const Settings &settings, std::string_v
 
 std::vector<HostPort> read_others(const Reply &reply) {
   std::vector<HostPort> others;
-  for (size_t i = 0; i < reply.count() && others.size() < kMaxSentinels; i++) {
-    HostPort one;
-    const Reply &fields = reply.at(i);
-    if (!read_host_port(value_of(fields, "ip"), value_of(fields, "port"), one)) continue;
-    if (std::find(others.begin(), others.end(), one) == others.end()) others.push_back(one);
-  }
+  for (NamedSentinel &one : read_members(reply)) others.push_back(std::move(one.address));
   return others;
+}
+
+std::vector<NamedSentinel> read_members(const Reply &reply) {
+  std::vector<NamedSentinel> members;
+  for (size_t i = 0; i < reply.count() && members.size() < kMaxSentinels; i++) {
+    NamedSentinel one;
+    const Reply &fields = reply.at(i);
+    if (!read_host_port(value_of(fields, "ip"), value_of(fields, "port"), one.address)) continue;
+    one.id = value_of(fields, "runid").substr(0, kMaxIdBytes);
+    const bool is_new = std::none_of(members.begin(), members.end(), [&one](const auto &other) {
+      return other.address == one.address;
+    });
+    if (is_new) members.push_back(std::move(one));
+  }
+  return members;
+}
+
+GroupSize read_group_size(const Reply &reply) {
+  constexpr int64_t kMost = 1'000'000;
+  GroupSize size;
+  const auto read = [&reply](std::string_view field, int64_t &out) {
+    int64_t number = 0;
+    const bool is_number = parse_number(value_of(reply, field), number);
+    if (is_number && number >= 0 && number <= kMost) out = number;
+  };
+  read("quorum", size.quorum);
+  read("num-other-sentinels", size.other_count);
+  return size;
+}
+
+std::string read_id(const Reply &reply) {
+  if (reply.is_error()) return {};
+  return std::string(reply.text().substr(0, kMaxIdBytes));
 }
 
 int64_t read_epoch(const Reply &reply) {

@@ -9,10 +9,16 @@ Method: real servers, each with one fault.
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.build import ROOT
+from support.sentinel import NAME, NEVER_MS, SentinelGroup
 from support.servers import Server, available_kinds, free_port
 from support.wait import LIMIT, wait_until
 
@@ -173,6 +179,19 @@ def test_a_dead_server_is_unavailable(own_cli: Cli) -> None:
     report = Report(Cli(own_cli.binary, f"redis://127.0.0.1:{free_port()}{SHORT}"))
     assert report.code == UNAVAILABLE and report.level("reachable") == "fail"
     assert "refused" in report.seen("reachable") and "refused" in report.errors
+def test_the_rights_of_health_are_enough(binary: str, own_server: Server) -> None:
+    """With what tools/acl.py --health prints all is known, and the server refuses nothing."""
+    tool = [sys.executable, str(ROOT / "tools" / "acl.py"), "bob", PASSWORD, "app:", "--health"]
+    line = subprocess.run(tool, capture_output=True, text=True, check=True, timeout=30).stdout
+    with own_server.connect() as connection:
+        connection.cmd(*shlex.split(line))
+    url = own_server.url.replace("redis://", f"redis://bob:{PASSWORD}@")
+    report = Report(Cli(binary, f"{url}{SHORT}&namespace=app:"))
+    assert (report.bad, report.code, report.errors) == ({}, GOOD, "")
+    with own_server.connect() as connection:
+        assert connection.cmd("ACL", "LOG") == []
+
+
 
 
 @pytest.mark.parametrize("wait", ["0", "700ms"])
@@ -257,3 +276,103 @@ def test_one_server_under_two_urls_is_found(own_cli: Cli, own_server: Server) ->
 def test_the_way_to_a_remote_server_is_judged(own_cli: Cli) -> None:
     report = Report(Cli(own_cli.binary, f"redis://192.0.2.1:6379{SHORT}"))
     assert report.code == UNAVAILABLE and report.level("tls") == "warn"
+
+
+# ---- sentinels ----
+
+IDS = ("sentinels", "sentinel-primary", "sentinel-quorum")
+SENTINEL_LIMITS = {"connect_timeout": "3s", "command_timeout": "1s"}
+
+
+@pytest.fixture
+def sentinel_group() -> Iterator[SentinelGroup]:
+    lag = ["--min-replicas-to-write", "1"]
+    with SentinelGroup(down_after_ms=NEVER_MS, args=lag) as running:
+        yield running
+
+
+def report_on(binary: str, group: SentinelGroup) -> Report:
+    return Report(Cli(binary, group.url(**SENTINEL_LIMITS)))
+
+
+def test_good_sentinels_have_no_finding(binary: str, sentinel_group: SentinelGroup) -> None:
+    report = report_on(binary, sentinel_group)
+    assert {name: report.level(name) for name in IDS} == dict.fromkeys(IDS, "ok"), report.text
+    assert (report.code, report.errors) == (GOOD, "")
+    assert report.seen("sentinels") == "3 of 3 sentinels answer"
+    primary = f"{sentinel_group.primary.host}:{sentinel_group.primary.port}"
+    assert primary in report.seen("sentinel-primary")
+    assert report.seen("sentinel-quorum") == "the quorum is 2 of 3 sentinels"
+    cli = Cli(binary, sentinel_group.url(**SENTINEL_LIMITS))
+    for output in ("table", "tsv"):
+        text = cli.run("doctor", "-o", output).stdout
+        assert all(name in text for name in IDS), text
+
+
+def test_sentinels_behind_one_in_the_url_are_asked(
+    binary: str, sentinel_group: SentinelGroup
+) -> None:
+    """One host name in the URL is enough, and a sentinel with two addresses counts once."""
+    url = sentinel_group.url(**SENTINEL_LIMITS)
+    first = sentinel_group.sentinels[0].address
+    others = [one.address for one in sentinel_group.sentinels[1:]]
+    url = url.replace(",".join([first, *others]), first.replace("127.0.0.1", "localhost"))
+    report = Report(Cli(binary, url))
+    assert report.seen("sentinels") == "3 of 3 sentinels answer"
+
+
+def test_a_sentinel_that_does_not_answer_is_found(
+    binary: str, sentinel_group: SentinelGroup
+) -> None:
+    one, two, three = sentinel_group.sentinels
+    two.kill()
+    report = report_on(binary, sentinel_group)
+    assert report.bad == {"sentinels": "warn"} and report.code == WARNINGS
+    assert report.seen("sentinels").startswith("2 of 3") and two.address in report.seen("sentinels")
+    assert report.level("sentinels") == "warn"  # and has an advice
+    three.pause()
+    report = report_on(binary, sentinel_group)
+    three.resume()
+    assert report.bad == {"sentinels": "warn", "sentinel-quorum": "warn"}, report.text
+    assert "there is no failover" in report.seen("sentinel-quorum")
+    one.kill()
+    three.kill()
+    report = report_on(binary, sentinel_group)
+    assert report.code == UNAVAILABLE and report.level("reachable") == "fail"
+    assert report.level("sentinels") == "fail" and report.seen("sentinels").startswith("0 of 3")
+    assert report.level("sentinel-primary") == "unknown"
+
+
+def test_a_sentinel_that_disagrees_is_found(binary: str, sentinel_group: SentinelGroup) -> None:
+    wrong = sentinel_group.sentinels[2]
+    replica = sentinel_group.replicas[0]
+    wrong.ask("REMOVE", NAME)
+    report = report_on(binary, sentinel_group)
+    assert report.bad == {"sentinel-primary": "warn"} and report.code == WARNINGS
+    assert f"{wrong.address} does not know '{NAME}'" in report.seen("sentinel-primary")
+    wrong.ask("MONITOR", NAME, replica.host, str(replica.port), "2")
+    report = report_on(binary, sentinel_group)
+    assert report.level("sentinel-primary") == "warn", report.text
+    assert f"{wrong.address} names {replica.host}:{replica.port}" in report.seen("sentinel-primary")
+
+
+def test_a_quorum_that_leaves_no_failover_is_found(
+    binary: str, sentinel_group: SentinelGroup
+) -> None:
+    for one in sentinel_group.sentinels:
+        one.ask("SET", NAME, "quorum", "3")
+    report = report_on(binary, sentinel_group)
+    assert report.bad == {"sentinel-quorum": "warn"} and report.code == WARNINGS
+    sentinel_group.sentinels[0].ask("SET", NAME, "quorum", "2")
+    report = report_on(binary, sentinel_group)
+    assert report.bad == {"sentinel-quorum": "warn"}
+    assert sentinel_group.sentinels[0].address in report.seen("sentinel-quorum")
+
+
+def test_two_sentinels_are_too_few(binary: str) -> None:
+    with SentinelGroup(
+        down_after_ms=NEVER_MS, sentinels=2, args=["--min-replicas-to-write", "1"]
+    ) as group:
+        report = report_on(binary, group)
+        assert report.bad == {"sentinels": "warn"} and report.code == WARNINGS
+        assert "2 of 2 sentinels answer" in report.seen("sentinels")

@@ -336,12 +336,15 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  * The same questions are asked in the background a short while after each connection, unless the
  * option health is no: what is new and RL_LEVEL_WARN or worse is a line of the log.
  *
+ * With redis-sentinel:// this call, and no other, also asks every sentinel for itself. After a
+ * failure rl_client_info() has the findings about the sentinels.
+ *
  * @return the info, freed by rl_info_free(), as of rl_client_info(), with its rows RL_PART_FINDING;
  *         or NULL: RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER  RL_TIMEOUT
  *                  RL_E_OUTCOME_UNKNOWN  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
- * Blocks: as rl_client_connect(), and 2 x command_timeout.  Threads: any.  Server: INFO, CONFIG
- * GET, TIME, WAIT, CLIENT TRACKINGINFO, and the scripts of a lock of a name of its own, of which
- * nothing stays.  Since: 0.1.
+ * Blocks: as rl_client_connect(), and 2 x command_timeout; with sentinels connect_timeout more.
+ * Threads: any.  Server: INFO, CONFIG GET, TIME, WAIT, CLIENT TRACKINGINFO, and the scripts of a
+ * lock of a name of its own, of which nothing stays.  Since: 0.1.
  */
 RL_API rl_info *rl_client_check(rl_client *client, int64_t wait_ms, rl_error *err);
 /**
