@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <memory>
 
@@ -119,9 +120,7 @@ class Parser {
                                          "Exit with 0 if a lock is found, with 1 if none is");
     add_force_release_options(*root_.get_subcommand("force-release"));
     add_server_options(*root_.get_subcommand("server"));
-    root_.get_subcommand("doctor")
-        ->add_option("-w,--wait", check_wait_, "Try to reach a server for at most this long (once)")
-        ->type_name("DUR");
+    add_doctor_options(*root_.get_subcommand("doctor"));
     root_.get_subcommand("version")->add_flag("--json", raw_.is_json, "As one JSON object");
   }
 
@@ -187,6 +186,16 @@ class Parser {
   void add_server_options(CLI::App& command) {
     command.add_flag("--run", arguments_.stays,
                      "Start the server, and keep it until a signal comes");
+  }
+
+  void add_doctor_options(CLI::App& command) {
+    command
+        .add_option("-w,--wait", check_wait_, "Try to reach a server for at most this long (once)")
+        ->type_name("DUR");
+    command
+        .add_option("--min-replicas", min_replicas_,
+                    "Check that this many replicas confirm a grant (0)")
+        ->type_name("N");
   }
 
   // Sorts the words into options for CLI11 (`head_`), operands and the child's words.
@@ -350,6 +359,7 @@ class Parser {
     }
     if (command == "run") check_run();
     if (check_wait_) arguments_.check_wait_ms = duration("--wait", *check_wait_);
+    if (min_replicas_) check_min_replicas(*min_replicas_);
     if (arguments_.if_owner && arguments_.if_owner->empty()) {
       throw UsageError("--if-owner must be a token (got an empty text)");
     }
@@ -358,6 +368,16 @@ class Parser {
     }
     arguments_.verbosity = raw_.verbose_count - raw_.quiet_count;
     check_output();
+  }
+
+  void check_min_replicas(const std::string& text) {
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, arguments_.min_replicas);
+    const bool is_number = parsed.ec == std::errc() && parsed.ptr == end;
+    if (!is_number || arguments_.min_replicas < 0 || arguments_.min_replicas > RL_MAX_REPLICAS) {
+      throw UsageError("--min-replicas must be 0 to " + std::to_string(RL_MAX_REPLICAS) + " (got " +
+                       in_quotes(without_secrets(text)) + ")");
+    }
   }
 
   // A missing URL, as by an unset variable in a script, would make a quorum of fewer servers.
@@ -396,6 +416,7 @@ class Parser {
   Arguments& arguments_;
   RawOptions raw_;
   std::optional<std::string> check_wait_;
+  std::optional<std::string> min_replicas_;
   bool is_insecure_ = false;
   RunParser run_;
   CLI::App root_{"A lock that many hosts share, over Redis or Valkey.", "redlatch"};

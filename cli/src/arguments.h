@@ -42,6 +42,7 @@ struct Arguments {
   bool stays = false;  // `server --run`
 
   std::int64_t check_wait_ms = 0;  // `doctor --wait`
+  int min_replicas = 0;            // `doctor --min-replicas`
 };
 
 // Throws UsageError.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ctime>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,48 @@ Check quorum_check(const rl_info* info) {
           is_enough ? "" : "no lock can be taken: see the servers that may not vote"};
 }
 
+// ---- replicas that confirm ---------------------------------------------------------------------
+
+// One name, so that the fence counters of many calls are one key.
+constexpr std::string_view kTrialName = "redlatch-doctor";
+constexpr std::int64_t kTrialWaitMs = 3000;
+
+std::string advice_for(rl_status status) {
+  switch (status) {
+    case RL_E_NOT_REPLICATED:
+      return "connect more replicas, or let callers ask for fewer by min_replicas";
+    case RL_E_DENIED:
+      return "give the user the right +wait (tools/acl.py)";
+    case RL_E_UNSUPPORTED:
+      return "use a server that has WAIT, or locks without min_replicas";
+    default:
+      return "see the other checks";
+  }
+}
+
+// Takes a lock as a caller with this min_replicas would.
+Check replicas_check(const Session& session, const std::string& server, int count) {
+  const AcquireOptionsHandle options(not_null(rl_acquire_options_new()));
+  const std::string name = "min_replicas";
+  const std::string text = std::to_string(count);
+  rl_acquire_options_set(options.get(), name.data(), name.size(), text.data(), text.size(),
+                         session.error());
+  const LeaseHandle lease(rl_acquire(session.client(), kTrialName.data(), kTrialName.size(),
+                                     kTrialWaitMs, options.get(), session.error()));
+  Check check{server, "min-replicas", RL_LEVEL_OK, "", ""};
+  if (lease) {
+    check.seen = "a grant is confirmed by " + text + (count == 1 ? " replica" : " replicas");
+    rl_release(lease.get(), nullptr);
+    return check;
+  }
+  const rl_status status = rl_error_status(session.error());
+  check.seen = rl_error_message(session.error());
+  const bool is_busy = status == RL_BUSY || status == RL_TIMEOUT;
+  check.level = is_busy ? RL_LEVEL_UNKNOWN : RL_LEVEL_FAIL;
+  if (!is_busy) check.advice = advice_for(status);
+  return check;
+}
+
 Checks all_checks(const Session& session, const rl_info* info) {
   Checks checks{host_clock()};
   std::int32_t row = 0;
@@ -210,6 +253,10 @@ void write_checks(const Checks& checks, const Session& session, const Arguments&
 
 int doctor(const Arguments& arguments, const Log& /*log*/) {
   const Session session(arguments);
+  if (session.is_quorum() && arguments.min_replicas > 0) {
+    throw UsageError("--min-replicas must be 0 with several servers (got " +
+                     std::to_string(arguments.min_replicas) + ")");
+  }
   InfoHandle info(rl_client_check(session.client(), arguments.check_wait_ms, session.error()));
   if (!info) {
     // What is known is shown all the same: which server cannot be reached.
@@ -220,7 +267,11 @@ int doctor(const Arguments& arguments, const Log& /*log*/) {
     const bool is_late = rl_error_status(session.error()) == RL_TIMEOUT;
     throw Failure{is_late ? kExitUnavailable : why.exit_code, why.text};
   }
-  const Checks checks = all_checks(session, info.get());
+  Checks checks = all_checks(session, info.get());
+  if (arguments.min_replicas > 0) {
+    const std::string server = text_of(info.get(), RL_PART_NODE, 0, RL_FIELD_ADDRESS);
+    checks.push_back(replicas_check(session, server, arguments.min_replicas));
+  }
   write_checks(checks, session, arguments);
   switch (level_of(checks)) {
     case RL_LEVEL_FAIL:

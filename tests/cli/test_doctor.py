@@ -136,6 +136,30 @@ def test_replicas_that_nothing_waits_for_are_found(own_cli: Cli, own_server: Ser
         assert "is a replica and READONLY" in on_replica.seen("reachable")
 
 
+def test_replicas_that_have_to_confirm_are_tried(own_cli: Cli, own_server: Server) -> None:
+    with Server(KIND, ["--replicaof", own_server.host, str(own_server.port)]) as replica:
+        configure(own_server, "min-replicas-to-write", "1")
+
+        def is_good() -> bool:  # once the replica has acknowledged
+            return Report(own_cli, "--min-replicas", "1").code == GOOD
+
+        wait_until(is_good)
+        report = Report(own_cli, "--min-replicas", "1")
+        assert report.seen("min-replicas") == "a grant is confirmed by 1 replica"
+        assert report.level("min-replicas") == "ok"
+        assert Report(own_cli).all("min-replicas") == []
+        report = Report(own_cli, "--min-replicas=2")
+        assert (report.bad, report.code) == ({"min-replicas": "fail"}, FAILURES)
+        assert report.level("min-replicas") == "fail" and replica.is_running
+        with own_server.connect() as connection:
+            connection.cmd("ACL", "SETUSER", "default", "-wait")
+        report = Report(own_cli, "--min-replicas", "1")
+        assert report.bad == {"min-replicas": "fail", "wait": "unknown"}, report.text
+        assert "WAIT" in report.seen("min-replicas")
+        with own_server.connect() as connection:
+            assert connection.cmd("EXISTS", "redlatch-doctor") == 0
+
+
 @pytest.fixture
 def limited(binary: str, own_server: Server) -> Cli:
     """Of a user with a password, who may not ask for settings."""
@@ -153,6 +177,19 @@ def test_a_missing_right_is_unknown(limited: Cli) -> None:
     assert report.code == GOOD and report.object["unknown"] == len(report.bad)
     assert PASSWORD not in report.text + report.errors
     assert "0 findings, " in limited.run("doctor", "-o", "table").stdout
+
+
+def test_the_rights_of_health_are_enough(binary: str, own_server: Server) -> None:
+    """With what tools/acl.py --health prints all is known, and the server refuses nothing."""
+    tool = [sys.executable, str(ROOT / "tools" / "acl.py"), "bob", PASSWORD, "app:", "--health"]
+    line = subprocess.run(tool, capture_output=True, text=True, check=True, timeout=30).stdout
+    with own_server.connect() as connection:
+        connection.cmd(*shlex.split(line))
+    url = own_server.url.replace("redis://", f"redis://bob:{PASSWORD}@")
+    report = Report(Cli(binary, f"{url}{SHORT}&namespace=app:"))
+    assert (report.bad, report.code, report.errors) == ({}, GOOD, "")
+    with own_server.connect() as connection:
+        assert connection.cmd("ACL", "LOG") == []
 
 
 def test_a_right_that_locks_need_is_found(limited: Cli, own_server: Server) -> None:
@@ -179,19 +216,6 @@ def test_a_dead_server_is_unavailable(own_cli: Cli) -> None:
     report = Report(Cli(own_cli.binary, f"redis://127.0.0.1:{free_port()}{SHORT}"))
     assert report.code == UNAVAILABLE and report.level("reachable") == "fail"
     assert "refused" in report.seen("reachable") and "refused" in report.errors
-def test_the_rights_of_health_are_enough(binary: str, own_server: Server) -> None:
-    """With what tools/acl.py --health prints all is known, and the server refuses nothing."""
-    tool = [sys.executable, str(ROOT / "tools" / "acl.py"), "bob", PASSWORD, "app:", "--health"]
-    line = subprocess.run(tool, capture_output=True, text=True, check=True, timeout=30).stdout
-    with own_server.connect() as connection:
-        connection.cmd(*shlex.split(line))
-    url = own_server.url.replace("redis://", f"redis://bob:{PASSWORD}@")
-    report = Report(Cli(binary, f"{url}{SHORT}&namespace=app:"))
-    assert (report.bad, report.code, report.errors) == ({}, GOOD, "")
-    with own_server.connect() as connection:
-        assert connection.cmd("ACL", "LOG") == []
-
-
 
 
 @pytest.mark.parametrize("wait", ["0", "700ms"])
@@ -215,6 +239,9 @@ def test_a_server_that_comes_back_is_waited_for(own_cli: Cli, own_server: Server
     [
         (("--url", "rediss//x"), "rediss"),
         (("--wait", "soon"), "--wait must be"),
+        (("--min-replicas", "65"), "--min-replicas must be 0 to 64 (got '65')"),
+        (("--min-replicas", "1x"), "--min-replicas must be 0 to 64 (got '1x')"),
+        ((*("-u redis://a -u redis://b -u redis://c".split()), "--min-replicas=1"), "several"),
         (("name",), "unexpected 'name'"),
         (("--wiat", "1s"), "did you mean '--wait'"),
     ],
