@@ -25,8 +25,9 @@ void LockClient::check_later(size_t, Nanos due) {
 void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) {
   if (!request) check_at_ = kNever;
   if (link_ != Link::kUp) return;
+  std::shared_ptr<Checkup> checkup;
   try {
-    const auto checkup = std::make_shared<Checkup>();
+    checkup = std::make_shared<Checkup>();
     checkup->request = request;
     const auto ask = [&](protocol::Command &command) {
       send(command, InFlight{CommandKind::kHealth, protocol::EvalMode::kText, now, 0, checkup});
@@ -36,7 +37,13 @@ void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) 
     protocol::HealthCheck::ask(ask);
     if (checkup->trial) checkup->trial->ask(features_, ask);
   } catch (const std::bad_alloc &) {
-    if (request) throw;
+    if (!request) return;
+    // The request ends now, and answers to its first questions may still come, or be lost.
+    if (checkup) {
+      checkup->request.reset();
+      checkup->is_lost = true;
+    }
+    throw;
   }
 }
 
