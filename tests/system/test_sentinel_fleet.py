@@ -39,7 +39,7 @@ SERVE_MS = 8000
 class Crowd:
     """Threads that take one of 20 locks over and over, until they are stopped."""
 
-    def __init__(self, actors: list[Actor], ms: int) -> None:
+    def __init__(self, actors: list[Actor], ms: int, min_replicas: int = 0) -> None:
         self._running = [
             actor.begin(
                 "loop",
@@ -53,6 +53,7 @@ class Crowd:
                 seed=number * THREADS + thread + 1,
                 patient=1,
                 looks=1,
+                min_replicas=min_replicas,
             )
             for number, actor in enumerate(actors)
             for thread in range(THREADS)
@@ -73,9 +74,9 @@ def settle(group: SentinelGroup) -> Server:
     return group.primary
 
 
-def fail_over(group: SentinelGroup, how: str) -> float:
+def fail_over(group: SentinelGroup, how: str, *, is_settled: bool = True) -> float:
     """One failover; the old primary comes back. The sentinels' time."""
-    old = settle(group)
+    old = settle(group) if is_settled else group.primary
     began = time.monotonic()
     if how == "failover":
         group.failover()
@@ -118,6 +119,76 @@ def test_a_crowd_and_failovers(spawn: Spawn, history: History, figure: Figure) -
         judge(history, crowd, times, figure, "failovers")
 
 
+# ---- grants that replicas confirm ----
+
+
+def test_a_crowd_whose_grants_are_confirmed(
+    spawn: Spawn, history: History, figure: Figure
+) -> None:
+    """Goal: the same with min_replicas, though the primary dies in the middle of its grants.
+    Method: one replica, so that it has all that was confirmed; nothing waits for the rest."""
+    with SentinelGroup(replicas=1) as group:
+        actors = [spawn(group.url()) for _ in range(PROCESSES)]
+        # Nothing is granted until the old primary is a replica: 10 s after it was resumed.
+        crowd = Crowd(actors, ms=22_000 * len(ROUNDS) // 2 + 2_000, min_replicas=1)
+        times = []
+        for how in ROUNDS:
+            group.await_ready()
+            times.append(fail_over(group, how, is_settled=False))
+        group.await_ready()
+        judge(history, crowd, times, figure, "failovers, confirmed grants")
+
+
+GRANT_ROUNDS = 30 if IS_LONG else 4
+GRANT_TTL_MS = 30_000  # far longer than a failover, so that nothing runs out
+
+
+@pytest.mark.parametrize("min_replicas", [1])
+def test_a_confirmed_grant_is_given_once(spawn: Spawn, figure: Figure, min_replicas: int) -> None:
+    """Goal: a grant that the replica has confirmed is the only one through the failover.
+    Method: 20 callers, the primary is killed after the first answer or after the last one; another
+    client then tries every name."""
+    with SentinelGroup(replicas=1) as group:
+        holder, other = (spawn(group.url()) for _ in range(2))
+        confirmed = 0
+        for number in range(GRANT_ROUNDS):
+            group.await_ready()
+            for actor in (holder, other):
+                actor.ok("connect", wait=30_000)
+            old = group.primary
+            asked = [
+                holder.begin(
+                    "acquire", thread=i, lease=i, name=f"once-{number}-{i}", wait=0,
+                    ttl_ms=GRANT_TTL_MS, min_replicas=min_replicas, sync_timeout="2s",
+                )
+                for i in range(20)
+            ]  # fmt: skip
+            enough = any if number % 2 else all
+            wait_until(lambda: enough(pending.is_done for pending in asked))
+            old.kill()
+            held = [i for i, pending in enumerate(asked) if pending.get().status == "RL_OK"]
+            group.await_switch(old)
+            for i in held:
+                assert try_until_answered(other, f"once-{number}-{i}") == "RL_BUSY", (number, i)
+                assert holder.ok("look", lease=i).number("state") == HELD
+            for i in held:
+                holder.ok("release", lease=i)
+            confirmed += len(held)
+            group.rejoin(old)
+        figure(f"{confirmed} confirmed grants, {GRANT_ROUNDS} failovers: none given twice")
+        assert confirmed >= 20 * (GRANT_ROUNDS // 2)
+
+
+def try_until_answered(actor: Actor, name: str) -> str:
+    """One try; the status that a server has answered."""
+
+    def answered() -> str:
+        status = actor.call("acquire", lease=30, name=name, wait=0, ttl_ms=1000).status
+        return status if status in ("RL_OK", "RL_BUSY") else ""
+
+    return wait_until(answered)
+
+
 # ---- partitions ----
 
 SOME_LAG_S = 1  # min-replicas-max-lag of the servers
@@ -139,11 +210,14 @@ def group_in(places: list[Place]) -> SentinelGroup:
     return SentinelGroup(places=places, args=lag)
 
 
-def test_a_crowd_and_partitions(spaces: Namespaces, history: History, figure: Figure) -> None:
+@pytest.mark.parametrize("min_replicas", [0, 1])
+def test_a_crowd_and_partitions(
+    spaces: Namespaces, history: History, figure: Figure, min_replicas: int
+) -> None:
     """Goal: the same where the primary is cut off from all, and comes back as another's replica."""
     with group_in(spaces.places()) as group, contextlib.ExitStack() as stack:
         actors = [actor_in(spaces, 1, group.url(), stack) for _ in range(PROCESSES)]
-        crowd = Crowd(actors, ms=14_000 * PARTITIONS)
+        crowd = Crowd(actors, ms=14_000 * PARTITIONS, min_replicas=min_replicas)
         times = []
         for number in range(PARTITIONS):
             if number:
