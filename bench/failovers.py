@@ -36,6 +36,10 @@ LOCK = "failover"
 Row = dict[str, float]
 
 
+class GroupFailed(Exception):
+    """The sentinels did not do their part, so there is nothing to measure."""
+
+
 def await_named(group: SentinelGroup, old: Server) -> float:
     """When (time.monotonic()) most of the sentinels named another primary."""
     before = str(group.port(old)).encode()
@@ -47,7 +51,7 @@ def await_named(group: SentinelGroup, old: Server) -> float:
             if sum(address[1] != before for address in said) * 2 > len(said):
                 return time.monotonic()
             time.sleep(0.001)
-    raise RuntimeError("the sentinels named no other primary")
+    raise GroupFailed("the sentinels named no other primary")
 
 
 def end_service(how: str, old: Server) -> float:
@@ -197,7 +201,7 @@ def measure(said: dict[str, str]) -> dict[str, object]:
                 else:
                     grants(group, said["how"], count, int(said["min_replicas"]), found)
             return {"rows": rows} if is_outage else dict(found)
-        except (AssertionError, OSError) as error:
+        except (AssertionError, GroupFailed) as error:
             groups_left -= 1
             if groups_left == 0:
                 raise
