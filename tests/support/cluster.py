@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Real clusters of Redis or Valkey, on the loopback device.
+
+    with Cluster(nodes=3, replicas=1) as cluster:
+        slot = cluster.slot_of("orders")
+        cluster.move_slot(slot, cluster.others(slot)[0])  # awaited
+        cluster.failover(cluster.owner(slot), how="kill")
+
+Each node is a `Server`: it can be killed, paused and resumed, and ends when the test ends, even by
+SIGKILL. A test in the middle of a move uses begin_classic, move_keys and finish_classic.
+"""
+
+from __future__ import annotations
+
+import binascii
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .resp import Argument
+from .servers import Server, ServerFailed, available_kinds, free_port
+from .wait import LIMIT, wait_until
+
+SLOT_COUNT = 16384
+# After this time without an answer a node is taken for dead: long enough for a busy machine.
+NODE_TIMEOUT_MS = 2000
+MIGRATE_MS = 5000
+
+
+def slot_of(key: str | bytes) -> int:
+    data = key.encode() if isinstance(key, str) else key
+    start = data.find(b"{")
+    end = data.find(b"}", start + 1)
+    if start >= 0 and end > start + 1:
+        data = data[start + 1 : end]
+    return binascii.crc_hqx(data, 0) % SLOT_COUNT
+
+
+@dataclass(frozen=True)
+class View:
+    """What a node says of itself or of another one: a line of CLUSTER NODES."""
+
+    id: str
+    port: int
+    flags: list[str]
+    primary_id: str
+    epoch: int
+    is_linked: bool
+    slots: list[range] = field(default_factory=list)
+
+    def has(self, slot: int) -> bool:
+        return any(slot in part for part in self.slots)
+
+
+class Node(Server):
+    """One node. It keeps its name and its view of the cluster when it is restarted."""
+
+    def __init__(self, kind: str, timeout_ms: int, args: Sequence[str]) -> None:
+        options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(timeout_ms)]
+        options += ["--cluster-config-file", "nodes.conf", "--repl-diskless-sync-delay", "0"]
+        super().__init__(kind, [*options, *args])
+        self.bus_port = 0
+        self.forgets = False  # what it had, a replica has
+        self.id = ""
+
+    def cmd(self, *words: Argument) -> Any:
+        with self.connect() as connection:
+            return connection.cmd(*words)
+
+    def views(self) -> list[View]:
+        """Of all nodes that it knows, itself first."""
+        lines = [line.split() for line in self.cmd("CLUSTER", "NODES").decode().splitlines()]
+        return sorted(map(_view, lines), key=lambda view: "myself" not in view.flags)
+
+    @property
+    def has_atomic_moves(self) -> bool:
+        """Valkey 9 moves all keys of a slot, and the slot, in one step."""
+        if self.kind != "valkey":
+            return False
+        hello = self.cmd("HELLO", 2)
+        return int(dict(zip(hello[::2], hello[1::2]))[b"version"].split(b".")[0]) >= 9
+
+    def _command(self, folder: Path) -> list[str]:
+        # Not the port and 10,000, which may be above 65,535.
+        return [*super()._command(folder), "--cluster-port", str(self.bus_port)]
+
+    def _launch(self) -> None:
+        is_first = not self.bus_port
+        if is_first:
+            self.bus_port = free_port()
+        try:
+            super()._launch()
+        except ServerFailed:
+            if is_first:
+                self.bus_port = 0
+            raise
+
+
+class Cluster:
+    """Primaries with the slots in equal parts, and replicas of each; all of them ready."""
+
+    def __init__(
+        self,
+        kind: str | None = None,
+        *,
+        nodes: int = 3,
+        replicas: int = 1,
+        node_timeout_ms: int = NODE_TIMEOUT_MS,
+        args: Sequence[str] = (),
+    ) -> None:
+        self.kind = kind or available_kinds()[0]
+        self._stack = contextlib.ExitStack()
+        count = nodes * (1 + replicas)
+        self.servers = [Node(self.kind, node_timeout_ms, args) for _ in range(count)]
+        self._first = self.servers[:nodes]  # the primaries at the start
+        self._moving: dict[int, tuple[Node, Node]] = {}  # slot: from, to
+
+    # ---- what is where
+
+    slot_of = staticmethod(slot_of)
+
+    @property
+    def running(self) -> list[Node]:
+        return [node for node in self.servers if node.is_running and not node.is_paused]
+
+    @property
+    def primaries(self) -> list[Node]:
+        return [node for node in self.running if "master" in node.views()[0].flags]
+
+    def replicas_of(self, primary: Node) -> list[Node]:
+        return [node for node in self.running if node.views()[0].primary_id == primary.id]
+
+    def owner(self, slot: int) -> Node:
+        """The primary that has the slot; of two that say so, the one with the later claim."""
+        claims = []
+        for node in self.running:
+            view = node.views()[0]
+            if "master" in view.flags and view.has(slot):
+                claims.append((view.epoch, node.id, node))
+        assert claims, f"no running node has slot {slot}"
+        return max(claims)[2]
+
+    def owner_of(self, key: str | bytes) -> Node:
+        return self.owner(slot_of(key))
+
+    def others(self, slot: int) -> list[Node]:
+        """The primaries that do not have the slot."""
+        owner = self.owner(slot)
+        return [node for node in self.primaries if node is not owner]
+
+    def url(self, *, scheme: str = "redis+cluster", **options: str) -> str:
+        hosts = ",".join(f"{node.host}:{node.port}" for node in self.servers)
+        said = "&".join(f"{key}={value}" for key, value in options.items())
+        return f"{scheme}://{hosts}{'?' + said if said else ''}"
+
+    # ---- moves of a slot
+
+    def move_slot(self, slot: int, to: Node, kind: str = "classic") -> None:
+        """Move the slot with its keys, and wait until all nodes know it."""
+        if kind == "atomic":
+            self._move_atomically(slot, to)
+        else:
+            assert kind == "classic", kind
+            self.begin_classic(slot, to)
+            self.move_keys(slot)
+            self.finish_classic(slot)
+        self.await_owner(slot, to)
+
+    def begin_classic(self, slot: int, to: Node) -> None:
+        source = self.owner(slot)
+        assert source is not to
+        to.cmd("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
+        source.cmd("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
+        self._moving[slot] = (source, to)
+
+    def move_keys(self, slot: int, keys: Sequence[str | bytes] | None = None) -> None:
+        """Move these keys, or all."""
+        source, to = self._moving[slot]
+        with source.connect() as connection:
+            while True:
+                batch = keys or connection.cmd("CLUSTER", "GETKEYSINSLOT", slot, 100)
+                if batch:
+                    where = (to.host, to.port, "", 0, MIGRATE_MS)
+                    connection.cmd("MIGRATE", *where, "KEYS", *batch)
+                if keys or not batch:
+                    return
+
+    def finish_classic(self, slot: int) -> None:
+        """The target says that it has the slot, then the source, then the other primaries."""
+        source, to = self._moving.pop(slot)
+        rest = [node for node in self.primaries if node not in (source, to)]
+        for node in (to, source, *rest):
+            node.cmd("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+
+    def await_owner(self, slot: int, owner: Node, limit: float = LIMIT) -> None:
+        """Wait until all nodes that run know that `owner` has the slot."""
+
+        def is_known() -> bool:
+            said = [
+                view.id
+                for node in self.running
+                for view in node.views()
+                if view.has(slot) and "master" in view.flags
+            ]
+            return said == [owner.id] * len(self.running)
+
+        wait_until(is_known, limit)
+
+    def _move_atomically(self, slot: int, to: Node) -> None:
+        source = self.owner(slot)
+        source.cmd("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id)
+
+        def is_over() -> bool:
+            for job in source.cmd("CLUSTER", "GETSLOTMIGRATIONS"):
+                facts = dict(zip(job[::2], job[1::2]))
+                is_it = facts.get(b"slot_ranges") == b"%d-%d" % (slot, slot)
+                if is_it and facts.get(b"target_node") == to.id.encode():
+                    assert facts[b"state"] not in (b"failed", b"canceled"), facts
+                    return bool(facts[b"state"] == b"success")
+            return False
+
+        wait_until(is_over)
+
+    # ---- failures
+
+    def failover(self, primary: Node, how: str = "planned", limit: float = LIMIT) -> Node:
+        """Another node becomes the primary in place of this one. The new one, when all that run
+        know it."""
+        assert how in ("planned", "kill"), how
+        slot = primary.views()[0].slots[0].start
+        candidates = self.replicas_of(primary)
+        if how == "kill":
+            primary.kill()
+        else:
+            candidates[0].cmd("CLUSTER", "FAILOVER")
+
+        def successor() -> Node | None:
+            for node in candidates:
+                view = node.views()[0]
+                if "master" in view.flags and view.has(slot):
+                    return node
+            return None
+
+        new = wait_until(successor, limit)
+        assert new
+        self.await_owner(slot, new, limit)
+        self.await_ok(limit)
+        return new
+
+    def stop(self, node: Node) -> None:
+        """SIGSTOP: the kernel still accepts connections and data, nothing is answered."""
+        node.pause()
+
+    def resume(self, node: Node) -> None:
+        node.resume()
+
+    def await_ok(self, limit: float = LIMIT) -> None:
+        """Wait until all nodes that run say that all slots have a primary."""
+
+        def is_ok() -> bool:
+            infos = [node.cmd("CLUSTER", "INFO") for node in self.running]
+            return all(b"cluster_state:ok" in info for info in infos)
+
+        wait_until(is_ok, limit)
+
+    # ---- start and end
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def __enter__(self) -> Cluster:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        for node in self.servers:
+            self._stack.enter_context(node)
+            node.id = node.cmd("CLUSTER", "MYID").decode()
+        share = SLOT_COUNT / len(self._first)
+        for i, node in enumerate(self.servers):
+            # Else all have the epoch 0, and settle that one after the other.
+            node.cmd("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+            if i < len(self._first):
+                first, last = round(i * share), round((i + 1) * share) - 1
+                node.cmd("CLUSTER", "ADDSLOTSRANGE", first, last)
+        for node in self.servers:
+            # Each by itself: what one hears of others from a third takes longer.
+            for other in self.servers:
+                if other is not node:
+                    node.cmd("CLUSTER", "MEET", other.host, other.port, other.bus_port)
+        for node in self.servers:
+            wait_until(lambda: self._knows_all(node))
+        replicas = self.servers[len(self._first) :]
+        for i, node in enumerate(replicas):
+            node.cmd("CLUSTER", "REPLICATE", self._first[i % len(self._first)].id)
+        for node in replicas:
+            wait_until(lambda: b"master_link_status:up" in node.cmd("INFO", "replication"))
+        self.await_ok()
+        for primary in self._first:
+            slots = primary.views()[0].slots
+            if slots:
+                self.await_owner(slots[0].start, primary)
+
+    def _knows_all(self, node: Node) -> bool:
+        views = node.views()
+        known = {view.id for view in views if "handshake" not in view.flags and view.is_linked}
+        return known == {one.id for one in self.servers} and len(views) == len(known)
+
+
+def _view(words: list[str]) -> View:
+    slots = []
+    for text in words[8:]:
+        if not text.startswith("["):  # a slot that is being moved
+            first, _, last = text.partition("-")
+            slots.append(range(int(first), int(last or first) + 1))
+    port = int(words[1].partition("@")[0].rpartition(":")[2])
+    flags = words[2].split(",")
+    return View(words[0], port, flags, words[3], int(words[6]), words[7] == "connected", slots)
