@@ -7,22 +7,10 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "protocol/slots.h"
 #include "protocol/token.h"
 
 namespace redlatch::protocol {
-
-namespace {
-
-// Redis hashes only what stands between the first '{' and the first '}' behind it, if anything
-// does.
-bool has_hash_tag(std::string_view key) {
-  const size_t open = key.find('{');
-  if (open == std::string_view::npos) return false;
-  const size_t close = key.find('}', open + 1);
-  return close != std::string_view::npos && close > open + 1;
-}
-
-}  // namespace
 
 bool is_auxiliary(std::string_view key) {
   while (!key.empty() && ((key.back() | 0x20) >= 'a' && (key.back() | 0x20) <= 'z')) {
@@ -48,7 +36,7 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lo
   lock.append(name_space).append(name);
   std::string stem;
   stem.reserve(2 * name_space.size() + name.size() + 8);
-  if (has_hash_tag(lock)) {
+  if (hash_tag(lock).size() < lock.size()) {
     stem.append(lock).append(":rl1.");
   } else {
     stem.append(name_space).append("{").append(lock).append("}:rl1:");
@@ -60,6 +48,12 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lo
   readers = stem + 'r';
   info = stem + 'i';
   turn = std::move(stem) + 'w';
+}
+
+std::string reader_key(const LockKeys &keys, std::string_view token) {
+  const bool has_brace = keys.lock.find('{') != std::string::npos;
+  const std::string stem = has_brace ? keys.lock : "{" + keys.lock + "}";
+  return stem + ":" + std::string(token) + ":rwlock_timeout:1";
 }
 
 Outcome check_name(std::string_view name) {

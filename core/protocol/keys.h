@@ -26,6 +26,9 @@ struct LockKeys {
   LockKeys(std::string_view name_space, std::string_view name, Format lock_format);
 };
 
+// hash_rw format: the key by which Redisson knows that a reader is alive.
+std::string reader_key(const LockKeys &keys, std::string_view token);
+
 // True if a key ends like the auxiliary keys of a lock.
 bool is_auxiliary(std::string_view key);
 
