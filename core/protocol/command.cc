@@ -12,29 +12,38 @@ namespace redlatch::protocol {
 namespace {
 
 Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
-               Format format, std::initializer_list<std::string_view> keys) {
+               Format format, size_t key_count) {
   const ScriptText &text = script_text(script, format, features.is_sharded);
   if (eval == EvalMode::kText) {
     out.add("EVAL").add(text.text);
   } else {
     out.add("EVALSHA").add(text.sha1);
   }
-  out.add(static_cast<int64_t>(keys.size()));
-  for (const std::string_view key : keys) out.add(key);
+  return out.add(static_cast<int64_t>(key_count));
+}
+
+// The key that never exists is the last one: no script reads that place. One key alone needs no
+// other: if it is absent, it is so at both nodes.
+Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
+               const LockKeys &keys, std::initializer_list<std::string_view> named) {
+  const bool has_absent = features.is_cluster && named.size() > 1;
+  begin(out, features, eval, script, keys.format, named.size() + (has_absent ? 1 : 0));
+  for (const std::string_view key : named) out.add(key);
+  if (has_absent) out.add(keys.absent);
   return out;
 }
 
 // With the keys that most scripts take.
 Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
                const LockKeys &keys) {
-  return begin(out, features, eval, script, keys.format,
+  return begin(out, features, eval, script, keys,
                {keys.lock, keys.queue, keys.fence, keys.readers});
 }
 
 // .. and the key of turns, for scripts that may leave a free lock to other libraries.
 Command &begin_turn(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
                     const LockKeys &keys) {
-  return begin(out, features, eval, script, keys.format,
+  return begin(out, features, eval, script, keys,
                {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn});
 }
 
@@ -90,9 +99,9 @@ void serve_queue(Command &out, const ServerFeatures &features, EvalMode eval,
 void extend(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t ttl_ms, bool is_described, const HolderInfo *info) {
   if (is_described) {
-    begin(out, features, eval, Script::kExtend, keys.format, {keys.lock, keys.info});
+    begin(out, features, eval, Script::kExtend, keys, {keys.lock, keys.info});
   } else {
-    begin(out, features, eval, Script::kExtend, keys.format, {keys.lock});
+    begin(out, features, eval, Script::kExtend, keys, {keys.lock});
   }
   out.add(token).add(ttl_ms);
   if (info == nullptr) return;
@@ -102,43 +111,62 @@ void extend(Command &out, const ServerFeatures &features, EvalMode eval, const L
 
 void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
                    const LockKeys &keys, const Identity &identity, int64_t ttl_ms, bool is_marked) {
-  if (is_marked) {
-    begin(out, features, eval, Script::kExtendShared, keys.format,
-          {keys.lock, keys.readers, keys.info});
+  // I has a fixed place before the key that never exists. Where it holds no mark of this lease, its
+  // expiry is that of K all the same.
+  if (is_marked || features.is_cluster) {
+    begin(out, features, eval, Script::kExtendShared, keys, {keys.lock, keys.readers, keys.info});
   } else {
-    begin(out, features, eval, Script::kExtendShared, keys.format, {keys.lock, keys.readers});
+    begin(out, features, eval, Script::kExtendShared, keys, {keys.lock, keys.readers});
   }
   out.add(identity.token).add(ttl_ms);
   if (keys.format == Format::kHash) out.add(identity.owner);
 }
 
+void extend_alone(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+                  std::string_view token, int64_t ttl_ms) {
+  begin(out, features, eval, Script::kExtend, keys, {keys.lock}).add(token).add(ttl_ms);
+}
+
+void extend_shared_alone(Command &out, const ServerFeatures &features, EvalMode eval,
+                         const LockKeys &keys, const PartCall &call) {
+  const bool is_lock = call.part == Part::kLock;
+  begin(out, features, eval, Script::kExtendShared, keys, {is_lock ? keys.lock : keys.readers});
+  out.add(call.identity.token).add(call.ttl_ms);
+  if (keys.format == Format::kHash) out.add(call.identity.owner);
+  out.add(is_lock ? "k" : "r");
+}
+
+void extend_reader_key(Command &out, const std::string &key, int64_t ttl_ms) {
+  out.add("SET").add(key).add("1").add("PX").add(ttl_ms);
+}
+
 void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             const Identity &identity, int64_t count) {
-  begin(out, features, eval, Script::kDetach, keys.format, {keys.lock, keys.readers, keys.info});
+  begin(out, features, eval, Script::kDetach, keys, {keys.lock, keys.readers, keys.info});
   out.add(identity.token).add(count);
   if (keys.format == Format::kHash) out.add(identity.owner);
 }
 
 void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t ttl_ms, std::string_view call) {
-  begin(out, features, eval, Script::kAttach, keys.format, {keys.lock, keys.readers, keys.info});
+  begin(out, features, eval, Script::kAttach, keys, {keys.lock, keys.readers, keys.info});
   out.add(token).add(ttl_ms).add(call);
 }
 
 void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                  std::string_view token, int64_t fence) {
-  begin(out, features, eval, Script::kRaiseFence, keys.format, {keys.lock, keys.fence});
+  begin(out, features, eval, Script::kRaiseFence, keys, {keys.lock, keys.fence});
   out.add(token).add(fence);
 }
 
 void list(Command &out, const ServerFeatures &features, EvalMode eval, std::string_view cursor,
           std::string_view pattern) {
-  begin(out, features, eval, Script::kList, Format::kString, {});
+  begin(out, features, eval, Script::kList, Format::kString, 0);
   out.add(cursor).add(pattern).add(256);
 }
 
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys) {
-  begin(out, features, eval, Script::kInspect, keys.format,
+  begin(out, features, eval, Script::kInspect, keys,
         {keys.lock, keys.queue, keys.fence, keys.info, keys.readers});
   out.add(256);
 }
@@ -165,7 +193,7 @@ void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
 
 void probe(Command &out, const ServerFeatures &features, std::string_view own,
            std::string_view unused) {
-  begin(out, features, EvalMode::kText, Script::kProbe, Format::kString, {}).add(own).add(unused);
+  begin(out, features, EvalMode::kText, Script::kProbe, Format::kString, 0).add(own).add(unused);
 }
 
 }  // namespace redlatch::protocol

@@ -50,6 +50,11 @@ class Command {
 struct ServerFeatures {
   bool is_sharded = false;
   std::string_view prefix;  // of channels; outlives the features
+  // A script of several keys names one more, which never exists. While a slot is being moved, a
+  // node refuses every script that names an absent key, before it begins. Without it the script
+  // would run, be refused in the middle, or take a key that is at the other node for absent
+  // (docs/wire.md, "Cluster").
+  bool is_cluster = false;
 };
 
 // EVALSHA, or EVAL after NOSCRIPT.
@@ -102,6 +107,26 @@ void serve_queue(Command &out, const ServerFeatures &features, EvalMode eval, co
 // `is_described`: the holder wrote its info, whose expiry is extended, too; `info`: write it now.
 void extend(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t ttl_ms, bool is_described, const HolderInfo *info);
+// The same with one key, for a slot that is being moved, where scripts of several keys are refused.
+// The description of the holder is not extended.
+void extend_alone(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+                  std::string_view token, int64_t ttl_ms);
+// EXTEND SHARED in two parts, each with one key. The lock key says that a client has the lock, and
+// the readers' key who: a lease of one of several holders lasts as long as both say so. So the part
+// of the lock key comes first, and its answer alone promises nothing to a reader.
+enum class Part : uint8_t {
+  kLock,     // 1: the token has it alone, extended; 2: several have it, send kReaders; 0: lost
+  kReaders,  // 2: extended, from the time at which kLock was sent; 0: lost
+};
+struct PartCall {
+  Part part;
+  Identity identity;
+  int64_t ttl_ms;
+};
+void extend_shared_alone(Command &out, const ServerFeatures &features, EvalMode eval,
+                         const LockKeys &keys, const PartCall &call);
+// hash_rw format: between the two, the key by which Redisson knows that the reader is alive.
+void extend_reader_key(Command &out, const std::string &key, int64_t ttl_ms);
 // `count`: the number of earlier detaches and attaches of the lease, as ATTACH answered.
 void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             const Identity &identity, int64_t count);

@@ -42,6 +42,7 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lo
     stem.append(name_space).append("{").append(lock).append("}:rl1:");
   }
   fence = stem + 'f';
+  absent = stem + 'n';
   if (format == Format::kHash) stem += 'h';
   if (format == Format::kHashRw) stem += 'm';
   queue = stem + 'q';

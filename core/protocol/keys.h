@@ -22,6 +22,7 @@ struct LockKeys {
   std::string readers;  // zset of the readers, and when each lease ends
   std::string info;     // the description of the holder, for people
   std::string turn;     // whose turn it is, ours or that of other libraries
+  std::string absent;   // never exists: see ServerFeatures::is_cluster
 
   LockKeys(std::string_view name_space, std::string_view name, Format lock_format);
 };

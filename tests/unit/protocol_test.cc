@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"
+#include "base/text.h"
 #include "lock_client_world.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
@@ -50,6 +53,86 @@ TEST(KeysTest, formats_share_the_lock_and_the_fence_alone) {
                                       hash.queue,   hash.readers,   hash.info,   hash.turn};
   EXPECT_EQ(keys.size(), 8u);
   for (const std::string &key : keys) EXPECT_TRUE(is_auxiliary(key)) << key;
+}
+
+TEST(CommandTest, on_a_cluster_a_script_of_several_keys_names_one_that_never_exists) {
+  const LockKeys keys("app:", "a", Format::kString);
+  EXPECT_EQ(keys.absent, "app:{app:a}:rl1:n");
+  EXPECT_TRUE(is_auxiliary(keys.absent));
+  // The keys of a command, behind its first three words.
+  const auto keys_of = [](const Command &command) {
+    int count = 0;
+    EXPECT_TRUE(parse_number(command.argv()[2], count));
+    const auto words = command.argv().subspan(3, static_cast<size_t>(count));
+    return std::vector<std::string>(words.begin(), words.end());
+  };
+  using Build = std::function<void(Command &, const ServerFeatures &)>;
+  const auto mode = EvalMode::kDigest;
+  const Identity identity{"token", ""};
+  const HolderInfo info{};
+  const std::vector<std::pair<Build, size_t>> builds = {
+      {[&](auto &c, auto &f) {
+         acquire(c, f, mode, keys, {Mode::kWrite, identity, 1, "", ""});
+       },
+       6},
+      {[&](auto &c, auto &f) {
+         acquire(c, f, mode, keys, {Mode::kRead, identity, 1, "", ""});
+       },
+       6},
+      {[&](auto &c, auto &f) {
+         acquire(c, f, mode, keys, {Mode::kUpgrade, identity, 1, "", ""});
+       },
+       5},
+      {[&](auto &c, auto &f) { release(c, f, mode, keys, identity, {}, 1); }, 6},
+      {[&](auto &c, auto &f) { cancel(c, f, mode, keys, "member", ""); }, 5},
+      {[&](auto &c, auto &f) { downgrade(c, f, mode, keys, "token", 1, 0); }, 5},
+      {[&](auto &c, auto &f) { serve_queue(c, f, mode, keys); }, 5},
+      {[&](auto &c, auto &f) { force_release(c, f, mode, keys, "token"); }, 5},
+      {[&](auto &c, auto &f) { inspect(c, f, mode, keys); }, 6},
+      {[&](auto &c, auto &f) { extend(c, f, mode, keys, "token", 1, true, &info); }, 3},
+      {[&](auto &c, auto &f) { extend_shared(c, f, mode, keys, identity, 1, true); }, 4},
+      {[&](auto &c, auto &f) { extend_shared(c, f, mode, keys, identity, 1, false); }, 4},
+      {[&](auto &c, auto &f) { detach(c, f, mode, keys, identity, 0); }, 4},
+      {[&](auto &c, auto &f) { attach(c, f, mode, keys, "token", 1, "call"); }, 4},
+      {[&](auto &c, auto &f) { raise_fence(c, f, mode, keys, "token", 1); }, 3},
+  };
+  for (size_t i = 0; i < builds.size(); i++) {
+    Command plain;
+    Command clustered;
+    builds[i].first(plain, {.is_sharded = true, .prefix = ""});
+    builds[i].first(clustered, {.is_sharded = true, .prefix = "", .is_cluster = true});
+    const auto with = keys_of(clustered);
+    EXPECT_EQ(with.size(), builds[i].second) << i;
+    EXPECT_EQ(with.back(), keys.absent) << i;
+    const auto without = keys_of(plain);
+    EXPECT_TRUE(std::equal(without.begin(), without.end(), with.begin())) << i;
+    EXPECT_EQ(std::count(without.begin(), without.end(), keys.absent), 0) << i;
+  }
+}
+
+TEST(CommandTest, a_lease_is_extended_by_one_key_alone) {
+  const LockKeys keys("", "a", Format::kHash);
+  const ServerFeatures features{.is_sharded = true, .prefix = "", .is_cluster = true};
+  const auto words_of = [](const Command &command) {
+    return std::vector<std::string>(command.argv().begin() + 2, command.argv().end());
+  };
+  using Words = std::vector<std::string>;
+  Command lock;
+  extend_shared_alone(lock, features, EvalMode::kDigest, keys,
+                      {Part::kLock, {"token", "owner"}, 50});
+  EXPECT_EQ(words_of(lock), (Words{"1", "a", "token", "50", "owner", "k"}));
+  Command readers;
+  extend_shared_alone(readers, features, EvalMode::kDigest, keys,
+                      {Part::kReaders, {"token", "owner"}, 50});
+  EXPECT_EQ(words_of(readers), (Words{"1", "{a}:rl1:hr", "token", "50", "owner", "r"}));
+  Command plain;
+  extend_alone(plain, features, EvalMode::kDigest, keys, "token", 50);
+  EXPECT_EQ(words_of(plain), (Words{"1", "a", "token", "50"}));
+  Command marked;
+  const std::string key = reader_key(keys, "token");
+  extend_reader_key(marked, key, 50);
+  EXPECT_EQ(words_of(marked), (Words{"1", "PX", "50"}));
+  EXPECT_EQ(key, "{a}:token:rwlock_timeout:1");
 }
 
 TEST(KeysTest, names_are_any_bytes_but_auxiliary_keys) {

@@ -6,18 +6,51 @@
 -- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
 -- gap means lost for good.
 --
+-- While a slot of a cluster is being moved, K and R may be at two nodes: then each is extended by a
+-- call of its own, K first. K alone does not say that the token is a reader. R alone does not say
+-- that K had no gap, but the first reader after a gap clears R. So both answers together do.
+--
 -- KEYS: K, R, or K, R and I (few keys, so that it works while a slot is being moved). I of a lease
---       that was attached: its mark must last as long as K.
--- ARGV: token, ttl_ms; hash format: owner.
+--       that was attached: its mark must last as long as K. Or one part: K alone, or R alone.
+-- ARGV: token, ttl_ms; hash format: owner; for one part: 'k' or 'r'.
 -- Returns {result, now}. result: 1 extended; 2 extended, as a reader; 0 the token has nothing.
+--         Part 'k': 1 the token has K alone, extended; 2 K is extended, and R has to confirm the
+--         token. Part 'r': 2 extended, if K was.
 -- Statuses: RL_OK; RL_E_LOST.
 local K, R, I = KEYS[1], KEYS[2], KEYS[3]
 local token, lease = ARGV[1], ARGV[2]
---@only hash
-local owner = ARGV[3]
+--@only string hash_rw
+local part, entry = ARGV[3], token
 --@end
+--@only hash
+local owner, part = ARGV[3], ARGV[4]
+local entry = token .. owner
+--@end
+if part == 'r' then
+  --@include fragments/time.lua
+  R = K
+  local expiry = redis.call('ZSCORE', R, entry)
+  if not expiry or tonumber(expiry) <= now then
+    return {0, now}
+  end
+  redis.call('ZADD', R, 'GT', now + lease, entry)
+  redis.call('PEXPIREAT', R, redis.call('ZRANGE', R, -1, -1, 'WITHSCORES')[2])
+  return {2, now}
+end
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
+if part == 'k' then
+  --@only string hash_rw
+  local result = holder == token and 1 or (holder == '@SHARED@' and 2 or 0)
+  --@end
+  --@only hash
+  local result = holder == owner and 2 or 0
+  --@end
+  if result > 0 then
+    redis.call('PEXPIRE', K, math.max(redis.call('PTTL', K), lease))
+  end
+  return {result, now}
+end
 --@include fragments/@FORMAT@/readers.lua
 --@include fragments/@FORMAT@/mine.lua
 if not is_mine then

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: while a slot moves no script lets two clients have one lock, and no waiter is lost.
+Method: real clusters; each script is sent by hand to the node that a test chooses. A test of the
+key that never exists runs without it, too: then the defect must show."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cluster import Cluster, Node, slot_of
+from support.resp import Argument, Connection, RespError
+from support.servers import available_kinds
+
+from .harness import member_of
+from .texts import TTL_MS, TURN, aux_key
+
+PREFIX = "rl1:"
+MARKS = {"string": "", "hash": "h", "hash_rw": "m"}
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module", params=available_kinds())
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with Cluster(request.param, nodes=3, replicas=0) as running:
+        yield running
+
+
+class Slot:
+    """One lock whose slot is at `source`, and is to move to `to`."""
+
+    def __init__(self, cluster: Cluster, texts: dict[str, str], format: str = "string") -> None:
+        self.cluster = cluster
+        self.texts = texts
+        self.format = format
+        self.k = f"orders{next(_numbers)}"
+        self.slot = slot_of(self.k)
+        self.source = cluster.owner(self.slot)
+        self.to, self.third = cluster.others(self.slot)
+        self.has_absent = True  # as on a cluster
+        mark = MARKS[format]
+        self.q, self.r, self.i = (aux_key("", self.k, mark + it) for it in "qri")
+        self.f, self.n = aux_key("", self.k, "f"), aux_key("", self.k, "n")
+        self.w = aux_key("", self.k, mark + "w")
+
+    def run(
+        self, node: Node, name: str, *args: Argument, keys: Sequence[str] = (), asking: bool = False
+    ) -> Any:
+        """The script with its keys, and the one that never exists. An error is returned."""
+        suffix = "" if self.format == "string" else f".{self.format}"
+        text = self.texts[f"{name}{suffix}.sharded"]
+        named = list(keys) or [self.k, self.q, self.f, self.r]
+        if not keys and name in ("acquire", "acquire_read", "release"):
+            named.append(self.w)
+        if self.has_absent and len(named) > 1:
+            named.append(self.n)
+        with node.connect() as connection:
+            if asking:
+                connection.cmd("ASKING")
+            return connection.pipe([["EVAL", text, len(named), *named, *args]])[0]
+
+    def acquire(self, node: Node, token: str, member: str = "", ttl_ms: int = TTL_MS) -> Any:
+        owner = self.owner(token)
+        return self.run(node, "acquire", token, ttl_ms, member, "", PREFIX, *owner)
+
+    def read(self, node: Node, token: str, member: str = "", ttl_ms: int = TTL_MS) -> Any:
+        return self.run(node, "acquire_read", token, ttl_ms, member, "", PREFIX, "")
+
+    def upgrade(self, node: Node, token: str, *, asking: bool = False) -> Any:
+        return self.run(node, "upgrade", token, TTL_MS, "", "", PREFIX, asking=asking)
+
+    def part(self, node: Node, which: str, token: str, ttl_ms: int, *, asking: bool = False) -> Any:
+        key = self.k if which == "k" else self.r
+        more = [*self.owner(token), which]
+        return self.run(node, "extend_shared", token, ttl_ms, *more, keys=[key], asking=asking)
+
+    def owner(self, token: str) -> list[str]:
+        return [token] if self.format == "hash" else []
+
+    def move(self, kind: str) -> None:
+        self.cluster.move_slot(self.slot, self.to, kind)
+
+    def arrive(self) -> None:
+        """The end of a classic move that has begun."""
+        self.cluster.move_keys(self.slot)
+        self.cluster.finish_classic(self.slot)
+        self.cluster.await_owner(self.slot, self.to)
+
+
+class Waiter:
+    """A cid whose channel is in a slot of `node`, with a subscription."""
+
+    def __init__(self, node: Node, *, avoid: int) -> None:
+        view = node.views()[0]
+        while True:
+            self.cid = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+            self.slot = slot_of(PREFIX + self.cid)
+            if view.has(self.slot) and self.slot != avoid:
+                break
+        self.subscription: Connection = node.connect(protocol=3)
+        self.subscription.send("SSUBSCRIBE", PREFIX + self.cid)
+        assert self.subscription.push(5.0) is not None
+        self.last_rid = 0
+
+    def token(self) -> str:
+        self.last_rid += 1
+        return f"{self.cid}{self.last_rid:010x}"
+
+
+@contextmanager
+def waiting_at(node: Node, lock: Slot) -> Iterator[Waiter]:
+    waiter = Waiter(node, avoid=lock.slot)
+    try:
+        yield waiter
+    finally:
+        waiter.subscription.close()
+
+
+def token() -> str:
+    return base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=") + f"{next(_numbers):010x}"
+
+
+def member(token: str, mode: str = "x", provisional_ms: int = 3000) -> str:
+    text = member_of(token, provisional_ms)
+    return text[:32] + mode + text[33:]
+
+
+def is_refused(reply: object) -> bool:
+    return isinstance(reply, RespError) and reply.code in ("TRYAGAIN", "ASK", "MOVED")
+
+
+Texts = tuple[Path, dict[str, str]]
+
+
+@pytest.mark.parametrize("has_absent", [True, False])
+def test_an_upgrade_on_a_moving_slot_changes_nothing(
+    cluster: Cluster, composed: Texts, has_absent: bool
+) -> None:
+    lock = Slot(cluster, composed[1], "hash_rw")
+    reader, writer = token(), token()
+    assert lock.read(lock.source, reader)[0] == 1
+    with waiting_at(lock.source, lock) as waiter:
+        writer = waiter.token()
+        assert lock.acquire(lock.source, writer, member(writer))[0] == 0
+        cluster.begin_classic(lock.slot, lock.to)  # K, Q, F and R are at the source
+        lock.has_absent = has_absent
+        reply = lock.upgrade(lock.source, reader)
+        lock.has_absent = True
+        if has_absent:
+            assert is_refused(reply), reply
+            assert lock.source.cmd("HEXISTS", lock.k, reader) == 1
+        else:
+            assert isinstance(reply, RespError) and "non local key" in str(reply)
+        lock.arrive()
+        has_two_holders = lock.acquire(lock.to, writer, member(writer))[0] == 1
+        assert has_two_holders == (not has_absent)
+
+
+@pytest.mark.parametrize("has_absent", [True, False])
+def test_a_cancel_on_a_moving_slot_grants_nothing(
+    cluster: Cluster, composed: Texts, has_absent: bool
+) -> None:
+    lock = Slot(cluster, composed[1])
+    assert lock.read(lock.source, token(), ttl_ms=60_000)[0] == 1
+    with waiting_at(lock.source, lock) as waiter:
+        writer, reader = waiter.token(), waiter.token()
+        assert lock.acquire(lock.source, writer, member(writer))[0] == 0
+        assert lock.read(lock.source, reader, member(reader, "s"))[0] == 0
+        while waiter.subscription.push(0.05) is not None:
+            pass
+        cluster.begin_classic(lock.slot, lock.to)
+        lock.has_absent = has_absent
+        reply = lock.run(lock.source, "cancel", member(writer), PREFIX)
+        lock.has_absent = True
+        message = waiter.subscription.push(0.2)
+        if has_absent:
+            assert is_refused(reply) and message is None, (reply, message)
+        else:  # a part of it was done
+            assert isinstance(reply, RespError) and "non local key" in str(reply), reply
+            assert message is not None and message[-1].startswith(b"g")
+        lock.arrive()
+
+
+@pytest.mark.parametrize("has_absent", [True, False])
+def test_keys_of_redisson_at_the_other_node_are_not_taken_for_absent(
+    cluster: Cluster, composed: Texts, has_absent: bool
+) -> None:
+    lock = Slot(cluster, composed[1], "hash_rw")
+    theirs = f"{{{lock.k}}}:uuid:1:rwlock_timeout:1"
+    lock.source.cmd("HSET", lock.k, "mode", "read", "uuid:1", 1)
+    lock.source.cmd("PEXPIRE", lock.k, TTL_MS)
+    lock.source.cmd("SET", theirs, 1, "PX", TTL_MS)
+    reader = token()
+    assert lock.read(lock.source, reader)[0] == 1
+    with waiting_at(lock.source, lock) as waiter:
+        writer = waiter.token()
+        assert lock.acquire(lock.source, writer, member(writer))[0] == 0
+        assert lock.upgrade(lock.source, reader)[0] == 0, "their reader has it, too"
+        cluster.begin_classic(lock.slot, lock.to)
+        cluster.move_keys(lock.slot, [lock.k, lock.q, lock.f, lock.r])
+        lock.has_absent = has_absent
+        reply = lock.upgrade(lock.to, reader, asking=True)
+        lock.has_absent = True
+        if has_absent:
+            assert is_refused(reply), reply
+        else:
+            assert reply[0] == 1, "two holders: their reader, and our writer"
+            assert lock.source.cmd("PTTL", theirs) > 0
+        lock.arrive()
+
+
+@pytest.mark.parametrize("format", ["string", "hash", "hash_rw"])
+def test_a_lease_is_extended_key_by_key_while_its_slot_moves(
+    cluster: Cluster, composed: Texts, format: str
+) -> None:
+    lock = Slot(cluster, composed[1], format)
+    held = token()
+    take = lock.acquire if format == "hash" else lock.read
+    assert take(lock.source, held, ttl_ms=20_000)[0] == 1
+    cluster.begin_classic(lock.slot, lock.to)
+    both = [lock.k, lock.r]
+    whole = lock.run(lock.source, "extend_shared", held, TTL_MS, *lock.owner(held), keys=both)
+    assert is_refused(whole)
+    assert lock.part(lock.source, "k", held, 30_000)[0] == 2
+    assert lock.part(lock.source, "r", held, 30_000)[0] == 2
+    cluster.move_keys(lock.slot, [lock.k])  # K and R are apart
+    assert lock.part(lock.source, "k", held, 40_000).code == "ASK"
+    assert lock.part(lock.to, "k", held, 40_000, asking=True)[0] == 2
+    assert lock.part(lock.source, "r", held, 40_000)[0] == 2
+    assert lock.part(lock.source, "r", token(), 40_000)[0] == 0, "another token"
+    lock.arrive()
+    assert lock.to.cmd("PTTL", lock.k) > 30_000 and lock.to.cmd("PTTL", lock.r) > 30_000
+    assert lock.acquire(lock.to, token())[0] == 0
+    assert lock.run(lock.to, "extend_shared", held, TTL_MS, *lock.owner(held), keys=both)[0] > 0
+
+
+def test_the_lock_key_alone_promises_a_reader_nothing(cluster: Cluster, composed: Texts) -> None:
+    """A reader whose entry has ended has lost the lock, however long K lasts."""
+    lock = Slot(cluster, composed[1])
+    late, other = token(), token()
+    assert lock.read(lock.source, late)[0] == 1 and lock.read(lock.source, other)[0] == 1
+    lock.source.cmd("ZADD", lock.r, 1, late)
+    assert lock.part(lock.source, "k", late, TTL_MS)[0] == 2
+    assert lock.part(lock.source, "r", late, TTL_MS)[0] == 0
+    assert lock.part(lock.source, "r", other, TTL_MS)[0] == 2
+
+
+@pytest.mark.parametrize("format", ["string", "hash_rw"])
+def test_a_writer_is_extended_by_the_lock_key_alone(
+    cluster: Cluster, composed: Texts, format: str
+) -> None:
+    lock = Slot(cluster, composed[1], format)
+    held = token()
+    assert lock.acquire(lock.source, held)[0] == 1
+    cluster.begin_classic(lock.slot, lock.to)
+    assert lock.part(lock.source, "k", held, 60_000)[0] == 1
+    assert lock.source.cmd("PTTL", lock.k) > TTL_MS
+    assert lock.part(lock.source, "k", token(), 90_000)[0] == 0
+    assert lock.source.cmd("PTTL", lock.k) <= 60_000
+    lock.arrive()
+
+
+@pytest.mark.parametrize("kind", ["classic", "atomic"])
+def test_holder_and_queue_are_the_same_after_a_move(
+    cluster: Cluster, composed: Texts, kind: str
+) -> None:
+    lock = Slot(cluster, composed[1])
+    if kind == "atomic" and not lock.source.has_atomic_moves:
+        return  # this server has classic moves only
+    holder, first, second = token(), token(), token()
+    fence = lock.acquire(lock.source, holder)[1]
+    for waiting in (first, second):
+        assert lock.acquire(lock.source, waiting, member(waiting))[0] == 0
+    lock.move(kind)
+    assert lock.acquire(lock.to, holder)[:2] == [1, fence], "held as before"
+    queue = [it[:32].decode() for it in lock.to.cmd("ZRANGE", lock.q, 0, -1)]
+    assert queue == [first, second]
