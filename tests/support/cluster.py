@@ -27,6 +27,8 @@ from .wait import LIMIT, wait_until
 SLOT_COUNT = 16384
 # After this time without an answer a node is taken for dead: long enough for a busy machine.
 NODE_TIMEOUT_MS = 2000
+# For tests without a failure: no node is ever taken for dead.
+NEVER_MS = 600_000
 MIGRATE_MS = 5000
 
 
@@ -58,8 +60,8 @@ class View:
 class Node(Server):
     """One node. It keeps its name and its view of the cluster when it is restarted."""
 
-    def __init__(self, kind: str, timeout_ms: int, args: Sequence[str]) -> None:
-        options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(timeout_ms)]
+    def __init__(self, kind: str, args: Sequence[str]) -> None:
+        options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
         options += ["--cluster-config-file", "nodes.conf", "--repl-diskless-sync-delay", "0"]
         super().__init__(kind, [*options, *args])
         self.bus_port = 0
@@ -114,7 +116,8 @@ class Cluster:
         self.kind = kind or available_kinds()[0]
         self._stack = contextlib.ExitStack()
         count = nodes * (1 + replicas)
-        self.servers = [Node(self.kind, node_timeout_ms, args) for _ in range(count)]
+        self.servers = [Node(self.kind, args) for _ in range(count)]
+        self._timeout_ms = node_timeout_ms
         self._first = self.servers[:nodes]  # the primaries at the start
         self._moving: dict[int, tuple[Node, Node]] = {}  # slot: from, to
 
@@ -207,7 +210,12 @@ class Cluster:
             ]
             return said == [owner.id] * len(self.running)
 
-        wait_until(is_known, limit)
+        try:
+            wait_until(is_known, limit)
+        except AssertionError as error:
+            views = {node.id: node.cmd("CLUSTER", "NODES").decode() for node in self.running}
+            said = "".join(f"\nsays {name}:\n{text}" for name, text in views.items())
+            raise AssertionError(f"not all know that {owner.id} has slot {slot}:{said}") from error
 
     def _move_atomically(self, slot: int, to: Node) -> None:
         source = self.owner(slot)
@@ -293,11 +301,11 @@ class Cluster:
             if i < len(self._first):
                 first, last = round(i * share), round((i + 1) * share) - 1
                 node.cmd("CLUSTER", "ADDSLOTSRANGE", first, last)
-        for node in self.servers:
-            # Each by itself: what one hears of others from a third takes longer.
-            for other in self.servers:
-                if other is not node:
-                    node.cmd("CLUSTER", "MEET", other.host, other.port, other.bus_port)
+        for i, node in enumerate(self.servers):
+            # Each pair: what one hears of others from a third takes longer. One of the two alone:
+            # else they begin two handshakes, and the superfluous one lasts for the node timeout.
+            for other in self.servers[i + 1 :]:
+                node.cmd("CLUSTER", "MEET", other.host, other.port, other.bus_port)
         for node in self.servers:
             wait_until(lambda: self._knows_all(node))
         replicas = self.servers[len(self._first) :]
@@ -306,6 +314,9 @@ class Cluster:
         for node in replicas:
             wait_until(lambda: b"master_link_status:up" in node.cmd("INFO", "replication"))
         self.await_ok()
+        # Not from the start: a handshake that fails lasts for this time.
+        for node in self.servers:
+            node.cmd("CONFIG", "SET", "cluster-node-timeout", self._timeout_ms)
         for primary in self._first:
             slots = primary.views()[0].slots
             if slots:
