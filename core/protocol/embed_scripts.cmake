@@ -7,8 +7,9 @@
 #
 # A line `--@include fragments/x.lua` is replaced by that file, so that scripts share code without
 # closures, which would cost a third of a call. @FORMAT@ is the format of the lock; lines between
-# `--@only hash` and `--@end` are for that format alone. Comments must have lines of their own; they
-# are removed, because the server keeps every byte. The result is fixed text: its SHA1 names it.
+# `--@only hash` and `--@end` are for that format alone, those of `--@only sharded` for the variant
+# with SPUBLISH. Comments must have lines of their own; they are removed, because the server keeps
+# every byte. The result is fixed text: its SHA1 names it.
 
 cmake_minimum_required(VERSION 3.23)
 
@@ -39,8 +40,8 @@ set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT POLL_APA
     TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES
     OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS)
 
-# Keeps the lines between `--@only format ...` and `--@end`, or drops them.
-function(choose format text result)
+# Keeps the lines between `--@only word ...` and `--@end` if one of `words` is there, or drops them.
+function(choose words text result)
   while(TRUE)
     string(FIND "${text}" "--@only " begin)
     if(begin EQUAL -1)
@@ -50,16 +51,16 @@ function(choose format text result)
     string(SUBSTRING "${text}" ${begin} -1 rest)
     string(FIND "${rest}" "--@end" end)
     string(SUBSTRING "${rest}" 0 ${end} block)
-    if(end EQUAL -1 OR NOT block MATCHES "^--@only( (string|hash|hash_rw))+\n")
-      message(FATAL_ERROR "--@only names no format or has no end: ${rest}")
+    if(end EQUAL -1 OR NOT block MATCHES "^--@only( (string|hash|hash_rw|sharded))+\n")
+      message(FATAL_ERROR "--@only names no format or variant, or has no end: ${rest}")
     endif()
     math(EXPR end "${end} + 6")
     string(SUBSTRING "${rest}" ${end} -1 after)
     string(FIND "${block}" "\n" line_end)
-    string(SUBSTRING "${block}" 0 ${line_end} formats)
+    string(SUBSTRING "${block}" 0 ${line_end} chosen)
     math(EXPR line_end "${line_end} + 1")
     string(SUBSTRING "${block}" ${line_end} -1 block)
-    if(NOT "${formats} " MATCHES " ${format} ")
+    if(NOT "${chosen} " MATCHES " (${words}) ")
       set(block "")
     endif()
     set(text "${before}${block}${after}")
@@ -68,9 +69,13 @@ function(choose format text result)
 endfunction()
 
 function(compose name format publish result)
+  set(words "${format}")
+  if(publish STREQUAL "SPUBLISH")
+    set(words "${format}|sharded")
+  endif()
   file(READ "${SOURCE_DIR}/${name}.lua" text)
   foreach(depth RANGE 100)
-    choose(${format} "${text}" text)
+    choose("${words}" "${text}" text)
     string(REPLACE "@FORMAT@" "${format}" text "${text}")
     string(REGEX REPLACE "_rw$" "" type "${format}")
     string(REPLACE "@TYPE@" "${type}" text "${text}")

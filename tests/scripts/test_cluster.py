@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cluster import Cluster, Node, slot_of
+from support.cluster import NEVER_MS, Cluster, Node, slot_of
 from support.resp import Argument, Connection, RespError
 from support.servers import available_kinds
+from support.wait import wait_until
 
 from .harness import member_of
 from .texts import TTL_MS, TURN, aux_key
@@ -29,7 +30,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module", params=available_kinds())
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with Cluster(request.param, nodes=3, replicas=0) as running:
+    with Cluster(request.param, nodes=3, replicas=0, node_timeout_ms=NEVER_MS) as running:
         yield running
 
 
@@ -268,6 +269,29 @@ def test_a_writer_is_extended_by_the_lock_key_alone(
 
 
 @pytest.mark.parametrize("kind", ["classic", "atomic"])
+@pytest.mark.parametrize("format", ["string", "hash", "hash_rw"])
+def test_a_dead_waiter_whose_channel_moved_blocks_no_queue(
+    cluster: Cluster, composed: Texts, format: str, kind: str
+) -> None:
+    lock = Slot(cluster, composed[1], format)
+    if kind == "atomic" and not lock.source.has_atomic_moves:
+        return  # this server has classic moves only
+    with waiting_at(lock.source, lock) as dead:
+        holder, waiting = token(), dead.token()
+        assert lock.acquire(lock.source, holder)[0] == 1
+        assert lock.acquire(lock.source, waiting, member(waiting, "x", 200))[0] == 0
+    lock.move(kind)  # its channel stays at the source
+    release = [holder, PREFIX, *lock.owner(holder), *TURN]
+    freed = lock.run(lock.to, "release", *release)
+    assert freed[0] == 2, "K was given to the waiter, without a message"
+    assert lock.to.cmd("ZCARD", lock.q) == 0
+    assert 0 < lock.to.cmd("PTTL", lock.k) <= 200
+    with waiting_at(lock.to, lock) as alive:
+        mine = alive.token()
+        wait_until(lambda: lock.acquire(lock.to, mine, member(mine))[0] == 1, 5.0)
+
+
+@pytest.mark.parametrize("kind", ["classic", "atomic"])
 def test_holder_and_queue_are_the_same_after_a_move(
     cluster: Cluster, composed: Texts, kind: str
 ) -> None:
@@ -282,3 +306,34 @@ def test_holder_and_queue_are_the_same_after_a_move(
     assert lock.acquire(lock.to, holder)[:2] == [1, fence], "held as before"
     queue = [it[:32].decode() for it in lock.to.cmd("ZRANGE", lock.q, 0, -1)]
     assert queue == [first, second]
+
+
+def test_a_live_waiter_whose_channel_moved_finds_its_grant(
+    cluster: Cluster, composed: Texts
+) -> None:
+    lock = Slot(cluster, composed[1])
+    with waiting_at(lock.source, lock) as waiter:
+        holder, waiting = token(), waiter.token()
+        assert lock.acquire(lock.source, holder)[0] == 1
+        assert lock.acquire(lock.source, waiting, member(waiting))[0] == 0
+        lock.move("classic")
+        assert lock.run(lock.to, "release", holder, PREFIX, *TURN)[0] == 2
+        assert lock.acquire(lock.to, waiting, member(waiting))[0] == 1
+
+
+def test_a_refused_message_is_no_grant(cluster: Cluster, composed: Texts) -> None:
+    """Without the right to publish the waiter keeps its place: it may be alive."""
+    lock = Slot(cluster, composed[1])
+    with waiting_at(lock.source, lock) as waiter:
+        holder, waiting = token(), waiter.token()
+        assert lock.acquire(lock.source, holder)[0] == 1
+        assert lock.acquire(lock.source, waiting, member(waiting))[0] == 0
+        rules = ["reset", "on", ">pw", "~*", "+@all", "resetchannels"]
+        lock.source.cmd("ACL", "SETUSER", "limited", *rules)
+        text = composed[1]["release.sharded"]
+        keys = [lock.k, lock.q, lock.f, lock.r, lock.w, lock.n]
+        with lock.source.connect() as connection:
+            connection.cmd("AUTH", "limited", "pw")
+            reply = connection.cmd("EVAL", text, len(keys), *keys, holder, PREFIX, *TURN)
+        assert reply[0] == 1 and reply[2] == 2 and lock.source.cmd("ZCARD", lock.q) == 1
+
