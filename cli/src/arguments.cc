@@ -147,11 +147,12 @@ class Parser {
     root_.add_flag("-h,--help", raw_.is_help, "Print help");
     root_.footer("Parentheses show the default, or the variable that is read.");
     root_.add_flag("-V,--version", raw_.is_version, "Print the version");
-    auto* url = root_.add_option("-u,--url", arguments_.urls,
-                                 "redis[s]://HOST:PORT/DB, redis[s]-sentinel://HOST,HOST/NAME/DB, "
-                                 "unix:///PATH or embedded://[/FOLDER] "
-                                 "(REDLATCH_URL, VALKEY_URL, REDIS_URL); repeated: a quorum of "
-                                 "independent servers");
+    auto* url =
+        root_.add_option("-u,--url", arguments_.urls,
+                         "redis[s]://HOST:PORT/DB, redis[s]-sentinel://HOST,HOST/NAME/DB, "
+                         "redis[s]+cluster://HOST,HOST, unix:///PATH or embedded://[/FOLDER] "
+                         "(REDLATCH_URL, VALKEY_URL, REDIS_URL); repeated: a quorum of "
+                         "independent servers");
     url->type_name("URL")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     root_
         .add_flag("--local", arguments_.is_local,

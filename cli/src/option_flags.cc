@@ -43,7 +43,7 @@ std::string in_ms(const std::string& text) {
 
 // A row of options.def, as a flag.
 struct Row {
-  char scope;  // Its first letter.
+  char scope;  // Its first letter; K of a cluster.
   std::string_view name;
   std::string_view type;  // "yes" or "no": the value of a switch.
   const char* help;
@@ -65,6 +65,8 @@ const char* group_of(char scope) {
       return "TLS options (rediss://)";
     case 'S':
       return "Sentinel options (redis-sentinel://)";
+    case 'K':
+      return "Cluster options (redis+cluster://)";
     case 'Q':
       return "Redlock options";
     default:

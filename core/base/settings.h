@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -73,13 +74,35 @@ struct SentinelSettings {
 #include "config/options.def"
 };
 
+// Of a cluster, whose nodes name each other. What else is set is for each node.
+struct ClusterSettings {
+  std::vector<HostPort> addresses;  // of some nodes; empty: the URL names one server
+  bool is_asked_for = false;        // an option of clusters is set
+#define RL_CLUSTER_OPTION RL_FIELD
+#include "config/options.def"
+
+  // Whether a node may name `host` as that of another node.
+  bool allows(std::string_view host) const {
+    if (allowed_hosts.empty()) return true;
+    std::string_view list = allowed_hosts;
+    while (list.substr(0, list.find(',')) != host) {
+      const size_t comma = list.find(',');
+      if (comma == list.npos) return false;
+      list.remove_prefix(comma + 1);
+    }
+    return true;
+  }
+};
+
 struct Settings {
-  std::string host;  // of a TCP server; empty for unix sockets, and while sentinels know it
+  // Of a TCP server; empty for unix sockets, for a cluster, and while sentinels know it.
+  std::string host;
   std::string port = "6379";
   std::string socket_path;  // of a unix socket
   std::string folder;       // of an embedded server, whose socket_path is in it
   TlsSettings tls;
   SentinelSettings sentinel;
+  ClusterSettings cluster;
   bool is_of_sentinel = false;  // the server is itself a sentinel
   bool is_of_primary = false;   // sentinels have named the server, which has to confirm it
   std::string shown_url;        // the URL as it was given, without secrets
@@ -91,10 +114,9 @@ struct Settings {
     if (!folder.empty()) return "embedded://" + folder;
     if (!socket_path.empty()) return "unix://" + socket_path;
     if (is_of_sentinel) return "sentinel " + HostPort{host, port}.text();
+    if (is_cluster()) return scheme() + "+cluster://" + list_of(cluster.addresses);
     if (!has_sentinels()) return scheme() + "://" + HostPort{host, port}.text();
-    std::string list;
-    for (const HostPort &one : sentinel.addresses) list += (list.empty() ? "" : ",") + one.text();
-    return scheme() + "-sentinel://" + list + "/" + sentinel.primary_name;
+    return scheme() + "-sentinel://" + list_of(sentinel.addresses) + "/" + sentinel.primary_name;
   }
 
   bool has_sentinels() const { return !sentinel.addresses.empty(); }
@@ -105,6 +127,15 @@ struct Settings {
     settings.host = primary.host;
     settings.port = primary.port;
     settings.is_of_primary = true;
+    return settings;
+  }
+  bool is_cluster() const { return !cluster.addresses.empty(); }
+  // Of one node of the cluster.
+  Settings of_node(const HostPort &node) const {
+    Settings settings = *this;
+    settings.cluster = {};
+    settings.host = node.host;
+    settings.port = node.port;
     return settings;
   }
   // Of a sentinel. Its user, password and TLS are not those of the server.
@@ -124,6 +155,11 @@ struct Settings {
 
  private:
   std::string scheme() const { return tls.is_on ? "rediss" : "redis"; }
+  static std::string list_of(const std::vector<HostPort> &addresses) {
+    std::string list;
+    for (const HostPort &one : addresses) list += (list.empty() ? "" : ",") + one.text();
+    return list;
+  }
 };
 
 // Settings of a Redlock, beside those of each of its nodes.

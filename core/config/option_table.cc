@@ -43,6 +43,10 @@ constexpr auto kSentinelTlsRows = std::to_array<Row<TlsSettings>>({
 #define RL_SENTINEL_TLS_OPTION(...) RL_ROW(TlsSettings, kSentinel, __VA_ARGS__)
 #include "config/options.def"
 });
+constexpr auto kClusterRows = std::to_array<Row<ClusterSettings>>({
+#define RL_CLUSTER_OPTION(...) RL_ROW(ClusterSettings, kCluster, __VA_ARGS__)
+#include "config/options.def"
+});
 constexpr auto kQuorumRows = std::to_array<Row<QuorumSettings>>({
 #define RL_QUORUM_OPTION(...) RL_ROW(QuorumSettings, kQuorum, __VA_ARGS__)
 #include "config/options.def"
@@ -134,6 +138,7 @@ const Option *find_option(std::string_view name) {
   if (const auto *row = find_in(kTlsRows, name)) return &row->option;
   if (const auto *row = find_in(kSentinelRows, name)) return &row->option;
   if (const auto *row = find_in(kSentinelTlsRows, name)) return &row->option;
+  if (const auto *row = find_in(kClusterRows, name)) return &row->option;
   if (const auto *row = find_in(kQuorumRows, name)) return &row->option;
   const auto *row = find_in(kAcquireRows, name);
   return row == nullptr ? nullptr : &row->option;
@@ -144,6 +149,10 @@ Outcome set_option(Settings &settings, std::string_view name, std::string_view v
   if (const auto *row = find_in(kTlsRows, name)) {
     settings.tls.is_asked_for = true;
     return set(*row, settings.tls, value);
+  }
+  if (const auto *row = find_in(kClusterRows, name)) {
+    settings.cluster.is_asked_for = true;
+    return set(*row, settings.cluster, value);
   }
   SentinelSettings &sentinel = settings.sentinel;
   const auto *of_tls = find_in(kSentinelTlsRows, name);
@@ -237,6 +246,7 @@ std::string option_of(const Settings &settings, std::string_view name) {
   if (const auto *row = find_in(kClientRows, name)) return show(*row, settings);
   if (const auto *row = find_in(kTlsRows, name)) return show(*row, settings.tls);
   if (const auto *row = find_in(kSentinelRows, name)) return show(*row, settings.sentinel);
+  if (const auto *row = find_in(kClusterRows, name)) return show(*row, settings.cluster);
   const auto *row = find_in(kSentinelTlsRows, name);
   return row == nullptr ? std::string() : show(*row, settings.sentinel.tls);
 }
@@ -279,16 +289,16 @@ std::string meant_by(std::string_view name, std::span<const std::string_view> kn
 }  // namespace
 
 std::string nearest_option(std::string_view name) {
-  return meant_by(name,
-                  names_of(kClientRows, kTlsRows, kSentinelRows, kSentinelTlsRows, kQuorumRows));
+  return meant_by(name, names_of(kClientRows, kTlsRows, kSentinelRows, kSentinelTlsRows,
+                                 kClusterRows, kQuorumRows));
 }
 
 Outcome unknown_option(std::string_view name, bool is_of_acquisition) {
   std::string text = "unknown option";
   if (is_option_name(name)) text += " " + quoted(name);
-  const auto known = is_of_acquisition
-                         ? names_of(kAcquireRows)
-                         : names_of(kClientRows, kTlsRows, kSentinelRows, kSentinelTlsRows);
+  const auto known = is_of_acquisition ? names_of(kAcquireRows)
+                                       : names_of(kClientRows, kTlsRows, kSentinelRows,
+                                                  kSentinelTlsRows, kClusterRows);
   const std::string near = is_of_acquisition ? meant_by(name, known) : nearest_option(name);
   const Option *other = find_option(name);
   if (other != nullptr && other->is_of_acquisitions() != is_of_acquisition) {

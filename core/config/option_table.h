@@ -15,7 +15,7 @@
 
 namespace redlatch::config {
 
-enum class Scope : uint8_t { kClient, kTls, kSentinel, kQuorum, kAcquire, kLock };
+enum class Scope : uint8_t { kClient, kTls, kSentinel, kCluster, kQuorum, kAcquire, kLock };
 
 // What values of an option are: options.def says how each is written.
 enum class Kind : uint8_t {
@@ -44,7 +44,7 @@ struct Option {
   int64_t most;
   std::string_view words;
 
-  bool is_of_servers() const { return scope <= Scope::kSentinel; }
+  bool is_of_servers() const { return scope <= Scope::kCluster; }
   bool is_of_acquisitions() const { return scope == Scope::kAcquire || scope == Scope::kLock; }
 };
 

@@ -131,6 +131,31 @@ Outcome Options::set_from_env() {
 
 namespace {
 
+Outcome check_cluster(const Settings &settings) {
+  const ClusterSettings &cluster = settings.cluster;
+  if (!settings.is_cluster() && cluster.is_asked_for) {
+    return invalid("option 'cluster_hosts' goes with redis+cluster:// only, not with " +
+                   settings.address());
+  }
+  if (settings.is_cluster() && settings.database != 0) {
+    return invalid("db must be 0 on a cluster (got " + std::to_string(settings.database) + ")");
+  }
+  std::string_view list = cluster.allowed_hosts;
+  for (bool has_more = !list.empty(); has_more;) {
+    const size_t comma = std::min(list.find(','), list.size());
+    const std::string_view host = list.substr(0, comma);
+    if (!is_host(host) && !is_ipv6(host)) {
+      return invalid(
+          "option 'cluster_hosts' must be host names and IP addresses, with ',' between "
+          "them (got " +
+          redlatch::quoted(host) + ")");
+    }
+    has_more = comma < list.size();
+    if (has_more) list.remove_prefix(comma + 1);
+  }
+  return {};
+}
+
 // Checks that involve several options.
 Outcome check_together(const Settings &settings) {
   const bool is_embedded = !settings.folder.empty();
@@ -145,6 +170,7 @@ Outcome check_together(const Settings &settings) {
     return invalid("options sentinel_.. go with redis-sentinel:// only, not with " +
                    settings.address());
   }
+  if (auto outcome = check_cluster(settings); !outcome.ok()) return outcome;
   return check_tls_options(settings);
 }
 
@@ -205,6 +231,11 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
       return invalid(node.shown_url +
                      ": a node of a Redlock must be one server, because a failover to a replica "
                      "forgets votes; give the URL of the server itself");
+    }
+    if (node.is_cluster()) {
+      return invalid(node.shown_url +
+                     ": a node of a Redlock must be one server, because the nodes of a cluster are "
+                     "not independent; use the cluster alone, or independent servers");
     }
     for (const Settings &other : nodes) {
       if (other.address() == node.address()) {

@@ -63,10 +63,8 @@ std::string redact_server(std::string_view server) {
   return shown + "/" + redact_database(server.substr(slash + 1));
 }
 
-// "host:port,host:port/name/0". Behind a part that is not shown, nothing is.
-std::string redact_sentinels(std::string_view server) {
-  const size_t slash = std::min(server.find('/'), server.size());
-  std::string_view list = server.substr(0, slash);
+// "host:port,host:port". Behind a part that is not shown, nothing is.
+std::string redact_list(std::string_view list) {
   std::string shown;
   while (!list.empty()) {
     const size_t comma = std::min(list.find(','), list.size());
@@ -77,7 +75,22 @@ std::string redact_sentinels(std::string_view server) {
     shown += ',';
     list.remove_prefix(1);
   }
-  if (slash == server.size()) return shown;
+  return shown;
+}
+
+// "host:port,host:port/0"
+std::string redact_nodes(std::string_view server) {
+  const size_t slash = std::min(server.find('/'), server.size());
+  const std::string shown = redact_list(server.substr(0, slash));
+  if (slash == server.size() || shown.ends_with(kHidden)) return shown;
+  return shown + "/" + redact_database(server.substr(slash + 1));
+}
+
+// "host:port,host:port/name/0"
+std::string redact_sentinels(std::string_view server) {
+  const size_t slash = std::min(server.find('/'), server.size());
+  std::string shown = redact_list(server.substr(0, slash));
+  if (slash == server.size() || shown.ends_with(kHidden)) return shown;
   const std::string_view path = server.substr(slash + 1);
   const std::string_view name = path.substr(0, path.find('/'));
   shown += "/" + shown_if(name.empty() || is_primary_name(name), name);
@@ -123,6 +136,7 @@ bool is_local_path(std::string_view path) {
 // What is before the query, less "user:password@". It ends in kHidden if it is malformed.
 std::string redact_place(std::string_view scheme, std::string_view place) {
   if (is_local(scheme)) return shown_if(place.empty() || is_local_path(place), place);
+  if (is_cluster_scheme(scheme)) return redact_nodes(place);
   return is_sentinel_scheme(scheme) ? redact_sentinels(place) : redact_server(place);
 }
 

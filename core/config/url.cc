@@ -20,12 +20,13 @@ constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
 constexpr size_t kMaxShownWord = 32;
 
 // Those of sentinels may be written with a '+' as well.
-constexpr std::array<std::string_view, 10> kSchemes = {
-    "redis",    "rediss",         "valkey",          "valkeys",         "unix",
-    "embedded", "redis-sentinel", "rediss-sentinel", "valkey-sentinel", "valkeys-sentinel"};
-constexpr std::array<std::string_view, 4> kLaterSchemes = {"redis+cluster", "rediss+cluster",
-                                                           "valkey+cluster", "valkeys+cluster"};
+constexpr std::array<std::string_view, 14> kSchemes = {
+    "redis",         "rediss",         "valkey",          "valkeys",         "unix",
+    "embedded",      "redis-sentinel", "rediss-sentinel", "valkey-sentinel", "valkeys-sentinel",
+    "redis+cluster", "rediss+cluster", "valkey+cluster",  "valkeys+cluster"};
+constexpr size_t kMaxClusterAddresses = 64;  // the nodes know the others
 constexpr std::string_view kOfSentinels = "-sentinel";
+constexpr std::string_view kOfClusters = "+cluster";
 constexpr std::string_view kSentinelPort = "26379";
 constexpr const char *kSentinelForm = "redis-sentinel://host:26379,host:26379/NAME/0";
 
@@ -147,6 +148,8 @@ bool is_sentinel_scheme(std::string_view scheme) {
   return canonical(scheme).ends_with(kOfSentinels);
 }
 
+bool is_cluster_scheme(std::string_view scheme) { return scheme.ends_with(kOfClusters); }
+
 bool is_path(std::string_view text) { return is_free_of(text, ";,&=#?|"); }
 
 bool is_plain_value(std::string_view text) { return is_free_of(text, ";,&=#?|@"); }
@@ -182,6 +185,9 @@ class UrlParser {
   Outcome take_user();
   Outcome take_server();
   Outcome take_sentinels();
+  Outcome take_nodes();
+  Outcome take_list(HostPort address, std::string_view what, size_t limit,
+                    std::vector<HostPort> &all);
   Outcome take_address(std::string_view server, HostPort &address) const;
   Outcome take_primary_name();
   Outcome take_path();
@@ -197,6 +203,7 @@ class UrlParser {
   bool is_unix_ = false;
   bool is_embedded_ = false;
   bool has_sentinels_ = false;
+  bool is_cluster_ = false;
 };
 
 Outcome UrlParser::parse() {
@@ -213,7 +220,7 @@ Outcome UrlParser::parse() {
   }
   if (auto outcome = take_user(); !outcome.ok()) return outcome;
   if (!is_unix_ && !is_embedded_) {
-    auto outcome = has_sentinels_ ? take_sentinels() : take_server();
+    auto outcome = has_sentinels_ ? take_sentinels() : is_cluster_ ? take_nodes() : take_server();
     if (!outcome.ok()) return outcome;
   }
   if (auto outcome = take_path(); !outcome.ok()) return outcome;
@@ -234,11 +241,6 @@ Outcome UrlParser::take_scheme() {
     return invalid("URL must begin with one of " + list_of_schemes());
   }
   rest_.remove_prefix(end + 3);
-  if (std::find(kLaterSchemes.begin(), kLaterSchemes.end(), scheme) != kLaterSchemes.end()) {
-    return failure(Status::kUnsupported, "scheme '" + scheme + "' in " + shown_ +
-                                             " is not supported by this build; use one of " +
-                                             list_of_schemes());
-  }
   const std::string known = canonical(scheme);
   if (std::find(kSchemes.begin(), kSchemes.end(), known) == kSchemes.end()) {
     const std::string near = nearest(kSchemes, scheme);
@@ -246,6 +248,7 @@ Outcome UrlParser::take_scheme() {
                  (near.empty() ? "" : ", did you mean '" + near + "://'?") + ")");
   }
   has_sentinels_ = is_sentinel_scheme(known);
+  is_cluster_ = is_cluster_scheme(known);
   settings_.tls.is_on = known.starts_with("rediss") || known.starts_with("valkeys");
   is_unix_ = scheme == "unix";
   is_embedded_ = scheme == "embedded";
@@ -284,23 +287,37 @@ Outcome UrlParser::take_server() {
 }
 
 Outcome UrlParser::take_sentinels() {
-  std::vector<HostPort> &all = settings_.sentinel.addresses;
+  const HostPort address{{}, std::string(kSentinelPort)};
+  auto outcome = take_list(address, "sentinel", kMaxSentinels, settings_.sentinel.addresses);
+  return outcome.ok() ? take_primary_name() : outcome;
+}
+
+Outcome UrlParser::take_nodes() {
+  const HostPort address{{}, settings_.port};
+  return take_list(address, "node", kMaxClusterAddresses, settings_.cluster.addresses);
+}
+
+// The hosts, with commas between them. `address` has the port that is used if none is named.
+Outcome UrlParser::take_list(HostPort address, std::string_view what, size_t limit,
+                             std::vector<HostPort> &all) {
+  const std::string name(what);
+  const std::string port = address.port;
   std::string_view list = take_until("/?");
   for (bool has_more = true; has_more;) {
     const size_t comma = list.find(',');
     has_more = comma != std::string_view::npos;
-    HostPort address{{}, std::string(kSentinelPort)};
+    address = {{}, port};
     if (auto outcome = take_address(list.substr(0, comma), address); !outcome.ok()) return outcome;
     if (std::find(all.begin(), all.end(), address) != all.end()) {
-      return wrong("sentinel " + address.text() + " must be named once (got it twice)");
+      return wrong(name + " " + address.text() + " must be named once (got it twice)");
     }
-    if (all.size() == kMaxSentinels) {
-      return wrong("the sentinels must be 1 to " + std::to_string(kMaxSentinels) + " (got more)");
+    if (all.size() == limit) {
+      return wrong("the " + name + "s must be 1 to " + std::to_string(limit) + " (got more)");
     }
-    all.push_back(std::move(address));
+    all.push_back(address);
     if (has_more) list.remove_prefix(comma + 1);
   }
-  return take_primary_name();
+  return {};
 }
 
 // Leaves the slash before the database.

@@ -41,6 +41,8 @@ bool is_shown_name(std::string_view pair, bool is_behind_secret);
 bool is_primary_name(std::string_view text);
 // A scheme whose hosts are sentinels.
 bool is_sentinel_scheme(std::string_view scheme);
+// A scheme whose hosts are nodes of a cluster.
+bool is_cluster_scheme(std::string_view scheme);
 // The path of a socket or a folder.
 bool is_path(std::string_view text);
 // True if the text before an '@' has an option, "name=value", as where a '?' is missing: the '@'

@@ -19,6 +19,7 @@ TEST(OptionTableTest, each_row_is_found_by_its_name) {
 #define RL_TLS_OPTION(name, ...) #name,
 #define RL_SENTINEL_OPTION(name, ...) #name,
 #define RL_SENTINEL_TLS_OPTION(name, ...) #name,
+#define RL_CLUSTER_OPTION(name, ...) #name,
 #define RL_QUORUM_OPTION(name, ...) #name,
 #define RL_ACQUIRE_OPTION(name, ...) #name,
 #define RL_LOCK_OPTION(name, ...) #name,

@@ -115,7 +115,7 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h?holder=a;b", Status::kInvalid, "option 'holder' must be percent-enc"},
            Row{"redis://h?nonsense=1", Status::kInvalid, "unknown option 'nonsense' (known are"},
            Row{"unix:///a;b", Status::kInvalid, "percent-encoded"},
-           Row{"redis+cluster://h", Status::kUnsupported, "rediss://"},
+           Row{"redis+clutser://h", Status::kInvalid, "did you mean 'redis+cluster://'?"},
            Row{"redis://h?tls_verify=full", Status::kInvalid, "go with rediss://, valkeys:// and"},
            Row{"unix:///s?tls_sni=x", Status::kInvalid, "only, not with unix:///s"},
            Row{"rediss://h?tls_ca=/none", Status::kInvalid, "'/none' cannot be read: No such"},

@@ -16,34 +16,35 @@ namespace redlatch::config {
 
 constexpr std::string_view kCanary = "S3cretC4nary";
 
-constexpr std::array<std::string_view, 27> kUrls = {
-    "",
-    "host",
-    "host:6379",
-    "redis:host",
-    "redis:/host",
-    "redsi://host",
-    "redis://",
-    "redis://host",
-    "redis://host:6379",
-    "redis://host:6379/0",
-    "redis://[::1]",
-    "redis://[::1]:7/2",
-    "redis://[::1",
-    "redis://host?db=1",
-    "redis://host?command_timeout=2s&protocol=3",
-    "redis://host?namespace=app&holder=web",
-    "redis://host?client_name=a&password=b",
-    "redis://user:word@host:1/1?db=2",
-    "rediss://host?tls_ca=/x/ca&tls_verify=none",
-    "rediss://host?tls_sni=name&tls_key=/x/key",
-    "unix:///run/socket",
-    "unix:///run/socket?db=1",
-    "embedded://",
-    "embedded:///folder?server=/bin/server",
-    "redis-sentinel://u:p@a:1,[::1]:2/main/0",
-    "redis+sentinel://h?sentinel_tls=yes",
-    "redis-sentinel://h/m?sentinel_password=b&db=1"};
+constexpr std::array<std::string_view, 29> kUrls = {"",
+                                                    "host",
+                                                    "host:6379",
+                                                    "redis:host",
+                                                    "redis:/host",
+                                                    "redsi://host",
+                                                    "redis://",
+                                                    "redis://host",
+                                                    "redis://host:6379",
+                                                    "redis://host:6379/0",
+                                                    "redis://[::1]",
+                                                    "redis://[::1]:7/2",
+                                                    "redis://[::1",
+                                                    "redis://host?db=1",
+                                                    "redis://host?command_timeout=2s&protocol=3",
+                                                    "redis://host?namespace=app&holder=web",
+                                                    "redis://host?client_name=a&password=b",
+                                                    "redis://user:word@host:1/1?db=2",
+                                                    "rediss://host?tls_ca=/x/ca&tls_verify=none",
+                                                    "rediss://host?tls_sni=name&tls_key=/x/key",
+                                                    "unix:///run/socket",
+                                                    "unix:///run/socket?db=1",
+                                                    "embedded://",
+                                                    "embedded:///folder?server=/bin/server",
+                                                    "redis-sentinel://u:p@a:1,[::1]:2/main/0",
+                                                    "redis+sentinel://h?sentinel_tls=yes",
+                                                    "redis-sentinel://h/m?sentinel_password=b&db=1",
+                                                    "redis+cluster://u:p@a:1,[::1]:2/0",
+                                                    "rediss+cluster://h?cluster_hosts=h"};
 constexpr std::array<std::string_view, 13> kSeparators = {"&",  ";", ",",  "#",  " ", "|",  "\t",
                                                           "\n", "?", "&&", ";;", "%", "=/&"};
 constexpr std::array<std::string_view, 16> kWords = {
@@ -60,11 +61,13 @@ std::string planted(std::string_view url, size_t place, std::string_view separat
   return result.insert(place, std::string(separator) + text);
 }
 
-// Between the sentinels of a URL, what follows a comma is another host.
+// Between the sentinels of a URL, or the nodes, what follows a comma is another host.
 bool makes_host(std::string_view url, size_t place, std::string_view separator) {
-  const size_t begin = url.find("sentinel://");
-  if (separator != "," || begin == url.npos) return false;
-  const size_t hosts = begin + std::string_view("sentinel://").size();
+  const size_t begin = url.find("://");
+  const std::string_view scheme = url.substr(0, begin);
+  const bool has_list = scheme.ends_with("sentinel") || scheme.ends_with("cluster");
+  if (separator != "," || !has_list) return false;
+  const size_t hosts = begin + std::string_view("://").size();
   return place >= hosts && place <= std::min(url.find_first_of("/?", hosts), url.size());
 }
 

@@ -239,11 +239,16 @@ RL_API const char *rl_error_message(const rl_error *err);
  *   unix://[[user]:password@]/path/to/socket[?db=0&..]
  *   redis-sentinel://[[user]:password@]host[:port][,host[:port]..]/name[/db][?option=value&..]
  *   rediss-sentinel://                the same; the server is reached over TLS
+ *   redis+cluster://[[user]:password@]host[:port][,host[:port]..][/0][?option=value&..]
+ *   rediss+cluster://                 the same; all nodes are reached over TLS
  *   embedded://[/folder][?server=/path/to/valkey-server&..]
  *
  * The hosts of redis-sentinel:// are 1 to RL_MAX_SENTINELS sentinels (port 26379) that know the
  * address of the primary `name`. User and password are those of the primary; sentinels have the
  * options sentinel_... Also valkey-sentinel://, valkeys-sentinel://, and a '+' in place of the '-'.
+ *
+ * The hosts of redis+cluster:// are 1 to 64 nodes of a cluster, which know the others; also
+ * valkey+cluster:// and valkeys+cluster://. In this build they are RL_E_UNSUPPORTED.
  *
  * The last is a private server on this host, one for each folder. The first command joins it, or
  * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
@@ -1029,6 +1034,9 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   sentinel_tls_key        as tls_key, for the sentinels: a path
  *   sentinel_tls_sni        as tls_sni, for the sentinels (the host): a host name or an IP address
  *   sentinel_tls_verify     as tls_verify, for the sentinels: full, ca, none (full)
+ *   cluster_hosts           host names and IP addresses, with ',' between them, that nodes may name
+ *                           as other nodes; without it: any: 1 to 4095 bytes, printable ASCII
+ *                           without spaces
  *   ---- end of client options ----
  *
  * Only of a Redlock; rl_client_open() refuses them:

@@ -35,6 +35,7 @@ KINDS = {
     "sentinel_tls_key": "FILE",
     "sentinel_tls_sni": "HOST",
     "sentinel_tls_verify": "CHOICE",
+    "cluster_hosts": "PRINTABLE",
     "restart_guard": "DURATION",
     "durable": "SWITCH",
     "fenced": "SWITCH",
@@ -127,6 +128,9 @@ MANUAL = {
         sentinel_tls_key        as tls_key, for the sentinels
         sentinel_tls_sni        as tls_sni, for the sentinels (the host)
         sentinel_tls_verify     as tls_verify, for the sentinels: full, ca, none (full)
+        cluster_hosts           host names and IP addresses, with ',' between them, that nodes may
+                                name as other nodes; without it: any: 1 to 4095 bytes, printable
+                                ASCII without spaces
 """,
     "quorum": """\
         restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the
