@@ -50,6 +50,7 @@ MAY_NAME = {
     "core/sentinel": ("base", "timing", "protocol", "sentinel"),
     "core/lock": ("base", "timing", "protocol", "lock"),
     "core/quorum": ("base", "timing", "protocol", "lock", "quorum"),
+    "core/cluster": ("base", "timing", "protocol", "lock", "cluster"),
     "core/config": ("base", "protocol", "net", "embedded", "config"),
     "core/runtime": tuple(f for f in CORE if f != "config"),
     # The supervisor program.

@@ -163,12 +163,7 @@ rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t for
 rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
                           rl_error *err) {
   return open(url, url_len, options, err, [](const auto &chosen, auto text, auto &nodes, auto &) {
-    Settings &settings = nodes.emplace_back();
-    auto outcome = chosen.resolve(text, settings);
-    if (!outcome.ok() || !settings.is_cluster()) return outcome;
-    // TODO(#26): the client of a cluster.
-    return failure(Status::kUnsupported,
-                   settings.shown_url + " is a cluster, which this build does not support");
+    return chosen.resolve(text, nodes.emplace_back());
   });
 }
 

@@ -105,6 +105,7 @@ struct Settings {
   ClusterSettings cluster;
   bool is_of_sentinel = false;  // the server is itself a sentinel
   bool is_of_primary = false;   // sentinels have named the server, which has to confirm it
+  bool is_of_cluster = false;   // the server is a node of a cluster
   std::string shown_url;        // the URL as it was given, without secrets
 #define RL_CLIENT_OPTION RL_FIELD
 #include "config/options.def"
@@ -136,6 +137,7 @@ struct Settings {
     settings.cluster = {};
     settings.host = node.host;
     settings.port = node.port;
+    settings.is_of_cluster = true;
     return settings;
   }
   // Of a sentinel. Its user, password and TLS are not those of the server.

@@ -46,7 +46,6 @@ std::string busy_message(const LockState &lock, const protocol::AcquireAnswer &a
 }  // namespace
 
 void LockClient::set_phase(TokenRecord &record, Phase phase) {
-  const auto is_waiting = [](Phase p) { return p == Phase::kAsking || p == Phase::kQueued; };
   if (is_waiting(record.phase)) waiting_count_--;
   if (is_waiting(phase)) waiting_count_++;
   if (phase == Phase::kHeld) {
@@ -70,8 +69,8 @@ TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, cons
   const bool is_shared = shares_place(caller);
   // First: if a later call throws, only a timer slot is wasted.
   timers_.admit();
-  last_id_ = std::max(last_id_ + 1, caller.rid);
-  auto record = std::make_shared<TokenRecord>(last_id_);
+  *last_id_ = std::max(*last_id_ + 1, caller.rid);
+  auto record = std::make_shared<TokenRecord>(*last_id_);
   record->lock = lock;
   record->is_vote = caller.rid != 0;
   record->is_shared = is_shared;
@@ -208,7 +207,7 @@ bool LockClient::join(LockState &lock, const std::shared_ptr<Request> &caller) {
 
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
 void LockClient::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
-  if (!record.acquisition.may_ask(is_up()) || record.is_throttled) return;
+  if (!record.acquisition.may_ask(is_up(*record.lock)) || record.is_throttled) return;
   if (eval == protocol::EvalMode::kDigest && must_throttle(record)) return;
   send_ask(record, now, eval);
 }
@@ -391,7 +390,7 @@ bool LockClient::is_fence_plausible(const TokenRecord &record, const protocol::P
 void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
   if (record.phase == Phase::kDetaching) return;
   if (record.phase == Phase::kCleanup) {
-    return perform(record, record.cleanup().on_grant(now, is_up()), now);
+    return perform(record, record.cleanup().on_grant(now, is_up(*record.lock)), now);
   }
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(record, now);
   if (push.mode != record.identity.mode) return;
@@ -444,9 +443,9 @@ void LockClient::give_lease(TokenRecord &record, const std::shared_ptr<Request> 
                          .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
                          .is_renewed = options.is_renewed,
                          .is_described = !record.is_sharing};
-  const auto step = grant != nullptr
-                        ? record.held().start(*grant, terms, options.label, now, is_up())
-                        : record.held().hand_off(terms, options.label, now, is_up());
+  const auto step =
+      grant != nullptr ? record.held().start(*grant, terms, options.label, now, is_up(*record.lock))
+                       : record.held().hand_off(terms, options.label, now, is_up(*record.lock));
   // The fence of an attached lease is the caller's word: scripts and checks do not rely on it.
   const bool is_attached = caller.op == Request::Op::kAttach;
   lease.fence = is_attached ? caller.arguments->fence : record.held().fence();

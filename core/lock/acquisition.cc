@@ -3,6 +3,7 @@
 #include "lock/acquisition.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "timing/lease_clock.h"
 
@@ -122,6 +123,19 @@ ServerFootprint Acquisition::give_up(bool is_unanswered, Nanos now) {
   left.ttl = ttl_;
   state_ = State::kOver;
   may_be_queued_ = false;
+  poll_hint_at_ = kNever;
+  return left;
+}
+
+ServerFootprint Acquisition::replace_token(Nanos now) {
+  assert(waits() && !is_unanswered_ && !may_be_queued_);
+  const bool was_queued = state_ == State::kQueued || late_apply_until_ > 0;
+  ServerFootprint left;
+  left.has_member = is_queueable();
+  left.may_be_queued = was_queued && is_queueable();
+  left.may_be_held = !is_queueable() && late_apply_until_ > now;
+  left.late_apply_until = std::exchange(late_apply_until_, 0);
+  left.ttl = ttl_;
   poll_hint_at_ = kNever;
   return left;
 }

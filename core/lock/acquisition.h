@@ -103,6 +103,9 @@ class Acquisition {
   // It pays to ask at `at`. @return whether the answer under way is waited for first.
   bool keep_hint(Nanos at);
 
+  // The token is replaced by another one, which keeps the ticket. @return what the server may have
+  // of the old one.
+  ServerFootprint replace_token(Nanos now);
   // No caller wants the token any more, or its lease has ended.
   // `is_unanswered`: another command that may queue the token.
   ServerFootprint give_up(bool is_unanswered, Nanos now);

@@ -85,6 +85,13 @@ Cleanup::Step Cleanup::on_refused() {
   return {.due = due_};
 }
 
+Cleanup::Step Cleanup::on_postponed(Nanos retry_at) {
+  if (state_ != State::kSent) return defect();
+  state_ = State::kDue;
+  due_ = retry_at;
+  return {.due = due_};
+}
+
 Cleanup::Step Cleanup::on_unknown_script(Nanos now, bool is_up) {
   if (state_ != State::kSent) return defect();
   state_ = State::kDue;

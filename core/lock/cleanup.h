@@ -51,6 +51,9 @@ class Cleanup {
   Step on_release_answer(int64_t result, Nanos now, bool is_up);
   // The server refused the command. It is sent again when due.
   Step on_refused();
+  // The server could not serve the slot of the key, and has done nothing: it is sent again at
+  // `retry_at`.
+  Step on_postponed(Nanos retry_at);
   // The server does not know the script, and has done nothing.
   Step on_unknown_script(Nanos now, bool is_up);
   // The connection broke before the answer to what was sent at `sent_at`.

@@ -236,6 +236,10 @@ void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply,
     is_side_text_wanted_ = true;
     return replication_.on_unknown_script(*record.replicas);
   }
+  const auto redirect = protocol::read_redirect(reply, {settings_.host, settings_.port});
+  if (redirect.kind == protocol::Redirect::Kind::kMoved) {
+    return replication_.on_unknown_script(*record.replicas);
+  }
   if (protocol::is_not_primary(reply)) return on_wait_refused(reply, now);
   if (refusal) {
     replication_.drop(*record.replicas);

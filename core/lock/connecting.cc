@@ -23,34 +23,44 @@ bool LockClient::begin_connect(size_t, Nanos now) {
 
 void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   link_ = Link::kUp;
+  is_wanted_ = false;
   features_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
   can_track_ = facts.can_track;
   may_announce_ = true;
   announce_again_at_ = 0;
   if (!records_.empty()) announce_held(now);
-  for_each_record([&](TokenRecord &record) {
-    record.watcher.on_connected();
-    if (settings_.has_sentinels()) note_new_server(record);
-    switch (record.phase) {
-      case Phase::kAsking:
-      case Phase::kQueued:
-        return ask(record, now);
-      case Phase::kHeld:
-        // The server may have restarted without its data: better to know at once.
-        send_extend(record, record.held().on_connected(now), now);
-        if (record.phase == Phase::kHeld) confirm_again(record);
-        return resume_upgrade(record, now);
-      case Phase::kDetaching:
-        return;  // its request is sent again
-      case Phase::kCleanup:
-        return on_record_due(record, now);  // which ends it, however often the connection breaks
-    }
-  });
+  if (settings_.is_of_cluster) {
+    resume_all(now);
+  } else {
+    for_each_record([&](TokenRecord &record) { resume(record, now); });
+  }
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
     const bool is_done = request->op == Request::Op::kForce && request->is_sent;
-    if (!is_done) send_request(request, now);
+    const LockState *lock = moving_.empty() ? nullptr : lock_of(*request);
+    const bool is_moved = lock != nullptr && is_moving(*lock);
+    if (!is_done && !is_moved) send_request(request, now);
   });
+}
+
+// What `record` needs from a server that it was not connected to just before.
+void LockClient::resume(TokenRecord &record, Nanos now) {
+  record.watcher.on_connected();
+  if (settings_.has_sentinels() || settings_.is_of_cluster) note_new_server(record);
+  switch (record.phase) {
+    case Phase::kAsking:
+    case Phase::kQueued:
+      return ask(record, now);
+    case Phase::kHeld:
+      // The server may have restarted without its data: better to know at once.
+      send_extend(record, record.held().on_connected(now), now);
+      if (record.phase == Phase::kHeld) confirm_again(record);
+      return resume_upgrade(record, now);
+    case Phase::kDetaching:
+      return;  // its request is sent again
+    case Phase::kCleanup:
+      return on_record_due(record, now);  // which ends it, however often the connection breaks
+  }
 }
 
 // A new primary may have the place of a token in its queue, and not the grant: it would grant the
@@ -62,6 +72,7 @@ void LockClient::note_new_server(TokenRecord &record) {
 
 void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   link_ = Link::kDown;
+  is_wanted_ = false;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   link_failure_ = why;
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
@@ -125,10 +136,15 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
 void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
   const bool is_repeated =
       in_flight.kind == CommandKind::kServeQueue || in_flight.kind == CommandKind::kTrack ||
-      in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce;
+      in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce ||
+      in_flight.kind == CommandKind::kAsking;
   if (is_repeated) return;                                 // when it is needed again
   if (in_flight.kind == CommandKind::kUndoAttach) return;  // the lease ends with its ttl
   if (in_flight.kind == CommandKind::kHealth) return lose_health(*in_flight.about<Checkup>());
+  if (in_flight.kind == CommandKind::kErrand) {
+    const auto &errand = in_flight.about<Errand>();
+    return errand->owner.on_errand_over(*errand, nullptr, now);
+  }
   if (in_flight.kind == CommandKind::kName) {
     return on_name(*in_flight.about<NameQuery>(), nullptr, now);
   }

@@ -15,7 +15,7 @@ void LockClient::schedule(TokenRecord &record, Nanos now) {
   Lease &lease = *record.lease;
   const Nanos end = record.held().deadline();
   lease.deadline.store(end, std::memory_order_release);
-  const Nanos due = std::min(record.held().due(is_up()), record.upgrade_due());
+  const Nanos due = std::min(record.held().due(is_up(*record.lock)), record.upgrade_due());
   timers_.set(record, std::min(std::max(now, due), end));
   output_.lease_moved(lease);
 }
@@ -30,8 +30,19 @@ void LockClient::write_extend(protocol::Command &out, const TokenRecord &record,
                    record.held().is_described() || info != nullptr, info);
 }
 
+void LockClient::write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
+                                   protocol::EvalMode eval, Extent extent) const {
+  const auto &keys = record.lock->keys;
+  const bool is_lock = extent == Extent::kLock;
+  if (!record.is_sharing) {
+    return protocol::extend_alone(out, features_, eval, keys, record.identity.token, lease / kMs);
+  }
+  const auto part = is_lock ? protocol::Part::kLock : protocol::Part::kReaders;
+  protocol::extend_shared_alone(out, features_, eval, keys, {part, record.proof(), lease / kMs});
+}
+
 void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
-                             protocol::EvalMode eval) {
+                             protocol::EvalMode eval, Extent extent) {
   verify(record.held());
   assert(step.transition != HeldLease::Transition::kDefect);
   if (step.transition == HeldLease::Transition::kDefect) {
@@ -42,9 +53,14 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
   const protocol::HolderInfo info{settings_.holder, record.held().label(),
                                   record.held().since_ms()};
   protocol::Command command;
-  write_extend(command, record, step.ttl, eval, step.is_description ? &info : nullptr);
-  const bool is_sent = try_send(command, InFlight{CommandKind::kExtend, eval, now, step.ttl,
-                                                  record.shared_from_this(), step.is_description});
+  if (extent == Extent::kAll) {
+    write_extend(command, record, step.ttl, eval, step.is_description ? &info : nullptr);
+  } else {
+    write_extend_part(command, record, step.ttl, eval, extent);
+  }
+  const bool is_sent =
+      try_send(command, InFlight{CommandKind::kExtend, eval, now, step.ttl,
+                                 record.shared_from_this(), step.is_description, extent});
   if (is_sent) {
     record.held().sent(step.is_description);
   } else {
@@ -56,16 +72,17 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
 
 void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   TokenRecord &record = in_flight.record();
-  if (HeldLease *held = record.held_lease()) held->on_answered();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!refusal && extend_readers_key(in_flight, answer)) return;
+  if (HeldLease *held = record.held_lease()) held->on_answered();
+  if (!refusal && !in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != Phase::kHeld) return;
   HeldLease &held = record.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
   if (held.is_over(now)) return on_record_due(record, now);
   if (wants_text(refusal, in_flight)) {
-    const auto step = held.on_unknown_script(in_flight.is_description, now, is_up());
+    const auto step = held.on_unknown_script(in_flight.is_description, now, is_up(*record.lock));
     return send_extend(record, step, now, protocol::EvalMode::kText);
   }
   if (refusal) {
@@ -79,7 +96,7 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
   record.trouble.clear();
   const auto step = held.on_confirmed(
       {in_flight.sent_at, in_flight.lease, answer.server_ms, in_flight.is_description}, now,
-      is_up(), entropy_.next());
+      is_up(*record.lock), entropy_.next());
   confirm_again(record);
   schedule(record, now);
   send_extend(record, step, now);
@@ -98,7 +115,7 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
     case Phase::kQueued:
       return front_of(record) == nullptr ? clean_up(record, now) : ask(record, now);
     case Phase::kCleanup:
-      return perform(record, record.cleanup().on_due(now, is_up()), now);
+      return perform(record, record.cleanup().on_due(now, is_up(*record.lock)), now);
     case Phase::kDetaching:
       return;  // the answer, or the end of the request, decides
     case Phase::kHeld:
@@ -109,7 +126,7 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
     const bool is_upgrade_due = record.upgrade_due() <= now;
     if (is_upgrade_due) resume_upgrade(record, now);
     const bool is_renewal_due = !is_upgrade_due || record.held().renewal_at() <= now;
-    if (is_renewal_due) send_extend(record, record.held().on_due(now, is_up()), now);
+    if (is_renewal_due) send_extend(record, record.held().on_due(now, is_up(*record.lock)), now);
     return;
   }
   timers_.set(record, now + 10 * kMs);  // should the end fail for want of memory
@@ -292,7 +309,7 @@ void LockClient::start_cleanup(TokenRecord &record, ServerFootprint left, Nanos 
   record.lock->waitlist.close(record);
   verify(record.lock->waitlist);
   set_phase(record, Phase::kCleanup);
-  perform(record, record.cleanup().start(left, not_before, now, is_up()), now);
+  perform(record, record.cleanup().start(left, not_before, now, is_up(*record.lock)), now);
 }
 
 void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
@@ -327,7 +344,8 @@ void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply,
   if (record.is_gone) return;
   Cleanup &cleanup = record.cleanup();
   if (wants_text(refusal, in_flight)) {
-    return perform(record, cleanup.on_unknown_script(now, is_up()), now, protocol::EvalMode::kText);
+    return perform(record, cleanup.on_unknown_script(now, is_up(*record.lock)), now,
+                   protocol::EvalMode::kText);
   }
   const bool is_cancel = in_flight.kind == CommandKind::kCancel;
   if (refusal) {
@@ -338,8 +356,8 @@ void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply,
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_serve_queue(record.lock, answer.has_more, now);
   perform(record,
-          is_cancel ? cleanup.on_cancel_answer(answer.result, now, is_up())
-                    : cleanup.on_release_answer(answer.result, now, is_up()),
+          is_cancel ? cleanup.on_cancel_answer(answer.result, now, is_up(*record.lock))
+                    : cleanup.on_release_answer(answer.result, now, is_up(*record.lock)),
           now);
 }
 

@@ -37,10 +37,12 @@ class KeyWatch {
     void set_rank(int64_t rank) { rank_ = rank; }
     // A new connection tracks nothing yet.
     void on_connected() { quiet_until_ = 0; }
+    // While nothing is tracked for it.
+    void set_id(uint64_t id) { id_ = id; }
 
    private:
     friend class KeyWatch;
-    const uint64_t id_;
+    uint64_t id_;
     int64_t rank_ = -1;
     bool waits_ = false;
     bool is_key_awaited_ = false;  // the key is free and left to others, until one takes it

@@ -52,6 +52,7 @@ void LockClient::on_list_reply(const std::shared_ptr<Request> &request, Nanos no
   }
   choose_key(*request);
   if (request->name.empty() && listing.is_last_step) {
+    if (output_.continues_list(request)) return take_out(*request);
     return finish_immediate(*request, Status::kEnd);
   }
   timers_.set(*request, after(now, settings_.command_timeout));

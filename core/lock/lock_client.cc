@@ -24,6 +24,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())),
       name_text_(protocol::name_text(settings.holder)) {
   features_.prefix = prefix_;
+  features_.is_cluster = settings.is_of_cluster;
   link_failure_ = failure(Status::kUnavailable, "not connected to " + settings.address() + " yet");
 }
 
@@ -136,10 +137,11 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
       limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
     }
     timers_.set(*request, after(now, limit));
-    if (link_ == Link::kUp) {
-      send_request(request, now);
-    } else {
+    const LockState *lock = moving_.empty() ? nullptr : lock_of(*request);
+    if (link_ != Link::kUp) {
       connect_soon(now);
+    } else if (lock == nullptr || !is_moving(*lock)) {
+      send_request(request, now);
     }
   } catch (...) {
     timers_.remove(*request);
@@ -149,7 +151,7 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
 }
 
 void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now,
-                              protocol::EvalMode eval) {
+                              protocol::EvalMode eval, Extent extent) {
   protocol::Command command;
   Nanos lease = 0;
   switch (request->op) {
@@ -175,7 +177,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     case Request::Op::kAttach:
       lease = request->options.ttl;
       if (request->arguments->call.empty()) {
-        request->arguments->call = protocol::make_token(cid_, ++last_id_);
+        request->arguments->call = protocol::make_token(cid_, ++*last_id_);
       }
       protocol::attach(command, features_, eval, request->lock->keys, request->arguments->token,
                        lease / kMs, request->arguments->call);
@@ -192,7 +194,8 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
       }
       if (request->op == Request::Op::kExtend) {
         lease = request->extend_to;
-        write_extend(command, *record, lease, eval, nullptr);
+        extent == Extent::kAll ? write_extend(command, *record, lease, eval, nullptr)
+                               : write_extend_part(command, *record, lease, eval, extent);
       } else if (request->op == Request::Op::kDetach) {
         if (record->upgrader) give_up_upgrade(*record, Status::kNotHeld, "detached meanwhile", now);
         protocol::detach(command, features_, eval, record->lock->keys, record->proof(),
@@ -210,7 +213,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     default:
       return;
   }
-  send(command, InFlight{CommandKind::kRequest, eval, now, lease, request});
+  send(command, InFlight{CommandKind::kRequest, eval, now, lease, request, false, extent});
   request->is_sent = true;
   if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->record);
 }
@@ -261,7 +264,8 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     finish_immediate(*request, refusal.status(), refusal.message);
     return roll_back_downgrade(*request, now);
   }
-  note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (extend_readers_key(in_flight, answer)) return;
   if (request->arguments && is_of_other_format(*request, answer)) {
     return send_request(request, now);
   }
@@ -379,7 +383,9 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
         in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;
     if (is_cleanup) return lose_answer(in_flight, now);
   }
-  take_reply(in_flight, reply, now);
+  const bool is_redirected =
+      reply.is_error() && settings_.is_of_cluster && take_redirect(in_flight, reply, now);
+  if (!is_redirected) take_reply(in_flight, reply, now);
   send_throttled(now);
 }
 
@@ -418,6 +424,12 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
     }
     case CommandKind::kHealth:
       return on_health_reply(in_flight, reply, now);
+    case CommandKind::kErrand: {
+      const auto &errand = in_flight.about<Errand>();
+      return errand->owner.on_errand_over(*errand, &reply, now);
+    }
+    case CommandKind::kAsking:
+      return;
     case CommandKind::kWait:
       return;  // never on this connection
     case CommandKind::kServeQueue: {
@@ -465,7 +477,7 @@ std::string_view LockClient::report_defect(const char *machine) noexcept {
 // A cap on the work of one script was reached: the rest of the queue still waits.
 void LockClient::maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more,
                                    Nanos now) {
-  if (!has_more || link_ != Link::kUp) return;
+  if (!has_more || !is_up(*lock)) return;
   protocol::Command command;
   protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
   // Not sent for want of memory: the next poll of any waiter does the same.
@@ -480,7 +492,7 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos LockClient::next_due() const {
-  Nanos due = std::min({timers_.next_due(), announce_at_, check_at_});
+  Nanos due = std::min({timers_.next_due(), announce_at_, check_at_, resend_at_});
   if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
   return std::min({due, answer_due(), side_due()});
 }
@@ -498,6 +510,7 @@ void LockClient::on_timer(Nanos now) {
   }
   if (announce_at_ <= now) announce(now);
   if (check_at_ <= now) ask_health(nullptr, now);
+  if (resend_at_ <= now) resend_postponed(now);
   if (side_due() <= now) on_side_due(now);
   bool is_renewing = false;
   while (!timers_.empty()) {
@@ -548,7 +561,7 @@ void LockClient::shut_down(Nanos now) {
   for_each_record([&](TokenRecord &record) {
     if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
     if (record.phase == Phase::kCleanup)
-      perform(record, record.cleanup().retry_now(now, is_up()), now);
+      perform(record, record.cleanup().retry_now(now, is_up(*record.lock)), now);
   });
   connect_soon(now);
 }

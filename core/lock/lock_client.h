@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +49,7 @@ class LockClient final : public LockService {
              Output &output, size_t node = 0);
   ~LockClient() override;
 
-  const std::string &channel() const override { return channel_; }
+  const std::string &channel(size_t) const override { return channel_; }
   bool needs_identity() const override { return false; }
 
   void start(const std::shared_ptr<Request> &request, Nanos now) override;
@@ -87,6 +88,36 @@ class LockClient final : public LockService {
   void on_timer(Nanos now) override;
   Nanos next_due() const override;
 
+  // ---- one node of a cluster, among other such clients of the same application (moving.cc)
+  // Tokens of all these clients take their numbers from `ids`, so that a lock can change its client
+  // and keep its tokens. Called before the first request.
+  void number_by(uint64_t &ids) { last_id_ = &ids; }
+  // Nothing about the slot is sent to the server any more, until another client has taken it over.
+  void hold_back(uint16_t slot) { moving_.insert(slot); }
+  // Whether no command about the slot is under way.
+  bool is_at_rest(uint16_t slot) const;
+  // Those of all locks that this client has something to do with.
+  std::set<uint16_t> slots() const;
+  // Takes all locks of the slot over from `from`, where it is at rest: what is held keeps its
+  // token; what waits gets a token of this client, and keeps its ticket. Throws std::bad_alloc, and
+  // then nothing has changed.
+  void take_over(LockClient &from, uint16_t slot, Nanos now);
+  // Sends what take_over() has brought, if the connection is up; else connects soon.
+  void resume(uint16_t slot, Nanos now);
+  // Uses another channel from the next connection on. Called while there is none; throws
+  // std::bad_alloc, and then nothing has changed.
+  void change_channel(const std::string &cid, Nanos now);
+  // The slot of the lock that `request` is about; nullopt: it is about no lock, or not started.
+  static std::optional<uint16_t> slot_of(const Request &request);
+  // Whether `request`, which is about no lock, was started here.
+  bool has(const Request &request) const;
+  // A request that is about no lock: it is started elsewhere. nullptr: there is none.
+  std::shared_ptr<Request> take_request();
+  // Connects although nothing needs the connection yet.
+  void want_connection(Nanos now);
+  // Asks the server, which may have the keys already, behind ASKING. @return whether it was sent.
+  bool run(const std::shared_ptr<Errand> &errand, Nanos now);
+
   size_t in_flight_count(size_t) const override { return in_flight_.size(); }
   bool expects_push() const override { return waiting_count_ > 0; }
   bool is_outstanding() const override { return !in_flight_.empty() || expects_push(); }
@@ -100,6 +131,8 @@ class LockClient final : public LockService {
   bool waits_for_itself(const Request &request) const override;
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
+  bool has_work() const { return !records_.empty() || !immediate_.empty() || is_wanted_; }
+  bool is_down() const { return link_ == Link::kDown; }
   // For users of several servers, which can do without this one.
   bool is_up() const { return link_ == Link::kUp; }
   // Whether an attempt to connect is under way, or is due.
@@ -149,6 +182,8 @@ class LockClient final : public LockService {
     kAnnounce,
     kName,
     kUndoAttach,
+    kErrand,  // a command for a client of another node
+    kAsking,  // prepares kErrand
     kHealth,
     kWait,  // for replicas, on the connection at the side
   };
@@ -161,6 +196,9 @@ class LockClient final : public LockService {
 
     bool is_over() const { return check.is_over() && (!trial || trial->is_over()); }
   };
+  // The keys that an extension names. While their slot moves only one at a time: the lock key, and
+  // if several hold the lock, the readers' key behind it.
+  enum class Extent : uint8_t { kAll, kLock, kReaders };
   struct InFlight {
     CommandKind kind;
     protocol::EvalMode eval;
@@ -168,9 +206,11 @@ class LockClient final : public LockService {
     Nanos lease;  // that was asked for
     // What the reply is about; a null record if that is nothing.
     std::variant<std::shared_ptr<TokenRecord>, std::shared_ptr<Request>, std::shared_ptr<LockState>,
-                 std::shared_ptr<NameQuery>, std::shared_ptr<Checkup>>
+                 std::shared_ptr<NameQuery>, std::shared_ptr<Checkup>, std::shared_ptr<Errand>>
         subject;
-    bool is_description = false;  // an extension that says who holds
+    bool is_description = false;   // an extension that says who holds
+    Extent extent = Extent::kAll;  // of an extension
+    bool is_errand = false;        // another server has answered
 
     template <class T>
     const std::shared_ptr<T> &about() const {
@@ -180,6 +220,7 @@ class LockClient final : public LockService {
     }
     TokenRecord &record() const { return *about<TokenRecord>(); }
   };
+  friend struct Errand;
   // EVALSHA met a server that does not know the script. EVAL cannot.
   static bool wants_text(const protocol::Refusal &refusal, const InFlight &in_flight) {
     return refusal.kind == protocol::Refusal::Kind::kNoScript &&
@@ -216,11 +257,11 @@ class LockClient final : public LockService {
            request.op == Request::Op::kRaiseFence || request.op == Request::Op::kDetach;
   }
   Nanos answer_due() const;
-  bool has_work() const { return !records_.empty() || !immediate_.empty(); }
   void send(protocol::Command &command, InFlight in_flight);
   [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
-                    protocol::EvalMode eval = protocol::EvalMode::kDigest);
+                    protocol::EvalMode eval = protocol::EvalMode::kDigest,
+                    Extent extent = Extent::kAll);
   void start_immediate(const std::shared_ptr<Request> &request, Nanos now);
   static protocol::Refusal read_answer(Request &request, const Reply &reply,
                                        protocol::CountAnswer &answer);
@@ -297,6 +338,7 @@ class LockClient final : public LockService {
   void remove_from_waitlist(Request &caller, Nanos now);
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
   void set_phase(TokenRecord &record, Phase phase);
+  static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
 
   // watching.cc: the key of a lock that others hold
   void note_waiting(TokenRecord &record);
@@ -329,7 +371,7 @@ class LockClient final : public LockService {
 
   // upgrading.cc: between reading and writing
   Upgrade::Link link_of(const TokenRecord &record) const {
-    return {link_ == Link::kUp, record.acquisition.is_unanswered()};
+    return {is_up(*record.lock), record.acquisition.is_unanswered()};
   }
   static Upgrade &upgrade_of(TokenRecord &record);
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
@@ -354,6 +396,41 @@ class LockClient final : public LockService {
   void roll_back_downgrade(Request &request, Nanos now);
   static void become_reader(TokenRecord &record);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
+
+  // moving.cc: the nodes of a cluster
+  struct NewIdentity;
+  struct Cargo;
+  bool is_moving(const LockState &lock) const {
+    return !moving_.empty() && moving_.contains(lock.slot());
+  }
+  // Whether commands about `lock` can be sent.
+  bool is_up(const LockState &lock) const { return link_ == Link::kUp && !is_moving(lock); }
+  static bool can_extend_part(const LockState &lock);
+  static const LockState *lock_of(const Request &request);
+  static const LockState *lock_of(const InFlight &in_flight);
+  bool take_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void take_back(const InFlight &in_flight, Nanos now);
+  void take_out(Request &request) noexcept;
+  void on_half_done(const InFlight &in_flight, Nanos now);
+  void extend_lock_key(const InFlight &in_flight, Nanos now);
+  bool extend_readers_key(const InFlight &in_flight, const protocol::CountAnswer &answer);
+  bool postpone(const InFlight &in_flight, Nanos now);
+  void resend_postponed(Nanos now);
+  void on_errand_over(const Errand &errand, const Reply *reply, Nanos now);
+  using Records = std::map<uint64_t, std::shared_ptr<TokenRecord>>;
+  NewIdentity new_identity(TokenRecord &record, std::string_view cid, Records &into);
+  void rename(NewIdentity &renamed, Nanos now) noexcept;
+  Cargo gather(uint16_t slot) const;
+  void move_timer(TimerQueue &from, Timed &timed) noexcept;
+  Nanos ahead_of(LockClient &from, Nanos now);
+  void take_record(LockClient &from, const std::shared_ptr<TokenRecord> &record, Nanos ahead,
+                   Nanos now) noexcept;
+  void resume(TokenRecord &record, Nanos now);
+  void resume_all(Nanos now);
+  template <class Predicate>
+  void resume_waiters_first(const Predicate &is_wanted, Nanos now);
+  template <class Action>
+  static void for_each_caller(TokenRecord &record, const Action &action);
 
   // attaching.cc: from one client to another
   void start_detach(const std::shared_ptr<Request> &request, Nanos now);
@@ -409,7 +486,10 @@ class LockClient final : public LockService {
   void answer_lost_release(TokenRecord &record) noexcept;
   void answer_releaser(TokenRecord &record, Status status, std::string_view message = {});
   void send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
-                   protocol::EvalMode eval = protocol::EvalMode::kDigest);
+                   protocol::EvalMode eval = protocol::EvalMode::kDigest,
+                   Extent extent = Extent::kAll);
+  void write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
+                         protocol::EvalMode eval, Extent extent) const;
   void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                     protocol::EvalMode eval, const protocol::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -430,16 +510,18 @@ class LockClient final : public LockService {
   const size_t node_;
   std::string cid_;
   const std::string prefix_;
-  const std::string channel_;
+  std::string channel_;
   protocol::ServerFeatures features_;
   Entropy entropy_;
-  uint64_t last_id_ = 0;
+  uint64_t own_last_id_ = 0;
+  uint64_t *last_id_ = &own_last_id_;
 
   Link link_ = Link::kDown;
   bool is_push_trusted_ = true;
   bool can_track_ = false;    // until it was refused
   bool is_tracking_ = false;  // asked for on this connection
   bool is_shut_ = false;
+  bool is_wanted_ = false;  // the connection, for an errand
   Nanos connect_at_ = 0;
   timing::Backoff reconnect_ = timing::kReconnect;
   Outcome link_failure_;     // why it is down, or was last
@@ -458,7 +540,7 @@ class LockClient final : public LockService {
   };
   static NameId id_of(const LockState &lock) { return {lock.keys.format, lock.name}; }
   std::unordered_map<NameId, std::shared_ptr<LockState>, NameHash> names_;  // borrow their names
-  std::map<uint64_t, std::shared_ptr<TokenRecord>> records_;  // by id: a fixed order for every run
+  Records records_;                                     // by id: a fixed order for every run
   std::list<std::shared_ptr<Request>> immediate_;       // requests without a record, sent or not
   std::deque<InFlight> in_flight_;                      // replies come in this order
   std::deque<std::shared_ptr<TokenRecord>> throttled_;  // to be asked for, when less is in flight
@@ -469,6 +551,9 @@ class LockClient final : public LockService {
   Nanos announce_again_at_ = 0;  // earliest time of the next write; 0: none on this connection
   Nanos check_at_ = kNever;      // when to ask for the health of the server, in the background
   int lost_check_count_ = 0;     // such questions that the connection did not survive
+  std::set<uint16_t> moving_;    // slots of a cluster that another node serves
+  Nanos resend_at_ = kNever;     // when to send postponed requests again
+  timing::Backoff postponed_ = timing::kServerRetry;
   ClientNames names_of_clients_;
   Replication replication_;
   std::deque<InFlight> side_in_flight_;
@@ -483,7 +568,7 @@ class LockClient final : public LockService {
 // Those that exist now; `action` may forget any of them and open others. Allocates nothing.
 template <class Action>
 void LockClient::for_each_record(const Action &action) {
-  const uint64_t last = last_id_;
+  const uint64_t last = *last_id_;
   auto at = records_.begin();
   while (at != records_.end() && at->first <= last) {
     const auto record = at->second;
@@ -491,6 +576,12 @@ void LockClient::for_each_record(const Action &action) {
     at = records_.upper_bound(record->id);
   }
 }
+
+// A command that the client of one node gives to the client of another one. The owner outlives it.
+struct Errand {
+  LockClient &owner;
+  LockClient::InFlight in_flight;
+};
 
 // `action` may finish its request, and no other.
 template <class Action>

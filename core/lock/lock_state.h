@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -22,6 +23,7 @@
 #include "lock/waitlist.h"
 #include "protocol/command.h"
 #include "protocol/keys.h"
+#include "protocol/slots.h"
 
 namespace redlatch::lock {
 
@@ -32,9 +34,16 @@ struct LockState {
   LockState(std::string_view name_space, std::string_view name_, protocol::Format format)
       : name(name_), keys(name_space, name_, format) {}
 
+  // That of its keys in a cluster.
+  uint16_t slot() const {
+    if (!known_slot) known_slot = protocol::slot_of(keys.lock);
+    return *known_slot;
+  }
+
   const std::string name;
   const protocol::LockKeys keys;
-  size_t record_count = 0;  // the name is forgotten at 0
+  mutable std::optional<uint16_t> known_slot;  // computed when it is needed first
+  size_t record_count = 0;                     // the name is forgotten at 0
 
   Waitlist waitlist;              // of callers that share one record
   TokenRecord *holder = nullptr;  // the exclusive holder, if this client has it
@@ -46,6 +55,7 @@ struct LockState {
   std::string obstacle;         // .. and how it was kept then: "held by readers"
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
+  size_t errand_count = 0;      // commands about it that another node was asked
 };
 
 // Why a key of `type`, which no lock has, is refused.
@@ -80,7 +90,7 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
 
   explicit TokenRecord(uint64_t id_) : Timed(Timed::Kind::kRecord), id(id_), watcher(id_) {}
 
-  const uint64_t id;  // the rid of its token, unless that was attached or asked for before
+  uint64_t id;  // the rid of its token, unless that was attached or asked for before
   std::shared_ptr<LockState> lock;
   Identity identity;
   bool is_sharing = false;  // others may have it, too: extended as one of several

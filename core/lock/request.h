@@ -112,6 +112,7 @@ struct Lease {
 // A listing of the locks of a server. Its requests follow one another; each goes to one lock.
 struct Listing {
   std::string pattern;  // of keys
+  size_t node = 0;      // of a cluster, by number of the server in its map
   std::string cursor = "0";
   bool is_last_step = false;
   std::vector<std::string> keys;    // found, and not yet inspected
@@ -196,8 +197,9 @@ struct Request : Timed, Waitlist::Caller {
   std::list<std::shared_ptr<Request>>::iterator place;  // in the list of immediate requests
   bool is_sent = false;                                 // the server may have carried it out
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
-  uint64_t waiter = 0;                                  // the number of the thread that waits
-  bool was_warned = false;  // the caller waits for itself and was warned
+  bool is_postponed = false;  // the server could not serve the slot: to be sent again
+  uint64_t waiter = 0;        // the number of the thread that waits
+  bool was_warned = false;    // the caller waits for itself and was warned
   bool must_end_lease =
       false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
 

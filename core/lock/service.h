@@ -13,16 +13,21 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/node_status.h"
 #include "base/reply.h"
 #include "base/server_facts.h"
+#include "base/settings.h"
 #include "base/status.h"
 #include "lock/request.h"
 #include "protocol/health.h"
+#include "protocol/slots.h"
 
 namespace redlatch::lock {
+
+struct Errand;
 
 // The failure of what is possible with one server only, such as "listing locks".
 inline Outcome needs_one_server(std::string_view what) {
@@ -46,6 +51,20 @@ class Output {
   // The same for the second connection to `node`, which LockService::begin_side_connect() asks for.
   virtual void send_on_side(size_t, std::span<const std::string_view>) {}
   virtual void drop_side(size_t) {}
+  // `node` does not serve a slot that it was asked about. Nothing was carried out there, and
+  // nothing about this slot is sent to it until LockClient::take_over().
+  virtual void redirected(size_t, const protocol::Redirect &) {}
+  // `node` is about to give the slot of this command away, and the keys have moved already.
+  // @return whether the node at `to` was asked.
+  virtual bool ask_elsewhere(size_t, const HostPort &, const std::shared_ptr<Errand> &) {
+    return false;
+  }
+  // All locks of this node were listed. @return whether the service starts the request again at
+  // another one.
+  virtual bool continues_list(const std::shared_ptr<Request> &) { return false; }
+  // A server is to be connected from now on, as number `node`: the next one. The settings outlive
+  // the service.
+  virtual void open_node(size_t, const Settings &) {}
   // For the log.
   virtual void warn(std::string_view) {}
   // A machine met an event that its state does not allow: a defect of this library.
@@ -62,8 +81,8 @@ class LockService {
   LockService(const LockService &) = delete;
   LockService &operator=(const LockService &) = delete;
 
-  // The channel to subscribe to, on every node.
-  virtual const std::string &channel() const = 0;
+  // The channel to subscribe to. It changes only while the node is not connected.
+  virtual const std::string &channel(size_t node) const = 0;
   // True if a fresh connection asks the server for its run id, age and role.
   virtual bool needs_identity() const = 0;
 
@@ -102,6 +121,13 @@ class LockService {
   // A tracked key has changed (reported once), or all of them.
   virtual void on_invalidated(size_t node, std::string_view key, Nanos now) = 0;
   virtual void on_all_invalidated(size_t node, Nanos now) = 0;
+
+  // ---- of a cluster. Its node 0 is connected when the slots were read: from one of these servers,
+  // the first that answers; on_slots_read() or on_connect_failed() follows.
+  virtual std::vector<HostPort> known_servers() const { return {}; }
+  virtual void on_slots_read(std::span<const protocol::SlotRange>, Nanos) {}
+  // The server does not deliver messages on the channel any more.
+  virtual void on_unsubscribed(size_t, Nanos) {}
 
   // Ask `node`, which is connected, for its health at `due`, in the background: unless the
   // connection ends before, or ended twice while it was asked. Never repeated.

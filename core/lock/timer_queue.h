@@ -33,9 +33,9 @@ class TimerQueue {
   Nanos next_due() const { return heap_.empty() ? kNever : heap_.front()->due; }
 
   // Everything that may be armed is admitted first: arming then cannot fail for want of memory.
-  void admit() {
-    if (admitted_ == heap_.capacity()) heap_.reserve(2 * admitted_ + 8);
-    admitted_++;
+  void admit(size_t count = 1) {
+    if (admitted_ + count > heap_.capacity()) heap_.reserve(2 * admitted_ + count + 7);
+    admitted_ += count;
   }
   void dismiss() { admitted_--; }
 

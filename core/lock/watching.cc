@@ -22,7 +22,9 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   KeyWatch &watch = record.lock->key_watch;
   const KeyWatch::Seen seen{answer.pttl_ms, answer.is_foreign(), answer.is_shared(),
                             answer.is_left_to_others()};
-  const KeyWatch::Link link{can_track_, is_push_trusted_};
+  // An upgrade that began at another node of a cluster has a token with the channel of that one.
+  const bool is_notified = is_push_trusted_ && record.identity.token.starts_with(cid_);
+  const KeyWatch::Link link{can_track_, is_notified};
   const auto step = watch.on_refused(record.watcher, seen, now, link);
   verify(watch);
   if (step.command == KeyWatch::Command::kTrack && track_key(record, now)) {

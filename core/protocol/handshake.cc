@@ -63,6 +63,12 @@ Handshake Handshake::for_side(const Settings &settings) {
   return made;
 }
 
+Handshake Handshake::for_slots(const Settings &settings) {
+  Handshake made(settings, {}, false);
+  made.is_for_slots_ = true;
+  return made;
+}
+
 void Handshake::start(const Send &send) {
   assert(stage_ == Stage::kHello && protocol_ == 0);
   protocol_ = settings_.protocol;
@@ -260,6 +266,7 @@ bool Handshake::is_refused_role() {
 }
 
 void Handshake::greeted(const Send &send, Nanos now) {
+  if (is_for_slots_) return end();
   if (is_refused_role()) return;
   facts_.can_track = protocol_ == 3;
   enter(is_for_messages_ ? Stage::kSubscription : Stage::kDatabase, send, now);
@@ -403,8 +410,10 @@ void Handshake::probe(const Send &send) {
 
 void Handshake::on_probe(const Reply &reply) {
   if (will_pass(reply)) return end(refused(reply, "a script"));
-  facts_.is_push_trusted =
-      reply.count() == 2 && reply.at(0).integer == 1 && reply.at(1).integer == 0;
+  // In a cluster the second channel may be that of another node, which is a refusal.
+  const int64_t none = reply.at(1).integer;
+  facts_.is_push_trusted = reply.count() == 2 && reply.at(0).integer == 1 &&
+                           (none == 0 || (settings_.is_of_cluster && none == -1));
   if (!facts_.is_push_trusted) {
     facts_.why_not_trusted =
         settings_.address() +

@@ -53,6 +53,8 @@ class Handshake {
   static Handshake for_messages(const Handshake &commands);
   // Of a further connection for commands, which no message comes on.
   static Handshake for_side(const Settings &settings);
+  // Of a connection on which a node of a cluster is asked for its slots: it ends with the greeting.
+  static Handshake for_slots(const Settings &settings);
 
   void start(const Send &send);
   // The next reply; pushes are not replies.
@@ -91,7 +93,9 @@ class Handshake {
 
   void greeted(const Send &send, Nanos now);
   bool is_refused_role();
-  bool asks_identity() const { return asks_identity_ || settings_.is_of_primary; }
+  bool asks_identity() const {
+    return asks_identity_ || settings_.is_of_primary || settings_.is_of_cluster;
+  }
   void end(Outcome outcome = {});
   Outcome check_version(std::string_view server, std::string_view version);
   Outcome no_server() const;
@@ -102,6 +106,7 @@ class Handshake {
   const bool asks_identity_;
   bool is_for_messages_ = false;
   bool is_at_side_ = false;
+  bool is_for_slots_ = false;
 
   Stage stage_ = Stage::kHello;
   size_t awaited_count_ = 0;

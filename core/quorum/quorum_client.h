@@ -46,7 +46,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
                std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output);
   ~QuorumClient() override;
 
-  const std::string &channel() const override { return nodes_.front()->client.channel(); }
+  const std::string &channel(size_t) const override { return nodes_.front()->client.channel(0); }
   bool needs_identity() const override { return true; }
 
   // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach, kCheck.

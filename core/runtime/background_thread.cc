@@ -14,11 +14,6 @@ namespace redlatch::runtime {
 
 namespace {
 
-// Keys of background_set_: 0 is what the leader would read (the commands of the only link, or
-// caller_set_); then follow the message connections, one for each link, their watches, and the
-// connections on which replicas confirm.
-constexpr uint32_t kMessages = 1;
-
 // When a fresh connection is asked for the health of its server: after the first commands, and not
 // at the same time by all clients that a failover has disconnected.
 Nanos health_delay(const std::string &channel) {
@@ -44,14 +39,16 @@ void Runtime::run_background() {
   Lock lock(mutex_);
   while (!is_stopping_) {
     if (leader_ == nullptr && is_broken()) disconnect_as(lock, background_);
-    for (Link &link : links_) {
+    // By number, because a cluster may get further links meanwhile.
+    for (size_t i = 0; i < links_.size(); i++) {
+      Link &link = links_[i];
       if (link.attempt && link.attempt->is_over) end_attempt(lock, link);
       if (link.sentinel) hurry(link, boot_now());
       const bool is_free = !link.attempt && !is_stopping_;
       if (is_free && service_->begin_connect(link.node, boot_now())) start_attempt(link);
       if (link.sentinel) tend_watch(lock, link);
     }
-    for (Link &link : links_) tend_confirming(lock, link);
+    for (size_t i = 0; i < links_.size(); i++) tend_confirming(lock, links_[i]);
     tick(lock);
     for (Link &link : links_) send_confirming(link);
     net::EpollSet::Seen seen;
@@ -60,7 +57,7 @@ void Runtime::run_background() {
             [&] { seen = background_set_.wait(background_wakes_at_); });
     act_on(lock, background_, seen, watched);
     for (const net::EpollSet::Ready &ready : seen) {
-      if (ready.key >= kMessages) on_ready(lock, ready.key - kMessages);
+      if (ready.key > 0) on_ready(lock, ready.key - 1);
     }
     wake_all(lock);
   }
@@ -79,15 +76,13 @@ void Runtime::run_background() {
   }
 }
 
-// A connection that only this thread reads; `number` counts those for messages, then
-// the watches, then those on which replicas confirm.
+// A connection that only this thread reads, by its key: see Link::key_of().
 void Runtime::on_ready(Lock &lock, uint32_t number) {
-  const auto count = static_cast<uint32_t>(links_.size());
-  Link &link = links_[number % count];
-  switch (number / count) {
-    case 0:
+  Link &link = links_[number / Link::kPolledCount];
+  switch (number % Link::kPolledCount) {
+    case Link::kMessages:
       return read_messages(lock, link);
-    case 1:
+    case Link::kWatch:
       return read_watch(lock, link);
     default:
       return read_confirming(lock, link);
@@ -150,6 +145,8 @@ void Runtime::start_attempt(Link &link) {
   int error = ENOMEM;
   try {
     if (link.sentinel) link.attempt->found.known = link.sentinel->begin_attempt();
+    if (link.reads_slots()) link.attempt->slots.servers = service_->known_servers();
+    link.attempt->channel = service_->channel(link.node);
     error = start_thread(link.attempt->thread, attempt_main, &*link.attempt);
   } catch (const std::bad_alloc &) {
     error = ENOMEM;
@@ -174,13 +171,16 @@ void *Runtime::attempt_main(void *attempt) {
 void Runtime::attempt(Attempt &mine) {
   const Link &link = mine.link;
   try {
-    if (link.sentinel) {
-      mine.outcome = open_primary(link.settings, service_->channel(), link.sentinel->stop.fd(),
-                                  mine.found, mine.connections);
-    } else
+    if (link.reads_slots()) {
+      mine.outcome = read_slots(link.settings, stop_event_.fd(), mine.slots);
+    } else if (link.sentinel) {
+      mine.outcome = open_primary(link.settings, mine.channel, link.sentinel->stop.fd(), mine.found,
+                                  mine.connections);
+    } else {
       mine.outcome =
-          open_connections(link.settings, service_->channel(), link.attachment.get(),
+          open_connections(link.settings, mine.channel, link.attachment.get(),
                            service_->needs_identity(), stop_event_.fd(), mine.connections);
+    }
   } catch (const std::bad_alloc &) {
     mine.outcome.status = Status::kNoMemory;
   }
@@ -196,6 +196,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
   lock.lock();
   Attempt ended = std::move(*link.attempt);
   link.attempt.reset();
+  if (link.reads_slots()) return end_reading_slots(link, ended);
   const ServerFacts &facts = ended.connections.facts;
   try {
     if (link.sentinel) note_primary(link, ended.found, ended.outcome);
@@ -212,10 +213,25 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
     if (link.sentinel && ended.outcome.ok()) log_primary(link, ended.found.opinion, facts);
     const bool is_checked = link.settings.is_health_checked && link.settings.folder.empty();
     if (ended.outcome.ok() && is_checked) {
-      service_->check_later(link.node, boot_now() + health_delay(service_->channel()));
+      service_->check_later(link.node, boot_now() + health_delay(ended.channel));
     }
   } catch (const std::bad_alloc &) {
     link.drop();
+  }
+  if (is_draining_) wake(drain_waiter_);
+}
+
+void Runtime::end_reading_slots(Link &link, Attempt &ended) {
+  const Nanos now = boot_now();
+  try {
+    if (ended.outcome.ok()) {
+      service_->on_slots_read(ended.slots.ranges, now);
+    } else {
+      service_->on_connect_failed(link.node, ended.outcome, now);
+    }
+    note_connection(link, ended.outcome, ended.slots.facts);
+  } catch (const std::bad_alloc &) {
+    return;  // what was planned is done with the next event, or read again
   }
   if (is_draining_) wake(drain_waiter_);
 }
@@ -232,7 +248,9 @@ void Runtime::watch_new(const Link &link) {
     if (reader_) reader_->add_socket(fd);
     is_drained_ = false;
   }
-  if (link.messages) background_set_.add(link.messages->fd(), kMessages + number);
+  if (link.messages) {
+    background_set_.add(link.messages->fd(), Link::key_of(link.node, Link::kMessages));
+  }
 }
 
 // The message connection of RESP2. Only the background thread reads and replaces it, so no role is

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "protocol/cluster_info.h"
 #include "protocol/opening.h"
 #include "sentinel/survey.h"
 
@@ -97,6 +98,53 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
   if (!opening.has_messages()) opened.messages.reset();
   opened.facts = opening.facts();
   return opening.outcome();
+}
+
+namespace {
+
+// What one server says. `limit` is for all of it.
+Outcome ask_slots(const Settings &settings, Nanos limit, int wake_fd, FoundSlots &found) {
+  net::Connection connection;
+  auto outcome = connection.dial(settings, limit, wake_fd);
+  if (!outcome.ok()) return outcome;
+  auto handshake = protocol::Handshake::for_slots(settings);
+  std::string bytes;
+  const auto send = [&bytes](auto argv) { net::append_command(bytes, argv); };
+  std::vector<net::ReplyPtr> replies;
+  handshake.start(send);
+  while (handshake.stage() != protocol::Handshake::Stage::kOver) {
+    outcome = connection.exchange(bytes, handshake.awaited_count(), limit, wake_fd, replies);
+    explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
+    bytes.clear();
+    if (!outcome.ok()) return outcome;
+    for (const net::ReplyPtr &reply : replies) handshake.on_reply(*reply, send, boot_now());
+  }
+  if (!handshake.outcome().ok()) return handshake.outcome();
+  found.facts = handshake.facts();
+  protocol::ask_slots(send);
+  outcome = connection.exchange(bytes, protocol::kSlotQuestions, limit, wake_fd, replies);
+  if (!outcome.ok()) return outcome;
+  const HostPort asked{settings.host, settings.port};
+  return protocol::read_cluster(*replies[0], *replies[1], asked, found.ranges);
+}
+
+}  // namespace
+
+Outcome read_slots(const Settings &settings, int wake_fd, FoundSlots &found) {
+  const Nanos end = after(boot_now(), settings.connect_timeout);
+  Outcome failure;
+  for (size_t i = 0; i < found.servers.size(); i++) {
+    const Nanos now = boot_now();
+    const auto shares = static_cast<Nanos>(found.servers.size() - i);
+    const Nanos limit = now + std::max<Nanos>((end - now) / shares, kMs);
+    const auto outcome = ask_slots(settings.of_node(found.servers[i]), limit, wake_fd, found);
+    if (outcome.ok()) return outcome;
+    // What another attempt cannot change is said, whatever the other servers are.
+    const bool may_pass =
+        outcome.status == Status::kUnavailable || outcome.status == Status::kServer;
+    if (failure.ok() || !may_pass) failure = outcome;
+  }
+  return failure;
 }
 
 Outcome open_side_connection(const Settings &settings, int wake_fd,

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
+#include "protocol/slots.h"
 #include "sentinel/discovery.h"
 
 namespace redlatch::runtime {
@@ -29,6 +30,13 @@ struct Connections {
 struct FoundPrimary {
   sentinel::Knowledge known;
   sentinel::Opinion opinion;
+};
+
+// Which node of a cluster serves which slot, and what the node that said so is.
+struct FoundSlots {
+  std::vector<HostPort> servers;  // to be asked
+  std::vector<protocol::SlotRange> ranges;
+  ServerFacts facts;
 };
 
 // Connects and performs the handshakes. Blocks: for each connection at most connect_timeout and one
@@ -49,6 +57,10 @@ Outcome open_primary(const Settings &settings, const std::string &channel, int w
 // std::bad_alloc.
 std::vector<Finding> survey_sentinels(const Settings &settings, const std::vector<HostPort> &others,
                                       int wake_fd);
+
+// Asks one of `found.servers` after the other, until one answers that is connected to most of the
+// cluster. Takes at most connect_timeout for all of them.
+Outcome read_slots(const Settings &settings, int wake_fd, FoundSlots &found);
 
 // As open_connections(), for a connection at the side of one that is open: no messages come there.
 // It does not start an embedded server. A replica is a failure.

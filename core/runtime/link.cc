@@ -5,9 +5,11 @@
 
 namespace redlatch::runtime {
 
-Link::Link(const Settings &settings_, size_t node_, uint32_t watch_key, uint32_t confirming_key)
-    : settings(settings_), node(node_), confirming(confirming_key) {
-  if (settings.has_sentinels()) sentinel = std::make_unique<SentinelLink>(settings, watch_key);
+Link::Link(const Settings &settings_, size_t node_)
+    : settings(settings_), node(node_), confirming(key_of(node_, kConfirming)) {
+  if (settings.has_sentinels()) {
+    sentinel = std::make_unique<SentinelLink>(settings, key_of(node, kWatch));
+  }
   if (!settings.folder.empty()) attachment = std::make_unique<embedded::ServerAttachment>(settings);
 }
 

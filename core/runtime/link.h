@@ -40,14 +40,25 @@ struct Attempt {
   Link &link;
   pthread_t thread{};
   bool is_over = false;
+  std::string channel;
   Connections connections;
   FoundPrimary found;  // of a link with sentinels
+  FoundSlots slots;    // of the link that reads the slots of a cluster
   Outcome outcome;
 };
 
 struct Link {
-  // The keys are numbers among what the background thread polls.
-  Link(const Settings &settings_, size_t node_, uint32_t watch_key, uint32_t confirming_key);
+  // What the background thread polls of a link, beside its commands: each has a key of its own.
+  enum Polled : uint32_t { kMessages, kWatch, kConfirming };
+  static constexpr uint32_t kPolledCount = 3;
+  // 0 is what the leader would read: the commands of the only link, or the set of all.
+  static uint32_t key_of(size_t node, Polled what) {
+    return 1 + static_cast<uint32_t>(node) * kPolledCount + what;
+  }
+
+  Link(const Settings &settings_, size_t node_);
+  // Whether it reads the slots of a cluster, and has no connection of its own.
+  bool reads_slots() const { return settings.is_cluster(); }
 
   bool is_usable() const { return is_connected && !is_broken; }
   void connect(Connections &&opened);

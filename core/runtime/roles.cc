@@ -40,7 +40,7 @@ void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patienc
     const bool can_read = is_usable();
     if (leader_ == &me || (leader_ == nullptr && can_read && !is_queued(me))) {
       lead(lock, me, until, patience);
-    } else if (follower_ == &me || (can_read && should_follow(me) &&
+    } else if (follower_ == &me || (can_read && should_follow(me) && !has_several_ &&
                                     (follower_ == nullptr || follower_ == &background_))) {
       follow(lock, me, until);
     } else {
@@ -101,7 +101,8 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
   // A receive that waits ends by itself after one command timeout.
   const bool is_far = limit == kNever || limit > boot_now() + timeout_;
   // Timers finish requests of a quorum, even of one node, and must be able to wake the leader.
-  const bool may_block = patience == Patience::kUninterrupted && is_far && !quorum_;
+  const bool may_block =
+      patience == Patience::kUninterrupted && is_far && !quorum_ && !has_several_;
   if (may_block) {
     Link &link = only_link();
     link.is_ready = true;
@@ -270,7 +271,8 @@ void Runtime::settle() {
   if (follower_ == nullptr || follower_ == &background_) {
     const bool is_for_background = is_outstanding() && !is_for_reader;
     // Only the first is considered: a search for another one would cost time in each turn.
-    if (Waiter *waiter = long_.front(); waiter != nullptr && should_follow(*waiter)) {
+    if (Waiter *waiter = long_.front();
+        waiter != nullptr && !has_several_ && should_follow(*waiter)) {
       long_.remove(*waiter);
       set_follower(waiter);
       wake(*waiter);

@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "cluster/cluster_client.h"
 #include "lock/lock_client.h"
 #include "protocol/health.h"
 #include "quorum/quorum_client.h"
@@ -53,7 +54,10 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
   for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
   const std::span<const uint8_t, 16> id(random.data(), 16);
   lock::Output &output = *runtime;
-  if (runtime->quorum_) {
+  if (runtime->settings().is_cluster()) {
+    runtime->service_ =
+        std::make_unique<cluster::ClusterClient>(runtime->settings(), id, seed, output);
+  } else if (runtime->quorum_) {
     runtime->service_ = std::make_unique<quorum::QuorumClient>(runtime->nodes_, *runtime->quorum_,
                                                                id, seed, output);
   } else {
@@ -66,13 +70,9 @@ Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
     : nodes_(std::move(nodes)),
       quorum_(quorum),
       timeout_(longest_timeout(nodes_)),
-      has_several_(nodes_.size() > 1) {
-  links_.reserve(nodes_.size());
-  for (size_t i = 0; i < nodes_.size(); i++) {
-    // Behind the keys of the connections for messages: see background_thread.cc.
-    const auto key = static_cast<uint32_t>(1 + nodes_.size() + i);
-    links_.emplace_back(nodes_[i], i, key, key + static_cast<uint32_t>(nodes_.size()));
-  }
+      has_several_(nodes_.size() > 1 || settings().is_cluster()) {
+  for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
+  reserve_links();
   if (has_several_ && is_open()) background_set_.add(caller_set_.fd(), 0, net::EpollSet::kEnd);
 }
 
@@ -189,6 +189,8 @@ std::vector<NodeStatus> Runtime::describe() {
     const Lock lock(mutex_);
     for (const Link &link : links_) nodes.push_back(link.status());
     service_->describe(nodes, now);
+    // The nodes say it, once there are some.
+    if (links_.front().reads_slots() && nodes.size() > 1) nodes.erase(nodes.begin());
   }
   const Nanos wall = wall_now() - now;
   for (NodeStatus &node : nodes) {
@@ -263,7 +265,19 @@ void Runtime::wait_drained(Lock &lock) {
   is_draining_ = false;
 }
 
+// So that reading and sending need no memory.
+void Runtime::reserve_links() {
+  ready_.reserve(links_.size());
+  senders_.reserve(links_.size());
+}
+
 // ---- lock::Output ----------------------------------------------------------------------------
+
+// The leader and the sending thread use only the links that they have noted under the mutex.
+void Runtime::open_node(size_t node, const Settings &settings) {
+  links_.emplace_back(settings, node);
+  reserve_links();
+}
 
 void Runtime::send(size_t node, std::span<const std::string_view> argv) {
   links_[node].append(argv);

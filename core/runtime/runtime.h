@@ -29,6 +29,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -118,9 +119,11 @@ class Runtime final : public Wakeup,
   void node_validated(size_t node, const Outcome &why) override;
   void health_found(size_t node, const protocol::HealthFacts &facts,
                     const protocol::LockTrial *trial) override;
+  void open_node(size_t node, const Settings &settings) override;
 
   // runtime.cc: calls
   bool is_open() const;
+  void reserve_links();
   void begin(const std::shared_ptr<Request> &request);
   void note_caller(Request &request);
   void add_findings_of_link(NodeStatus &node) const;
@@ -195,6 +198,7 @@ class Runtime final : public Wakeup,
   static void *attempt_main(void *attempt);
   void attempt(Attempt &mine);
   void end_attempt(Lock &lock, Link &link);
+  void end_reading_slots(Link &link, Attempt &ended);
   void watch_new(const Link &link);
   void read_messages(Lock &lock, Link &link);
   void note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts);
@@ -237,8 +241,10 @@ class Runtime final : public Wakeup,
   const std::optional<QuorumSettings> quorum_;
   const Nanos timeout_;  // the longest command timeout
   std::unique_ptr<lock::LockService> service_;
-  std::vector<Link> links_;  // by index of the node
+  std::deque<Link> links_;  // by number of the node; of a cluster their number grows
   const bool has_several_;
+  std::vector<Link *> ready_;    // links that the leader is to read
+  std::vector<Link *> senders_;  // links that the sending thread is to send on
 
   uint64_t connection_count_ = 0;  // made so far
   bool is_output_due_ = false;     // some link may have something that can be sent

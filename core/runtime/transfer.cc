@@ -24,17 +24,21 @@ void Runtime::note_ready(const net::EpollSet::Seen &seen) {
 }
 
 void Runtime::receive(Lock &lock) {
-  lock.unlock();
+  ready_.clear();
   for (Link &link : links_) {
-    if (link.is_ready) link.received = link.commands->receive(link.replies);
+    if (link.is_ready) ready_.push_back(&link);
   }
+  lock.unlock();
+  for (Link *link : ready_) link->received = link->commands->receive(link->replies);
   lock.lock();
 }
 
 // @return whether something arrived, even if only the end of a connection.
 bool Runtime::take_in() {
   bool has_come = false;
-  for (Link &link : links_) {
+  // By number, here and where a connection ends, because a cluster may get further links by that.
+  for (size_t i = 0; i < links_.size(); i++) {
+    Link &link = links_[i];
     if (!std::exchange(link.is_ready, false)) continue;
     has_come = has_come || link.received != net::Connection::Received::kNothing;
     if (link.received == net::Connection::Received::kEnded) link.is_broken = true;
@@ -72,6 +76,7 @@ void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
   if (kind == "message" || kind == "smessage") {
     return service_->on_push(link.node, reply.at(2).text(), now);
   }
+  if (kind == "sunsubscribe") return service_->on_unsubscribed(link.node, now);
   if (kind != "invalidate") return;
   const Reply &keys = reply.at(1);
   if (keys.kind == Reply::Kind::kNil) return service_->on_all_invalidated(link.node, now);
@@ -87,10 +92,14 @@ void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
 void Runtime::flush(Lock &lock) {
   while (is_output_due_ && !is_sending_) {
     is_output_due_ = false;
-    for (Link &link : links_) is_sending_ = link.begin_send() || is_sending_;
+    senders_.clear();
+    for (Link &link : links_) {
+      if (link.begin_send()) senders_.push_back(&link);
+    }
+    is_sending_ = !senders_.empty();
     if (!is_sending_) return;
     lock.unlock();
-    for (Link &link : links_) link.send();
+    for (Link *link : senders_) link->send();
     lock.lock();
     is_sending_ = false;
     for (Link &link : links_) {
@@ -158,7 +167,8 @@ void Runtime::unwatch_messages(const Link &link) {
 
 // Close the broken connections. The calling thread is the leader, so no other thread reads.
 void Runtime::disconnect_broken(Lock &lock) {
-  for (Link &link : links_) {
+  for (size_t i = 0; i < links_.size(); i++) {
+    Link &link = links_[i];
     if (!link.is_broken) continue;
     link.drop();
     sent_.wait(lock, [this] { return !is_sending_; });

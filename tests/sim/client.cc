@@ -272,7 +272,7 @@ void Client::connect(Wire &wire) {
 void Client::begin_opening(Wire &wire, const Settings &settings) {
   {
     const CoreMemory::Scope scope;
-    wire.opening.emplace(settings, service_->channel(), service_->needs_identity(), now());
+    wire.opening.emplace(settings, service_->channel(0), service_->needs_identity(), now());
   }
   wire.attempt++;
   dial(wire);
@@ -378,7 +378,7 @@ void Client::finish_connect(Wire &wire) {
   // known to have restarted. Its connection is given up.
   if (!facts.run_id.empty()) {
     if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
-      context_.checker.learnt_of_restart(wire.node, service_->channel());
+      context_.checker.learnt_of_restart(wire.node, service_->channel(0));
     }
     wire.run_id = facts.run_id;
   }

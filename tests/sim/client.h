@@ -78,7 +78,7 @@ class Client : private lock::Output {
   int slot() const { return slot_; }
   // True if its user may not subscribe, so that it has to poll.
   bool is_polling() const { return context_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
-  const std::string &channel() const { return service_->channel(); }
+  const std::string &channel() const { return service_->channel(0); }
   // True if its service has nothing left to do.
   bool is_through() const;
 

@@ -208,7 +208,11 @@ class Cluster:
                 for view in node.views()
                 if view.has(slot) and "master" in view.flags
             ]
-            return said == [owner.id] * len(self.running)
+            # A node that does not know the newest epoch would claim the next slot with an old one.
+            epochs = {
+                view.epoch for node in self.running for view in node.views() if view.id == owner.id
+            }
+            return said == [owner.id] * len(self.running) and len(epochs) == 1
 
         try:
             wait_until(is_known, limit)

@@ -70,7 +70,7 @@ TEST_F(NamingTest, longer_hold_writes_the_name_with_an_expiry_and_again_before_t
   EXPECT_EQ(count("SET"), 0u);
   advance(1 * kMs);
   ASSERT_EQ(count("SET"), 1u);
-  const std::vector<std::string> expected = {"SET", client_->channel(), "1 here/1", "PX", "60000"};
+  const std::vector<std::string> expected = {"SET", client_->channel(0), "1 here/1", "PX", "60000"};
   EXPECT_EQ(name_commands_[0], expected);
   for (int i = 0; i < 45; i++) {
     advance(1'000 * kMs);
@@ -110,7 +110,7 @@ TEST_F(NamingTest, name_goes_with_the_client) {
   advance(0);
   client_->shut_down(now_);
   ASSERT_EQ(asked_names_.size(), 1u);
-  EXPECT_EQ(asked_names_[0].words, (std::vector<std::string>{"DEL", client_->channel()}));
+  EXPECT_EQ(asked_names_[0].words, (std::vector<std::string>{"DEL", client_->channel(0)}));
 }
 
 TEST_F(NamingTest, refused_try_names_the_holder) {

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "cluster/cluster_client.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/text.h"
+#include "protocol/keys.h"
+
+namespace redlatch::cluster {
+
+using lock::Lease;
+using lock::LockClient;
+using lock::Request;
+
+namespace {
+
+// More redirects of a slot than this within a second are followed slowly.
+constexpr int kMaxRedirects = 5;
+constexpr Nanos kBounceWindow = 1000 * kMs;
+// The least time between two reads of the map.
+constexpr Nanos kMapPause = 20 * kMs;
+
+}  // namespace
+
+ClusterClient::ClusterClient(const Settings &settings, std::span<const uint8_t, 16> random,
+                             uint64_t seed, lock::Output &output)
+    : settings_(settings), output_(output), entropy_(seed) {
+  std::copy(random.begin(), random.end(), random_.begin());
+  lock::Output &reports = *this;
+  nodes_.push_back(std::make_unique<Node>(reports, 0, Settings(settings), random, entropy_.next()));
+  lobby().number_by(last_id_);
+}
+
+// ---- nodes -------------------------------------------------------------------------------------
+
+bool ClusterClient::is_allowed(const HostPort &server) const {
+  return settings_.cluster.allows(server.host);
+}
+
+// Makes its client if it has none.
+size_t ClusterClient::node_of(uint16_t slot) {
+  const uint16_t number = map_.owner(slot);
+  if (number == SlotMap::kNone) return 0;
+  if (const auto found = node_numbers_.find(number); found != node_numbers_.end()) {
+    return found->second;
+  }
+  const HostPort &server = map_.server(number);
+  if (!is_allowed(server)) return 0;
+  const auto ranges = map_.ranges_of(number);
+  const std::string cid =
+      protocol::make_cid_within(protocol::channel_prefix(settings_.name_space), ranges, random_);
+  const size_t index = nodes_.size();
+  lock::Output &reports = *this;
+  auto node =
+      std::make_unique<Node>(reports, index, settings_.of_node(server), random_, entropy_.next());
+  node->client.number_by(last_id_);
+  if (!cid.empty()) node->client.change_channel(cid, now_);
+  nodes_.reserve(nodes_.size() + 1);
+  node_numbers_.emplace(number, index);
+  try {
+    output_.open_node(index, node->settings);
+  } catch (...) {
+    node_numbers_.erase(number);
+    throw;
+  }
+  nodes_.push_back(std::move(node));
+  return index;
+}
+
+size_t ClusterClient::home_of(uint16_t slot) const {
+  for (const Move &move : moves_) {
+    if (move.slot == slot) return move.from;
+  }
+  const uint16_t number = map_.owner(slot);
+  const auto found = number == SlotMap::kNone ? node_numbers_.end() : node_numbers_.find(number);
+  return found == node_numbers_.end() ? 0 : found->second;
+}
+
+// 0 also if it is about no lock.
+size_t ClusterClient::home_of(const Request &request) const {
+  const auto slot = LockClient::slot_of(request);
+  if (slot) return home_of(*slot);
+  for (size_t i = 1; i < nodes_.size(); i++) {
+    if (nodes_[i]->client.has(request)) return i;
+  }
+  return 0;
+}
+
+// The channel gets another slot of the node, as soon as there is no connection that uses the old
+// one.
+void ClusterClient::redraw(size_t number, Nanos now) {
+  Node &node = *nodes_[number];
+  if (!node.is_redrawn) return;
+  if (!node.client.is_down()) {
+    if (node.client.is_up()) output_.drop_link(number);
+    return;
+  }
+  const auto found = std::find_if(node_numbers_.begin(), node_numbers_.end(),
+                                  [number](const auto &entry) { return entry.second == number; });
+  assert(found != node_numbers_.end());
+  const auto ranges = map_.ranges_of(found->first);
+  const std::string cid =
+      protocol::make_cid_within(protocol::channel_prefix(settings_.name_space), ranges, random_);
+  if (!cid.empty()) node.client.change_channel(cid, now);
+  node.is_redrawn = false;
+}
+
+// ---- calls -------------------------------------------------------------------------------------
+
+void ClusterClient::finish(Request &request, Status status, std::string_view message) {
+  request.complete(status, message);
+  output_.finished(request);
+}
+
+Outcome ClusterClient::check_name(const Request &request) const {
+  if (request.name.empty() || request.op == Request::Op::kList) return {};
+  return protocol::check_cluster_name(settings_.name_space, request.name, request.options.format);
+}
+
+void ClusterClient::start(const std::shared_ptr<Request> &request, Nanos now) {
+  now_ = now;
+  if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
+  const auto outcome = check_name(*request);
+  if (!outcome.ok()) return finish(*request, outcome.status, outcome.message);
+  route(request, now);
+  settle(now);
+}
+
+void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
+  if (request->op == Request::Op::kList) return start_list(request, now);
+  size_t node = 0;
+  if (const auto slot = LockClient::slot_of(*request)) {
+    node = home_of(*slot);
+  } else if (!request->name.empty()) {
+    const uint16_t named = protocol::slot_of(settings_.name_space + request->name);
+    node = home_of(named);
+    if (node == 0 && is_map_known_) node = node_of(named);
+  } else if (request->op == Request::Op::kConnect && is_map_known_ && !is_map_wanted_) {
+    return finish(*request, Status::kOk, {});
+  } else if (request->op == Request::Op::kCheck && is_map_known_) {
+    const size_t primary = next_primary(0);
+    if (primary < map_.server_count()) node = node_of(first_slot(primary));
+  }
+  client(node).start(request, now);
+}
+
+// The locks of one primary after the other. A lock whose slot moves meanwhile may be missing.
+void ClusterClient::start_list(const std::shared_ptr<Request> &request, Nanos now) {
+  lock::Listing &listing = *request->arguments->listing;
+  if (!is_map_known_) return lobby().start(request, now);
+  const bool is_over = listing.is_last_step && listing.keys.empty() && !goes_on(listing);
+  const size_t primary = next_primary(listing.node);
+  if (is_over || primary >= map_.server_count()) return finish(*request, Status::kEnd, {});
+  listing.node = primary;
+  client(node_of(first_slot(primary))).start(request, now);
+}
+
+// @return whether another primary is to be asked next.
+bool ClusterClient::goes_on(lock::Listing &listing) const {
+  const size_t primary = next_primary(listing.node + 1);
+  if (primary >= map_.server_count()) return false;
+  listing.node = primary;
+  listing.cursor = "0";
+  listing.is_last_step = false;
+  return true;
+}
+
+// @return map_.server_count() if there is none.
+size_t ClusterClient::next_primary(size_t number) const {
+  while (number < map_.server_count() && !map_.is_primary(static_cast<uint16_t>(number))) number++;
+  return number;
+}
+
+Status ClusterClient::cancel(Request &request, Nanos now) {
+  now_ = now;
+  const Status status = client(home_of(request)).cancel(request, now);
+  settle(now);
+  return status;
+}
+
+void ClusterClient::release_async(Lease &lease, Nanos now) {
+  now_ = now;
+  if (lease.record == nullptr) return;
+  client(home_of(lease.record->lock->slot())).release_async(lease, now);
+  settle(now);
+}
+
+void ClusterClient::shut_down(Nanos now) {
+  now_ = now;
+  is_shut_ = true;
+  for (const auto &node : nodes_) node->client.shut_down(now);
+  settle(now);
+}
+
+void ClusterClient::give_up() {
+  for (const auto &node : nodes_) node->client.give_up();
+}
+
+size_t ClusterClient::drained_count() const {
+  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
+    return node->client.is_drained() || !node->client.is_up();
+  }));
+}
+
+bool ClusterClient::expects_push() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto &node) { return node->client.expects_push(); });
+}
+
+bool ClusterClient::is_outstanding() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto &node) { return node->client.is_outstanding(); });
+}
+
+bool ClusterClient::waits_for_itself(const Request &request) const {
+  return nodes_[home_of(request)]->client.waits_for_itself(request);
+}
+
+void ClusterClient::describe(std::span<NodeStatus> nodes, Nanos now) {
+  for (size_t i = 1; i < nodes_.size(); i++) client(i).describe(nodes.subspan(i, 1), now);
+}
+
+// ---- the map -----------------------------------------------------------------------------------
+
+std::vector<HostPort> ClusterClient::known_servers() const {
+  std::vector<HostPort> servers;
+  const auto add = [&](const HostPort &server) {
+    const bool is_known = std::find(servers.begin(), servers.end(), server) != servers.end();
+    if (!is_known && is_allowed(server)) servers.push_back(server);
+  };
+  // Nodes that are connected answer soonest, and know of the others.
+  for (const auto &[number, index] : node_numbers_) {
+    if (nodes_[index]->client.is_up()) add(map_.server(number));
+  }
+  for (const HostPort &server : settings_.cluster.addresses) add(server);
+  for (size_t i = 0; i < map_.server_count(); i++) add(map_.server(static_cast<uint16_t>(i)));
+  return servers;
+}
+
+void ClusterClient::want_map(Nanos now) {
+  if (is_shut_ || std::exchange(is_map_wanted_, true)) return;
+  map_at_ = std::max(map_at_, now);
+}
+
+void ClusterClient::on_slots_read(std::span<const protocol::SlotRange> ranges, Nanos now) {
+  now_ = now;
+  is_map_read_ = false;
+  map_.replace(ranges);
+  is_map_known_ = true;
+  is_map_wanted_ = false;
+  map_at_ = now + kMapPause;
+  map_pause_.reset();
+  std::erase_if(bounces_,
+                [now](const auto &entry) { return entry.second.last + kBounceWindow < now; });
+  for (size_t i = 0; i < nodes_.size(); i++) plan_moves(i, now);
+  for (const auto &[number, index] : node_numbers_) {
+    const LockClient &client = nodes_[index]->client;
+    const uint16_t slot = protocol::slot_of(client.channel(index));
+    const bool is_lost = map_.is_primary(number) && map_.owner(slot) != number;
+    nodes_[index]->is_redrawn = nodes_[index]->is_redrawn || is_lost;
+  }
+  settle(now);
+  leave_lobby(now);
+  settle(now);
+}
+
+// Locks whose slots the map gives to another node.
+void ClusterClient::plan_moves(size_t from, Nanos now) {
+  for (const uint16_t slot : client(from).slots()) {
+    const uint16_t number = map_.owner(slot);
+    const auto found = node_numbers_.find(number);
+    const bool is_at_home = found != node_numbers_.end() && found->second == from;
+    const bool has_home = number != SlotMap::kNone;
+    if (!is_at_home && (has_home || from != 0)) plan_move(slot, from, now);
+  }
+}
+
+void ClusterClient::plan_move(uint16_t slot, size_t from, Nanos not_before) {
+  const bool is_planned = std::any_of(moves_.begin(), moves_.end(),
+                                      [slot](const Move &move) { return move.slot == slot; });
+  if (is_planned) return;
+  client(from).hold_back(slot);
+  moves_.push_back({slot, from, not_before});
+}
+
+// The map is known: requests that are about no lock find their nodes, and locks that no node serves
+// are answered as if the server could not be reached.
+void ClusterClient::leave_lobby(Nanos now) {
+  while (const auto request = lobby().take_request()) {
+    if (request->op == Request::Op::kConnect) {
+      finish(*request, Status::kOk, {});
+    } else {
+      route(request, now);
+    }
+  }
+  if (!lobby().has_work()) return;
+  lobby().on_connect_failed(
+      0,
+      failure(Status::kUnavailable,
+              settings_.address() + ": no node that may be used serves the slot of this lock"),
+      now);
+}
+
+// ---- connections -------------------------------------------------------------------------------
+
+bool ClusterClient::begin_connect(size_t node, Nanos now) {
+  now_ = now;
+  if (node != 0) return client(node).begin_connect(node, now);
+  const bool is_due = lobby().is_connecting(now) || (is_map_wanted_ && map_at_ <= now);
+  if (is_map_read_ || !is_due) return false;
+  is_map_read_ = true;
+  return true;
+}
+
+void ClusterClient::on_connected(size_t node, const ServerFacts &facts, Nanos now) {
+  now_ = now;
+  client(node).on_connected(node, facts, now);
+  redraw(node, now);
+  settle(now);
+}
+
+void ClusterClient::on_connect_failed(size_t node, const Outcome &why, Nanos now) {
+  now_ = now;
+  if (node == 0) {
+    is_map_read_ = false;
+    map_at_ = after(now, map_pause_.next(entropy_.next()));
+  } else {
+    want_map(now);
+  }
+  client(node).on_connect_failed(node, why, now);
+  redraw(node, now);
+  settle(now);
+}
+
+void ClusterClient::on_disconnected(size_t node, Nanos now) noexcept {
+  now_ = now;
+  client(node).on_disconnected(node, now);
+  want_map(now);
+  try {
+    redraw(node, now);
+    settle(now);
+  } catch (const std::bad_alloc &) {
+    return;  // what is planned is carried out by the timer
+  }
+}
+
+void ClusterClient::on_reply(size_t node, const Reply &reply, Nanos now) {
+  now_ = now;
+  client(node).on_reply(node, reply, now);
+  settle(now);
+}
+
+void ClusterClient::on_push(size_t node, std::string_view message, Nanos now) {
+  client(node).on_push(node, message, now);
+  settle(now);
+}
+
+void ClusterClient::on_invalidated(size_t node, std::string_view key, Nanos now) {
+  client(node).on_invalidated(node, key, now);
+  settle(now);
+}
+
+void ClusterClient::on_all_invalidated(size_t node, Nanos now) {
+  client(node).on_all_invalidated(node, now);
+  settle(now);
+}
+
+// The slot of the channel has moved, or the node is no primary any more. It may be one again, and
+// would not know of the subscription: so the connection is of no use.
+void ClusterClient::on_unsubscribed(size_t node, Nanos now) {
+  now_ = now;
+  output_.drop_link(node);
+  want_map(now);
+}
+
+bool ClusterClient::begin_side_connect(size_t node, Nanos now) {
+  return client(node).begin_side_connect(node, now);
+}
+
+void ClusterClient::on_side_connected(size_t node, Nanos now) {
+  client(node).on_side_connected(node, now);
+  settle(now);
+}
+
+void ClusterClient::on_side_connect_failed(size_t node, const Outcome &why, Nanos now) {
+  client(node).on_side_connect_failed(node, why, now);
+  settle(now);
+}
+
+void ClusterClient::on_side_disconnected(size_t node, Nanos now) noexcept {
+  client(node).on_side_disconnected(node, now);
+}
+
+void ClusterClient::on_side_reply(size_t node, const Reply &reply, Nanos now) {
+  client(node).on_side_reply(node, reply, now);
+  settle(now);
+}
+
+// ---- time --------------------------------------------------------------------------------------
+
+void ClusterClient::on_timer(Nanos now) {
+  now_ = now;
+  for (const auto &node : nodes_) node->client.on_timer(now);
+  settle(now);
+}
+
+Nanos ClusterClient::next_due() const {
+  Nanos due = is_map_wanted_ && !is_map_read_ ? map_at_ : kNever;
+  for (const auto &node : nodes_) due = std::min(due, node->client.next_due());
+  for (const Move &move : moves_) {
+    if (move.not_before > now_) due = std::min(due, move.not_before);
+  }
+  return due;
+}
+
+// ---- reports of the clients --------------------------------------------------------------------
+
+void ClusterClient::redirected(size_t node, const protocol::Redirect &redirect) {
+  want_map(now_);
+  if (redirect.kind != protocol::Redirect::Kind::kMoved) return;
+  map_.set(redirect.slot, redirect.to);
+  Bounce &bounce = bounces_[redirect.slot];
+  bounce.count = now_ - bounce.last < kBounceWindow ? bounce.count + 1 : 1;
+  bounce.last = now_;
+  const bool is_loop = bounce.count > kMaxRedirects;
+  plan_move(redirect.slot, node, is_loop ? now_ + bounce_pause_.next(entropy_.next()) : now_);
+}
+
+bool ClusterClient::ask_elsewhere(size_t, const HostPort &to,
+                                  const std::shared_ptr<lock::Errand> &errand) {
+  for (const auto &node : nodes_) {
+    if (node == nodes_.front()) continue;
+    if (HostPort{node->settings.host, node->settings.port} != to) continue;
+    if (node->client.run(errand, now_)) return true;
+    node->client.want_connection(now_);
+    return false;
+  }
+  return false;
+}
+
+bool ClusterClient::continues_list(const std::shared_ptr<Request> &request) {
+  if (next_primary(request->arguments->listing->node + 1) >= map_.server_count()) return false;
+  lists_.push_back(request);
+  return true;
+}
+
+// ---- what was planned --------------------------------------------------------------------------
+
+void ClusterClient::settle(Nanos now) {
+  for (auto move = moves_.begin(); move != moves_.end();) {
+    move = carry_out(*move, now) ? moves_.erase(move) : move + 1;
+  }
+  for (size_t i = 1; i < nodes_.size(); i++) redraw(i, now);
+  while (!lists_.empty()) {
+    const auto request = std::move(lists_.back());
+    lists_.pop_back();
+    start_list(request, now);
+  }
+}
+
+// @return false: it has to wait.
+bool ClusterClient::carry_out(const Move &move, Nanos now) {
+  LockClient &from = client(move.from);
+  if (now < move.not_before || !from.is_at_rest(move.slot)) return false;
+  const size_t to = node_of(move.slot);
+  if (to != move.from) client(to).take_over(from, move.slot, now);
+  client(to).resume(move.slot, now);
+  return true;
+}
+
+}  // namespace redlatch::cluster

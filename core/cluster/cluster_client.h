@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// ClusterClient: locks on the nodes of a Redis or Valkey cluster. It has no mutex, thread, socket
+// or clock; one thread at a time calls it.
+//
+// It has a lock client for each node that is in use, made when it is needed, and routes: a call
+// goes to the client of the node that serves the slot of its lock. When the slot moves, the locks
+// of the slot do: the old client stops sending, and once no command about them is under way the
+// other client takes them over.
+//
+// Node 0 is no server. Its client, the lobby, has the locks whose node is not known; its connection
+// is never made: an attempt reads which node serves which slot, and the locks move to their nodes.
+//
+// The clients report through Output in the middle of their work. So a report is only noted, and
+// settle() acts on it before the call into the cluster returns.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/reply.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "cluster/slot_map.h"
+#include "lock/lock_client.h"
+#include "lock/service.h"
+#include "timing/backoff.h"
+
+namespace redlatch::cluster {
+
+class ClusterClient final : public lock::LockService, private lock::Output {
+ public:
+  // `random` makes the channels. Settings and output outlive the client.
+  ClusterClient(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
+                lock::Output &output);
+
+  const std::string &channel(size_t node) const override {
+    return nodes_[node]->client.channel(node);
+  }
+  bool needs_identity() const override { return false; }
+
+  void start(const std::shared_ptr<lock::Request> &request, Nanos now) override;
+  Status cancel(lock::Request &request, Nanos now) override;
+  void release_async(lock::Lease &lease, Nanos now) override;
+  void shut_down(Nanos now) override;
+  void give_up() override;
+  // A node that is not connected counts as drained.
+  size_t drained_count() const override;
+
+  [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
+  void on_connected(size_t node, const ServerFacts &facts, Nanos now) override;
+  void on_connect_failed(size_t node, const Outcome &why, Nanos now) override;
+  void on_disconnected(size_t node, Nanos now) noexcept override;
+  void on_reply(size_t node, const Reply &reply, Nanos now) override;
+  void on_push(size_t node, std::string_view message, Nanos now) override;
+  void on_invalidated(size_t node, std::string_view key, Nanos now) override;
+  void on_all_invalidated(size_t node, Nanos now) override;
+  void on_unsubscribed(size_t node, Nanos now) override;
+  void check_later(size_t node, Nanos due) override { client(node).check_later(node, due); }
+  [[nodiscard]] bool begin_side_connect(size_t node, Nanos now) override;
+  void on_side_connected(size_t node, Nanos now) override;
+  void on_side_connect_failed(size_t node, const Outcome &why, Nanos now) override;
+  void on_side_disconnected(size_t node, Nanos now) noexcept override;
+  void on_side_reply(size_t node, const Reply &reply, Nanos now) override;
+
+  std::vector<HostPort> known_servers() const override;
+  void on_slots_read(std::span<const protocol::SlotRange> ranges, Nanos now) override;
+
+  void on_timer(Nanos now) override;
+  Nanos next_due() const override;
+
+  size_t in_flight_count(size_t node) const override {
+    return nodes_[node]->client.in_flight_count(node);
+  }
+  bool expects_push() const override;
+  bool is_outstanding() const override;
+  bool waits_for_itself(const lock::Request &request) const override;
+  void describe(std::span<NodeStatus> nodes, Nanos now) override;
+
+ private:
+  struct Node {
+    Node(lock::Output &output, size_t index, Settings &&settings_,
+         std::span<const uint8_t, 16> random, uint64_t seed)
+        : settings(std::move(settings_)), client(settings, random, seed, output, index) {}
+
+    const Settings settings;
+    lock::LockClient client;
+    bool is_redrawn = false;  // its channel is to change: its slot is another node's
+  };
+  // A slot on its way to the node that the map names, or to the lobby.
+  struct Move {
+    uint16_t slot;
+    size_t from;
+    Nanos not_before;
+  };
+  // Redirects of one slot in a row.
+  struct Bounce {
+    int count = 0;
+    Nanos last = 0;
+  };
+
+  // Reports of the clients.
+  void send(size_t node, std::span<const std::string_view> argv) override {
+    output_.send(node, argv);
+  }
+  void finished(lock::Request &request) override { output_.finished(request); }
+  void lease_ended(lock::Lease &lease) override { output_.lease_ended(lease); }
+  void lease_moved(lock::Lease &lease) override { output_.lease_moved(lease); }
+  void drop_link(size_t node) override { output_.drop_link(node); }
+  void send_on_side(size_t node, std::span<const std::string_view> argv) override {
+    output_.send_on_side(node, argv);
+  }
+  void drop_side(size_t node) override { output_.drop_side(node); }
+  void warn(std::string_view text) override { output_.warn(text); }
+  void defect_found(std::string_view what) noexcept override { output_.defect_found(what); }
+  void health_found(size_t node, const protocol::HealthFacts &facts,
+                    const protocol::LockTrial *trial) override {
+    output_.health_found(node, facts, trial);
+  }
+  void redirected(size_t node, const protocol::Redirect &redirect) override;
+  bool ask_elsewhere(size_t node, const HostPort &to,
+                     const std::shared_ptr<lock::Errand> &errand) override;
+  bool continues_list(const std::shared_ptr<lock::Request> &request) override;
+
+  lock::LockClient &client(size_t node) { return nodes_[node]->client; }
+  lock::LockClient &lobby() { return nodes_.front()->client; }
+  // Where the locks of the slot are now.
+  size_t home_of(uint16_t slot) const;
+  size_t home_of(const lock::Request &request) const;
+  // Where the locks of the slot belong.
+  size_t node_of(uint16_t slot);
+  size_t node_of(const HostPort &server);
+  bool is_allowed(const HostPort &server) const;
+  Outcome check_name(const lock::Request &request) const;
+  void route(const std::shared_ptr<lock::Request> &request, Nanos now);
+  void start_list(const std::shared_ptr<lock::Request> &request, Nanos now);
+  bool goes_on(lock::Listing &listing) const;
+  size_t next_primary(size_t number) const;
+  uint16_t first_slot(size_t primary) const {
+    return map_.ranges_of(static_cast<uint16_t>(primary)).front().first;
+  }
+  void finish(lock::Request &request, Status status, std::string_view message);
+
+  void want_map(Nanos now);
+  void plan_move(uint16_t slot, size_t from, Nanos not_before);
+  void plan_moves(size_t from, Nanos now);
+  void leave_lobby(Nanos now);
+  void settle(Nanos now);
+  bool carry_out(const Move &move, Nanos now);
+  void redraw(size_t node, Nanos now);
+
+  const Settings &settings_;
+  lock::Output &output_;
+  std::array<uint8_t, 16> random_{};
+  Entropy entropy_;
+  uint64_t last_id_ = 0;  // of the tokens of all clients
+  // By number. A node never goes, and keeps its number.
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::map<uint16_t, size_t> node_numbers_;  // by number of the server in the map
+  SlotMap map_;
+  bool is_map_known_ = false;
+  bool is_map_wanted_ = false;
+  bool is_map_read_ = false;  // an attempt is under way
+  bool is_shut_ = false;
+  Nanos map_at_ = 0;  // when it may be read
+  timing::Backoff map_pause_ = timing::kReconnect;
+  timing::Backoff bounce_pause_ = timing::kServerRetry;
+  std::vector<Move> moves_;
+  std::map<uint16_t, Bounce> bounces_;
+  std::vector<std::shared_ptr<lock::Request>> lists_;  // to be continued at another node
+  Nanos now_ = 0;                                      // of the event
+};
+
+}  // namespace redlatch::cluster

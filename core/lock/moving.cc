@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// LockClient: the nodes of a cluster. Each has a client, and a lock goes from one client to another
+// when its slot does: first no command about it is sent any more, and when none is under way the
+// other client takes it over. A lock on its way is like one whose connection is down.
+//
+// The keys of a lock move one by one. A script with a key that is not there is refused
+// (docs/wire.md, "Cluster"), so for that time a lock can be kept, by an extension that names the
+// lock key alone, but neither taken nor given back.
+#include <algorithm>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "lock/lock_client.h"
+
+namespace redlatch::lock {
+
+// What a waiter is called at its new node: messages come on the channel that its token names.
+struct LockClient::NewIdentity {
+  std::shared_ptr<TokenRecord> record;
+  uint64_t id = 0;
+  std::string token, member;
+  std::shared_ptr<TokenRecord> old;  // has the old token, for the cleanup
+};
+
+template <class Action>
+void LockClient::for_each_caller(TokenRecord &record, const Action &action) {
+  for (Request *request : {record.caller.get(), record.releaser.get(), record.upgrader.get(),
+                           record.confirmer.get()}) {
+    if (request != nullptr) action(*request);
+  }
+  const Waitlist &waitlist = record.lock->waitlist;
+  if (waitlist.place() != &record) return;
+  for (auto *caller = waitlist.front(); caller != nullptr; caller = Waitlist::next(*caller)) {
+    action(request_of(*caller));
+  }
+}
+
+// ---- what a command is about -------------------------------------------------------------------
+
+// nullptr: no lock. A listing belongs to its node, also while it inspects a lock.
+const LockState *LockClient::lock_of(const Request &request) {
+  if (request.op == Request::Op::kList) return nullptr;
+  if (request.lock) return request.lock.get();
+  const TokenRecord *record = request.record;
+  if (record == nullptr && request.lease) record = request.lease->record;
+  return record == nullptr ? nullptr : record->lock.get();
+}
+
+std::optional<uint16_t> LockClient::slot_of(const Request &request) {
+  const LockState *lock = lock_of(request);
+  return lock == nullptr ? std::nullopt : std::optional(lock->slot());
+}
+
+bool LockClient::has(const Request &request) const {
+  return std::any_of(immediate_.begin(), immediate_.end(),
+                     [&](const auto &mine) { return mine.get() == &request; });
+}
+
+std::set<uint16_t> LockClient::slots() const {
+  std::set<uint16_t> slots;
+  for (const auto &[id, lock] : names_) slots.insert(lock->slot());
+  for (const auto &request : immediate_) {
+    const LockState *lock = lock_of(*request);
+    if (lock != nullptr) slots.insert(lock->slot());
+  }
+  return slots;
+}
+
+void LockClient::take_out(Request &request) noexcept {
+  const auto keep = *request.place;
+  immediate_.erase(request.place);
+  timers_.remove(request);
+  timers_.dismiss();
+  request.is_sent = false;
+}
+
+std::shared_ptr<Request> LockClient::take_request() {
+  for (const auto &request : immediate_) {
+    if (lock_of(*request) != nullptr) continue;
+    const auto taken = request;
+    take_out(*taken);
+    return taken;
+  }
+  return nullptr;
+}
+
+void LockClient::want_connection(Nanos now) {
+  is_wanted_ = link_ == Link::kDown;
+  connect_soon(now);
+}
+
+const LockState *LockClient::lock_of(const InFlight &in_flight) {
+  const auto &subject = in_flight.subject;
+  if (const auto *record = std::get_if<std::shared_ptr<TokenRecord>>(&subject)) {
+    return *record ? (*record)->lock.get() : nullptr;
+  }
+  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&subject)) {
+    return lock_of(**request);
+  }
+  if (const auto *lock = std::get_if<std::shared_ptr<LockState>>(&subject)) return lock->get();
+  if (const auto *query = std::get_if<std::shared_ptr<NameQuery>>(&subject)) {
+    if ((*query)->record) return (*query)->record->lock.get();
+    if ((*query)->request) return lock_of(*(*query)->request);
+  }
+  return nullptr;
+}
+
+// In the hash_rw format a reader has one more key, which Redisson reads: it is extended with the
+// others or not at all.
+bool LockClient::can_extend_part(const LockState &lock) {
+  return lock.keys.format != protocol::Format::kHashRw;
+}
+
+bool LockClient::is_at_rest(uint16_t slot) const {
+  const auto is_about = [slot](const InFlight &in_flight) {
+    const LockState *lock = lock_of(in_flight);
+    return lock != nullptr && lock->slot() == slot;
+  };
+  return std::none_of(in_flight_.begin(), in_flight_.end(), is_about) &&
+         std::none_of(side_in_flight_.begin(), side_in_flight_.end(), is_about) &&
+         std::none_of(names_.begin(), names_.end(), [slot](const auto &entry) {
+           return entry.second->errand_count > 0 && entry.second->slot() == slot;
+         });
+}
+
+// ---- redirects ---------------------------------------------------------------------------------
+
+// @return false if `reply` is to be taken as any other refusal.
+bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  using Kind = protocol::Redirect::Kind;
+  const HostPort own{settings_.host, settings_.port};
+  const auto redirect = protocol::read_redirect(reply, own);
+  const LockState *lock = lock_of(in_flight);
+  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
+    // The lock has left the node whose locks are listed.
+    const bool is_listed = (*request)->op == Request::Op::kList && is_inspection(**request);
+    if (is_listed && redirect.kind != Kind::kNone && !(*request)->is_finished()) {
+      on_list_reply(*request, now);
+      return true;
+    }
+  }
+  const bool is_of_key = in_flight.kind != CommandKind::kName;
+  if (redirect.kind == Kind::kNone || lock == nullptr || !is_of_key) return false;
+  const bool names_slot = redirect.kind == Kind::kMoved || redirect.kind == Kind::kAsk;
+  const bool is_elsewhere = names_slot && redirect.slot == lock->slot() && redirect.to != own;
+  if (redirect.kind == Kind::kMoved && is_elsewhere) {
+    hold_back(redirect.slot);
+    output_.redirected(node_, redirect);
+    take_back(in_flight, now);
+    return true;
+  }
+  if (redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
+  if (redirect.kind == Kind::kNonLocal) {
+    on_half_done(in_flight, now);
+    return true;
+  }
+  const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject);
+  const bool is_extension = in_flight.kind == CommandKind::kExtend ||
+                            (request != nullptr && (*request)->op == Request::Op::kExtend);
+  if (is_extension && redirect.kind != Kind::kDown) {
+    if (in_flight.extent == Extent::kAll && can_extend_part(*lock)) {
+      extend_lock_key(in_flight, now);
+      return true;
+    }
+    if (redirect.kind == Kind::kAsk && is_elsewhere && in_flight.extent != Extent::kAll) {
+      const auto errand = std::make_shared<Errand>(Errand{*this, in_flight});
+      if (output_.ask_elsewhere(node_, redirect.to, errand)) return true;
+    }
+  }
+  return postpone(in_flight, now);
+}
+
+// Nothing of the command was carried out. It is sent by the client that takes the lock over.
+void LockClient::take_back(const InFlight &in_flight, Nanos now) {
+  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
+    if ((*request)->op == Request::Op::kForce) (*request)->is_sent = false;
+    return;
+  }
+  if (!std::holds_alternative<std::shared_ptr<TokenRecord>>(in_flight.subject)) return;
+  TokenRecord &record = in_flight.record();
+  switch (in_flight.kind) {
+    case CommandKind::kAcquire:
+      return record.acquisition.on_answered();
+    case CommandKind::kExtend:
+      if (HeldLease *held = record.held_lease()) {
+        held->on_answered();
+        held->on_refused(in_flight.is_description, now);
+        if (record.phase == Phase::kHeld) schedule(record, now);
+      }
+      return;
+    case CommandKind::kUpgrade:
+      return record.upgrade->on_answered();
+    case CommandKind::kRollBack:
+      return record.upgrade->on_rollback_answered();
+    case CommandKind::kRelease:
+    case CommandKind::kCancel:
+      if (!record.is_gone) perform(record, record.cleanup().on_refused(), now);
+      return;
+    default:
+      return;
+  }
+}
+
+// The script was stopped in the middle, because one of its keys had gone: what it wrote before
+// stays. The outcome is not known, as after a lost answer; the next command finds out.
+void LockClient::on_half_done(const InFlight &in_flight, Nanos now) {
+  lose_answer(in_flight, now);
+  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
+    if ((*request)->is_finished()) return;
+    (*request)->is_postponed = true;
+    resend_at_ = std::min(resend_at_, now + postponed_.next(entropy_.next()));
+    return;
+  }
+  const auto *record = std::get_if<std::shared_ptr<TokenRecord>>(&in_flight.subject);
+  if (record == nullptr || !*record || (*record)->is_gone) return;
+  const Nanos retry_at = now + postponed_.next(entropy_.next());
+  timers_.set(**record, std::min((*record)->due, retry_at));
+}
+
+// The server refuses commands with a key that is not there while a slot moves. The lock key alone
+// is there until it moves itself.
+void LockClient::extend_lock_key(const InFlight &in_flight, Nanos now) {
+  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
+    if (!(*request)->is_finished()) send_request(*request, now, in_flight.eval, Extent::kLock);
+    return;
+  }
+  TokenRecord &record = in_flight.record();
+  HeldLease *held = record.held_lease();
+  if (held != nullptr) held->on_answered();
+  if (record.is_gone || record.phase != Phase::kHeld) return;
+  if (held->is_over(now)) return on_record_due(record, now);
+  auto step = held->on_unknown_script(in_flight.is_description, now, is_up(*record.lock));
+  step.is_description = false;
+  send_extend(record, step, now, in_flight.eval, Extent::kLock);
+}
+
+// The lock key says that several hold the lock: the readers' key says who they are. The lease lasts
+// from the time at which the first of the two was sent.
+// @return whether its answer is awaited.
+bool LockClient::extend_readers_key(const InFlight &in_flight,
+                                    const protocol::CountAnswer &answer) {
+  if (in_flight.extent != Extent::kLock || answer.result != 2 || link_ != Link::kUp) return false;
+  const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject);
+  const TokenRecord *record = request != nullptr ? (*request)->lease->record : &in_flight.record();
+  if (record == nullptr || record->is_gone || record->phase != Phase::kHeld) return false;
+  InFlight next = in_flight;
+  next.extent = Extent::kReaders;
+  next.is_errand = false;
+  protocol::Command command;
+  write_extend_part(command, *record, in_flight.lease, in_flight.eval, Extent::kReaders);
+  return try_send(command, std::move(next));
+}
+
+// The server cannot serve the slot now, and has done nothing. Callers wait.
+bool LockClient::postpone(const InFlight &in_flight, Nanos now) {
+  const Nanos retry_at = now + postponed_.next(entropy_.next());
+  if (const auto *found = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
+    Request &request = **found;
+    if (request.is_finished() || in_flight.kind != CommandKind::kRequest) return false;
+    if (request.op == Request::Op::kForce) request.is_sent = false;
+    request.is_postponed = true;
+    resend_at_ = std::min(resend_at_, retry_at);
+    return true;
+  }
+  const bool is_cleanup =
+      in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;
+  if (!is_cleanup) return false;
+  TokenRecord &record = in_flight.record();
+  if (record.is_gone) return true;
+  if (record.releaser && record.releaser->position == SIZE_MAX) {
+    timers_.set(*record.releaser, after(in_flight.sent_at, settings_.command_timeout));
+  }
+  perform(record, record.cleanup().on_postponed(retry_at), now);
+  return true;
+}
+
+void LockClient::resend_postponed(Nanos now) {
+  resend_at_ = kNever;
+  if (link_ != Link::kUp) return;  // the next connection sends them all
+  for_each_immediate([&](const std::shared_ptr<Request> &request) {
+    if (!std::exchange(request->is_postponed, false)) return;
+    const LockState *lock = lock_of(*request);
+    if (lock == nullptr || !is_moving(*lock)) send_request(request, now);
+  });
+}
+
+// ---- errands -----------------------------------------------------------------------------------
+
+// An ASK is never remembered: the next command about the lock goes to its owner first.
+bool LockClient::run(const std::shared_ptr<Errand> &errand, Nanos now) {
+  if (link_ != Link::kUp) return false;
+  InFlight &asked = errand->in_flight;
+  const auto *request = std::get_if<std::shared_ptr<Request>>(&asked.subject);
+  TokenRecord *record = request != nullptr ? (*request)->lease->record : &asked.record();
+  if (record == nullptr || record->phase != Phase::kHeld) return false;
+  protocol::Command asking;
+  asking.add("ASKING");
+  protocol::Command command;
+  write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
+  if (asked.extent != Extent::kReaders) asked.sent_at = now;
+  asked.is_errand = true;
+  send(asking, InFlight{CommandKind::kAsking, asked.eval, now, 0, {}});
+  send(command, InFlight{CommandKind::kErrand, asked.eval, now, asked.lease, errand});
+  record->lock->errand_count++;
+  return true;
+}
+
+// `reply`: nullptr if none will come.
+void LockClient::on_errand_over(const Errand &errand, const Reply *reply, Nanos now) {
+  const InFlight &in_flight = errand.in_flight;
+  const LockState *lock = lock_of(in_flight);
+  if (lock != nullptr) const_cast<LockState *>(lock)->errand_count--;
+  if (reply == nullptr) return lose_answer(in_flight, now);
+  const bool is_redirected = reply->is_error() && postpone(in_flight, now);
+  if (!is_redirected) take_reply(in_flight, *reply, now);
+}
+
+// ---- from one client to another ----------------------------------------------------------------
+
+// Allocates all that rename() needs. `into` gets the waiter by its new number: no token is used
+// twice, also when a lock comes back to a node.
+LockClient::NewIdentity LockClient::new_identity(TokenRecord &record, std::string_view cid,
+                                                 Records &into) {
+  NewIdentity renamed;
+  renamed.record = record.shared_from_this();
+  renamed.id = ++*last_id_;
+  renamed.token = protocol::make_token(cid, renamed.id);
+  if (!record.identity.member.empty()) {
+    renamed.member = renamed.token + record.identity.member.substr(protocol::kTokenSize);
+  }
+  renamed.old = std::make_shared<TokenRecord>(record.id);
+  TokenRecord &old = *renamed.old;
+  old.lock = record.lock;
+  old.identity.mode = record.identity.mode;
+  old.identity.owner = record.identity.owner;
+  old.is_sharing = record.is_sharing;
+  old.yield_policy = record.yield_policy;
+  into.emplace(renamed.id, renamed.record);
+  return renamed;
+}
+
+// The waiter keeps its ticket. What the server may have of the old token is removed behind the
+// first ACQUIRE of the new one: so the lock is not granted to the next waiter in between.
+void LockClient::rename(NewIdentity &renamed, Nanos now) noexcept {
+  TokenRecord &record = *renamed.record;
+  TokenRecord &old = *renamed.old;
+  const auto place = records_.find(record.id);
+  assert(place != records_.end() && place->second == renamed.record);
+  place->second = renamed.old;
+  record.id = renamed.id;
+  record.watcher.set_id(renamed.id);
+  const ServerFootprint left = record.acquisition.replace_token(now);
+  verify(record.acquisition);
+  Identity &identity = record.identity;
+  const bool is_owner = identity.owner == identity.token;
+  old.identity.token = std::exchange(identity.token, std::move(renamed.token));
+  old.identity.member = std::exchange(identity.member, std::move(renamed.member));
+  if (is_owner) identity.owner.assign(identity.token);  // of the same length: allocates nothing
+  record.lock->record_count++;
+  waiting_count_++;
+  start_cleanup(old, left, 0, now);
+}
+
+// Everything about one slot.
+struct LockClient::Cargo {
+  std::vector<std::shared_ptr<LockState>> locks;
+  std::vector<std::shared_ptr<TokenRecord>> records;
+  std::vector<Request *> immediate;
+  std::vector<Request *> callers;  // of the records
+};
+
+LockClient::Cargo LockClient::gather(uint16_t slot) const {
+  Cargo cargo;
+  for (const auto &[id, lock] : names_) {
+    if (lock->slot() == slot) cargo.locks.push_back(lock);
+  }
+  for (const auto &[id, record] : records_) {
+    if (record->lock->slot() != slot) continue;
+    cargo.records.push_back(record);
+    for_each_caller(*record, [&](Request &caller) { cargo.callers.push_back(&caller); });
+  }
+  for (const auto &request : immediate_) {
+    const LockState *lock = lock_of(*request);
+    if (lock != nullptr && lock->slot() == slot) cargo.immediate.push_back(request.get());
+  }
+  return cargo;
+}
+
+void LockClient::move_timer(TimerQueue &from, Timed &timed) noexcept {
+  const Nanos due = timed.due;
+  from.remove(timed);
+  from.dismiss();
+  timers_.set(timed, due);
+}
+
+// How far this server's clock is ahead of that of `from`, if both are known.
+Nanos LockClient::ahead_of(LockClient &from, Nanos now) {
+  const auto theirs = from.clock_offset_.offset(now);
+  const auto ours = clock_offset_.offset(now);
+  return theirs && ours ? std::max<Nanos>(*ours - *theirs, 0) : 0;
+}
+
+void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
+  assert(&from != this && from.is_at_rest(slot));
+  const Cargo cargo = from.gather(slot);
+  Records numbered;
+  std::vector<NewIdentity> renamed;
+  for (const auto &record : cargo.records) {
+    if (is_waiting(record->phase)) renamed.push_back(new_identity(*record, cid_, numbered));
+  }
+  names_.reserve(names_.size() + cargo.locks.size());
+  moving_.insert(slot);  // until resume(): nothing is sent from here
+  timers_.admit(cargo.records.size() + cargo.callers.size() + cargo.immediate.size() +
+                numbered.size());
+  // From here on nothing fails.
+  for (const auto &lock : cargo.locks) {
+    [[maybe_unused]] const auto moved = names_.insert(from.names_.extract(id_of(*lock)));
+    assert(moved.inserted);
+    lock->key_watch.on_disconnected();
+  }
+  const Nanos ahead = ahead_of(from, now);
+  for (const auto &record : cargo.records) take_record(from, record, ahead, now);
+  for (Request *caller : cargo.callers) move_timer(from.timers_, *caller);
+  for (Request *request : cargo.immediate) {
+    immediate_.splice(immediate_.end(), from.immediate_, request->place);
+    move_timer(from.timers_, *request);
+    request->is_postponed = false;
+  }
+  records_.merge(numbered);
+  for (NewIdentity &one : renamed) rename(one, now);
+  from.moving_.erase(slot);
+}
+
+// The lease is believed for as long as both servers keep it.
+void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord> &record,
+                             Nanos ahead, Nanos now) noexcept {
+  move_timer(from.timers_, *record);
+  records_.insert(from.records_.extract(record->id));
+  const size_t waiting = is_waiting(record->phase) || record->upgrader ? 1 : 0;
+  from.waiting_count_ -= waiting;
+  waiting_count_ += waiting;
+  if (std::exchange(record->is_throttled, false)) std::erase(from.throttled_, record);
+  record->confirmed_by = 0;
+  if (record->replicas && record->replicas->is_wanted()) {
+    from.replication_.drop(*record->replicas);
+    Nanos limit = kNever;
+    if (record->confirmer && record->confirmer->wait_ms > 0) limit = record->confirmer->wait_until;
+    if (record->is_writer_unconfirmed) limit = record->upgrader->due;
+    confirm(*record, limit);
+  }
+  if (record->phase != Phase::kHeld) return;
+  record->held().on_clock_ahead(ahead);
+  schedule(*record, now);
+}
+
+void LockClient::resume(uint16_t slot, Nanos now) {
+  moving_.erase(slot);
+  if (link_ != Link::kUp) return connect_soon(now);
+  resume_waiters_first([slot](const TokenRecord &record) { return record.lock->slot() == slot; },
+                       now);
+  for_each_immediate([&](const std::shared_ptr<Request> &request) {
+    const LockState *lock = lock_of(*request);
+    if (lock != nullptr && lock->slot() == slot) send_request(request, now);
+  });
+}
+
+// Those that wait ask before the cleanup of their old tokens, however much is in flight.
+template <class Predicate>
+void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
+  for_each_record([&](TokenRecord &record) {
+    if (!is_waiting(record.phase) || !is_wanted(record)) return;
+    record.watcher.on_connected();
+    if (record.acquisition.may_ask(true)) send_ask(record, now, protocol::EvalMode::kDigest);
+  });
+  for_each_record([&](TokenRecord &record) {
+    if (!is_waiting(record.phase) && is_wanted(record)) resume(record, now);
+  });
+}
+
+void LockClient::resume_all(Nanos now) {
+  resume_waiters_first([this](const TokenRecord &record) { return !is_moving(*record.lock); }, now);
+}
+
+void LockClient::change_channel(const std::string &cid, Nanos now) {
+  assert(link_ != Link::kUp && in_flight_.empty());
+  Records numbered;
+  std::vector<NewIdentity> renamed;
+  for (const auto &[id, record] : records_) {
+    if (is_waiting(record->phase)) renamed.push_back(new_identity(*record, cid, numbered));
+  }
+  std::string channel = prefix_ + cid;
+  std::string copy = cid;
+  timers_.admit(numbered.size());
+  records_.merge(numbered);
+  cid_ = std::move(copy);
+  channel_ = std::move(channel);
+  for (NewIdentity &one : renamed) rename(one, now);
+}
+
+}  // namespace redlatch::lock
