@@ -89,8 +89,7 @@ size_t ClusterClient::home_of(const Request &request) const {
   return 0;
 }
 
-// The channel gets another slot of the node, as soon as there is no connection that uses the old
-// one.
+// Draws a channel in another slot of the node, once no connection uses the old one.
 void ClusterClient::redraw(size_t number, Nanos now) {
   Node &node = *nodes_[number];
   if (!node.is_redrawn) return;
@@ -147,7 +146,7 @@ void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
   client(node).start(request, now);
 }
 
-// The locks of one primary after the other. A lock whose slot moves meanwhile may be missing.
+// Lists the locks of one primary after the other. A lock whose slot moves meanwhile may be missing.
 void ClusterClient::start_list(const std::shared_ptr<Request> &request, Nanos now) {
   lock::Listing &listing = *request->arguments->listing;
   if (!is_map_known_) return lobby().start(request, now);
@@ -282,12 +281,13 @@ void ClusterClient::plan_move(uint16_t slot, size_t from, Nanos not_before) {
   const bool is_planned = std::any_of(moves_.begin(), moves_.end(),
                                       [slot](const Move &move) { return move.slot == slot; });
   if (is_planned) return;
+  moves_.reserve(moves_.size() + 1);  // a slot that is held back without a move would be stuck
   client(from).hold_back(slot);
   moves_.push_back({slot, from, not_before});
 }
 
-// The map is known: requests that are about no lock find their nodes, and locks that no node serves
-// are answered as if the server could not be reached.
+// The map is known. Requests that are not about a lock find their nodes. Requests for a lock that
+// no node serves are answered as if the server could not be reached.
 void ClusterClient::leave_lobby(Nanos now) {
   while (const auto request = lobby().take_request()) {
     if (request->op == Request::Op::kConnect) {
@@ -368,8 +368,8 @@ void ClusterClient::on_all_invalidated(size_t node, Nanos now) {
   settle(now);
 }
 
-// The slot of the channel has moved, or the node is no primary any more. It may be one again, and
-// would not know of the subscription: so the connection is of no use.
+// The slot of the channel has moved, or the node is no longer a primary. If it became one again, it
+// would not know of the subscription. So the connection is of no use.
 void ClusterClient::on_unsubscribed(size_t node, Nanos now) {
   now_ = now;
   output_.drop_link(node);

@@ -2,15 +2,15 @@
 // Copyright The redlatch authors
 //
 // ClusterClient: locks on the nodes of a Redis or Valkey cluster. It has no mutex, thread, socket
-// or clock; one thread at a time calls it.
+// or clock; one thread at a time calls it (docs/design/0020-cluster.md).
 //
-// It has a lock client for each node that is in use, made when it is needed, and routes: a call
-// goes to the client of the node that serves the slot of its lock. When the slot moves, the locks
-// of the slot do: the old client stops sending, and once no command about them is under way the
-// other client takes them over.
+// Each node in use has a lock client, which is made when it is needed. A call goes to the client of
+// the node that serves the slot of its lock. When a slot moves, its locks move: the old client
+// stops sending, and when no command about them is under way, the new client takes them over.
 //
-// Node 0 is no server. Its client, the lobby, has the locks whose node is not known; its connection
-// is never made: an attempt reads which node serves which slot, and the locks move to their nodes.
+// Node 0 is not a server. Its client, the lobby, has the locks whose node is not known. It never
+// connects: an attempt to connect reads which node serves which slot, and the locks move to their
+// nodes.
 //
 // The clients report through Output in the middle of their work. So a report is only noted, and
 // settle() acts on it before the call into the cluster returns.

@@ -45,6 +45,12 @@ std::string busy_message(const LockState &lock, const protocol::AcquireAnswer &a
 
 }  // namespace
 
+bool LockClient::shares_place(const Request &caller) {
+  const auto &options = caller.options;
+  return waits(caller) && options.max_local_handoffs > 0 &&
+         options.mode == protocol::Mode::kWrite && options.format == protocol::Format::kString;
+}
+
 void LockClient::set_phase(TokenRecord &record, Phase phase) {
   if (is_waiting(record.phase)) waiting_count_--;
   if (is_waiting(phase)) waiting_count_++;

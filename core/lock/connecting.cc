@@ -70,6 +70,11 @@ void LockClient::note_new_server(TokenRecord &record) {
   if (Cleanup *cleanup = record.started_cleanup()) cleanup->on_new_server();
 }
 
+bool LockClient::is_about_lease(const Request &request) {
+  return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade ||
+         request.op == Request::Op::kRaiseFence || request.op == Request::Op::kDetach;
+}
+
 void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   link_ = Link::kDown;
   is_wanted_ = false;

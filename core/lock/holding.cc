@@ -72,10 +72,11 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
 
 void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   TokenRecord &record = in_flight.record();
+  HeldLease *extended = record.held_lease();
+  if (extended != nullptr) extended->on_answered();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal && extend_readers_key(in_flight, answer)) return;
-  if (HeldLease *held = record.held_lease()) held->on_answered();
+  if (!refusal && extend_readers_key(in_flight, answer)) return extended->sent(false);
   if (!refusal && !in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != Phase::kHeld) return;
   HeldLease &held = record.held();

@@ -384,7 +384,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
     if (is_cleanup) return lose_answer(in_flight, now);
   }
   const bool is_redirected =
-      reply.is_error() && settings_.is_of_cluster && take_redirect(in_flight, reply, now);
+      reply.is_error() && settings_.is_of_cluster && is_taken_as_redirect(in_flight, reply, now);
   if (!is_redirected) take_reply(in_flight, reply, now);
   send_throttled(now);
 }

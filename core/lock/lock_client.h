@@ -246,16 +246,9 @@ class LockClient final : public LockService {
   static bool waits(const Request &caller) {
     return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;
   }
-  static bool shares_place(const Request &caller) {
-    const auto &options = caller.options;
-    return waits(caller) && options.max_local_handoffs > 0 &&
-           options.mode == protocol::Mode::kWrite && options.format == protocol::Format::kString;
-  }
+  static bool shares_place(const Request &caller);
   // A command about what is held: it may outlast a short outage.
-  static bool is_about_lease(const Request &request) {
-    return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade ||
-           request.op == Request::Op::kRaiseFence || request.op == Request::Op::kDetach;
-  }
+  static bool is_about_lease(const Request &request);
   Nanos answer_due() const;
   void send(protocol::Command &command, InFlight in_flight);
   [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
@@ -408,6 +401,7 @@ class LockClient final : public LockService {
   static bool can_extend_part(const LockState &lock);
   static const LockState *lock_of(const Request &request);
   static const LockState *lock_of(const InFlight &in_flight);
+  bool is_taken_as_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
   bool take_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
   void take_back(const InFlight &in_flight, Nanos now);
   void take_out(Request &request) noexcept;

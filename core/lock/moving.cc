@@ -17,7 +17,7 @@
 
 namespace redlatch::lock {
 
-// What a waiter is called at its new node: messages come on the channel that its token names.
+// The token of a waiter at its new node: messages arrive on the channel that the token names.
 struct LockClient::NewIdentity {
   std::shared_ptr<TokenRecord> record;
   uint64_t id = 0;
@@ -128,7 +128,17 @@ bool LockClient::is_at_rest(uint16_t slot) const {
 
 // ---- redirects ---------------------------------------------------------------------------------
 
+// Without memory the answer counts as lost: nothing may wait for it.
 // @return false if `reply` is to be taken as any other refusal.
+bool LockClient::is_taken_as_redirect(const InFlight &in_flight, const Reply &reply, Nanos now) {
+  try {
+    return take_redirect(in_flight, reply, now);
+  } catch (const std::bad_alloc &) {
+    lose_answer(in_flight, now);
+    throw;
+  }
+}
+
 bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Nanos now) {
   using Kind = protocol::Redirect::Kind;
   const HostPort own{settings_.host, settings_.port};
@@ -147,8 +157,8 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
   const bool names_slot = redirect.kind == Kind::kMoved || redirect.kind == Kind::kAsk;
   const bool is_elsewhere = names_slot && redirect.slot == lock->slot() && redirect.to != own;
   if (redirect.kind == Kind::kMoved && is_elsewhere) {
-    hold_back(redirect.slot);
     output_.redirected(node_, redirect);
+    hold_back(redirect.slot);
     take_back(in_flight, now);
     return true;
   }
@@ -204,8 +214,8 @@ void LockClient::take_back(const InFlight &in_flight, Nanos now) {
   }
 }
 
-// The script was stopped in the middle, because one of its keys had gone: what it wrote before
-// stays. The outcome is not known, as after a lost answer; the next command finds out.
+// The script stopped in the middle, because one of its keys had gone, or the answer of another node
+// is lost. The outcome is not known; the next command finds out.
 void LockClient::on_half_done(const InFlight &in_flight, Nanos now) {
   lose_answer(in_flight, now);
   if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
@@ -237,8 +247,8 @@ void LockClient::extend_lock_key(const InFlight &in_flight, Nanos now) {
   send_extend(record, step, now, in_flight.eval, Extent::kLock);
 }
 
-// The lock key says that several hold the lock: the readers' key says who they are. The lease lasts
-// from the time at which the first of the two was sent.
+// The lock key says that several hold the lock; the readers' key has their tokens. The lease counts
+// from the time at which the first of the two commands was sent.
 // @return whether its answer is awaited.
 bool LockClient::extend_readers_key(const InFlight &in_flight,
                                     const protocol::CountAnswer &answer) {
@@ -313,7 +323,7 @@ void LockClient::on_errand_over(const Errand &errand, const Reply *reply, Nanos 
   const InFlight &in_flight = errand.in_flight;
   const LockState *lock = lock_of(in_flight);
   if (lock != nullptr) const_cast<LockState *>(lock)->errand_count--;
-  if (reply == nullptr) return lose_answer(in_flight, now);
+  if (reply == nullptr) return on_half_done(in_flight, now);  // the own connection is still there
   const bool is_redirected = reply->is_error() && postpone(in_flight, now);
   if (!is_redirected) take_reply(in_flight, *reply, now);
 }
@@ -467,7 +477,7 @@ void LockClient::resume(uint16_t slot, Nanos now) {
   });
 }
 
-// Those that wait ask before the cleanup of their old tokens, however much is in flight.
+// Waiters send ACQUIRE before the cleanup of their old tokens, however much is in flight.
 template <class Predicate>
 void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
   for_each_record([&](TokenRecord &record) {

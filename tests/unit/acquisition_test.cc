@@ -85,7 +85,7 @@ class OneTryTest : public AcquisitionTest {
   OneTryTest() { asked_.open(false, kProvisional / kMs, kTtl); }
 };
 
-// ---- grants by reply ----------------------------------------------------------------------------
+// ---- grants by reply ---------------------------------------------------------------------------
 
 TEST_F(AcquisitionTest, grant_counts_from_its_request) {
   ask();
@@ -167,7 +167,7 @@ TEST_F(AcquisitionTest, grant_without_a_caller_is_unwanted) {
   EXPECT_EQ(asked_.state(), State::kAsking);
 }
 
-// ---- waiting ------------------------------------------------------------------------------------
+// ---- waiting -----------------------------------------------------------------------------------
 
 TEST_F(AcquisitionTest, queued_it_polls_after_the_delay) {
   ask();
@@ -247,7 +247,7 @@ TEST_F(OneTryTest, is_never_queued) {
   EXPECT_EQ(asked_.on_queued("ticket", kDigest).transition, Transition::kDefect);
 }
 
-// ---- grants by message --------------------------------------------------------------------------
+// ---- grants by message -------------------------------------------------------------------------
 
 class MessageTest : public AcquisitionTest {
  protected:
@@ -320,7 +320,7 @@ TEST_F(AcquisitionTest, message_that_overtakes_the_answer_is_decided_by_the_next
   EXPECT_EQ(queue().due, now_) << "as soon as the answer is there";
 }
 
-// ---- what is left on the server -----------------------------------------------------------------
+// ---- what is left on the server ----------------------------------------------------------------
 
 TEST_F(AcquisitionTest, what_was_never_sent_leaves_nothing) {
   const ServerFootprint left = asked_.give_up(false, now_);
@@ -411,7 +411,7 @@ TEST_F(OneTryTest, attached_lease_leaves_no_acquire) {
   EXPECT_FALSE(asked_.give_up(false, now_).may_be_held);
 }
 
-// ---- what must not happen -----------------------------------------------------------------------
+// ---- what must not happen ----------------------------------------------------------------------
 
 TEST_F(AcquisitionTest, second_grant_is_a_defect) {
   ask();
@@ -449,6 +449,40 @@ TEST_F(AcquisitionTest, events_behind_the_end_are_defects) {
 TEST_F(AcquisitionTest, model_names_what_does_not_hold) {
   asked_.on_requeued();
   EXPECT_STREQ(asked_.check(), "it is queued again only behind a grant");
+}
+
+// ---- another token, at another node of a cluster -----------------------------------------------
+
+TEST_F(AcquisitionTest, a_new_token_keeps_the_ticket_and_leaves_the_old_place_to_be_cancelled) {
+  ask();
+  queue();
+  const ServerFootprint left = asked_.replace_token(now_);
+  EXPECT_STREQ(asked_.check(), nullptr);
+  EXPECT_TRUE(left.has_member);
+  EXPECT_TRUE(left.may_be_queued);
+  EXPECT_FALSE(left.may_be_held) << "the answer to CANCEL says so";
+  EXPECT_EQ(left.ttl, kTtl);
+  EXPECT_EQ(asked_.ticket(), "ticket");
+  EXPECT_EQ(asked_.state(), State::kQueued);
+  EXPECT_TRUE(asked_.may_ask(true));
+}
+
+TEST_F(AcquisitionTest, a_token_that_no_server_has_leaves_nothing) {
+  const ServerFootprint left = asked_.replace_token(now_);
+  EXPECT_FALSE(left.may_be_queued || left.may_be_held);
+  EXPECT_EQ(left.late_apply_until, 0);
+}
+
+TEST_F(AcquisitionTest, a_late_acquire_belongs_to_the_old_token) {
+  ask();
+  const Nanos until = now_ + kTtl;
+  asked_.on_answer_lost(until);
+  const ServerFootprint left = asked_.replace_token(now_);
+  EXPECT_TRUE(left.may_be_queued);
+  EXPECT_EQ(left.late_apply_until, until);
+  EXPECT_FALSE(asked_.is_outcome_unknown()) << "the new token was never sent";
+  ask();
+  EXPECT_EQ(grant().transition, Transition::kGranted);
 }
 
 }  // namespace

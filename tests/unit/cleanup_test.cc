@@ -80,7 +80,7 @@ class CleanupTest : public ::testing::Test {
   Cleanup cleanup_;
 };
 
-// ---- the plain ways -----------------------------------------------------------------------------
+// ---- the plain ways ----------------------------------------------------------------------------
 
 TEST_F(CleanupTest, release_is_sent_and_over_with_its_answer) {
   const Step sent = start(held());
@@ -131,7 +131,7 @@ TEST_F(CleanupTest, nothing_is_sent_for_what_never_reached_the_server) {
   EXPECT_TRUE(sent_.empty());
 }
 
-// ---- results of a release -----------------------------------------------------------------------
+// ---- results of a release ----------------------------------------------------------------------
 
 TEST_F(CleanupTest, owner_that_holds_it_still_is_reported) {
   start(held());
@@ -207,7 +207,7 @@ TEST_F(CleanupTest, provisional_grant_without_a_member_cannot_be_queued) {
   EXPECT_TRUE(done.is_over);
 }
 
-// ---- repeats ------------------------------------------------------------------------------------
+// ---- repeats -----------------------------------------------------------------------------------
 
 TEST_F(CleanupTest, without_a_connection_it_waits_for_one) {
   is_up_ = false;
@@ -266,7 +266,7 @@ TEST_F(CleanupTest, script_that_the_server_does_not_know_is_sent_at_once) {
   EXPECT_EQ(state(), State::kSent);
 }
 
-// ---- the end without an answer ------------------------------------------------------------------
+// ---- the end without an answer -----------------------------------------------------------------
 
 TEST_F(CleanupTest, release_ends_with_the_lease_on_the_server) {
   const ServerFootprint left = held();
@@ -291,7 +291,7 @@ TEST_F(CleanupTest, cancel_ends_one_ttl_after_it_started) {
   EXPECT_TRUE(due().is_over);
 }
 
-// ---- notice to the holder -----------------------------------------------------------------------
+// ---- notice to the holder ----------------------------------------------------------------------
 
 TEST_F(CleanupTest, holder_has_time_to_stop_before_the_lock_is_given_back) {
   const Nanos notice = now_ + 300 * kMs;
@@ -324,7 +324,7 @@ TEST_F(CleanupTest, message_of_a_grant_does_not_end_the_notice) {
   EXPECT_EQ(waits.due, notice);
 }
 
-// ---- messages of a grant ------------------------------------------------------------------------
+// ---- messages of a grant -----------------------------------------------------------------------
 
 TEST_F(CleanupTest, grant_by_message_is_released_even_if_the_cancel_found_nothing) {
   start(queued());
@@ -340,7 +340,7 @@ TEST_F(CleanupTest, grant_by_message_behind_the_release_changes_nothing) {
   EXPECT_EQ(sent_.size(), 1u);
 }
 
-// ---- an ACQUIRE that may take effect late -------------------------------------------------------
+// ---- an ACQUIRE that may take effect late ------------------------------------------------------
 
 TEST_F(CleanupTest, one_try_without_an_answer_is_released_until_it_cannot_come_any_more) {
   const ServerFootprint left = tried();
@@ -409,7 +409,7 @@ TEST_F(CleanupTest, what_the_server_took_away_ends_when_no_acquire_can_bring_it_
   EXPECT_TRUE(due().is_over) << "not only when that lease would have expired";
 }
 
-// ---- a lease that was detached ------------------------------------------------------------------
+// ---- a lease that was detached -----------------------------------------------------------------
 
 class DetachedTest : public CleanupTest {
  protected:
@@ -436,7 +436,7 @@ TEST_F(DetachedTest, message_of_a_grant_is_not_for_this_client) {
   EXPECT_TRUE(answer(0).is_over);
 }
 
-// ---- what must not happen -----------------------------------------------------------------------
+// ---- what must not happen ----------------------------------------------------------------------
 
 TEST_F(CleanupTest, answer_to_what_was_not_sent_is_a_defect_and_changes_nothing) {
   is_up_ = false;
@@ -485,6 +485,34 @@ TEST_F(CleanupTest, model_wants_what_was_sent_to_be_due) {
   (void)cleanup_.start(held(), 0, now_, is_up_);
   cleanup_.sent(Command::kCancel);
   EXPECT_STREQ(cleanup_.check(), "what was sent is still due");
+}
+
+// ---- a slot of a cluster that is being moved ---------------------------------------------------
+
+TEST_F(CleanupTest, what_a_server_could_not_serve_is_sent_again_at_the_time_given) {
+  for (const bool is_queued : {false, true}) {
+    cleanup_ = Cleanup();
+    sent_.clear();
+    start(is_queued ? queued() : held());
+    const Nanos retry_at = now_ + 20 * kMs;
+    const Step postponed = take(cleanup_.on_postponed(retry_at));
+    EXPECT_EQ(postponed.command, Command::kNone);
+    EXPECT_EQ(postponed.result, Result::kNone) << "the caller of the release waits";
+    EXPECT_EQ(postponed.due, retry_at);
+    EXPECT_EQ(state(), State::kDue);
+    EXPECT_FALSE(cleanup_.was_answered());
+    now_ = retry_at;
+    EXPECT_EQ(due().command, is_queued ? Command::kCancel : Command::kRelease);
+    EXPECT_TRUE(answer(1).is_over);
+    EXPECT_EQ(sent_.size(), 2u);
+  }
+}
+
+TEST_F(CleanupTest, only_what_was_sent_can_be_postponed) {
+  is_up_ = false;
+  EXPECT_EQ(cleanup_.on_postponed(now_).result, Result::kDefect);
+  start(held());
+  EXPECT_EQ(cleanup_.on_postponed(now_).result, Result::kDefect);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ class HeldLeaseTest : public ::testing::Test {
   HeldLease held_;
 };
 
-// ---- renewal ------------------------------------------------------------------------------------
+// ---- renewal -----------------------------------------------------------------------------------
 
 TEST_F(HeldLeaseTest, grant_sets_deadline_and_renewal_and_sends_nothing) {
   const Step quiet = start(by_reply());
@@ -183,7 +183,7 @@ TEST_F(HeldLeaseTest, unknown_script_is_sent_again_at_once) {
   EXPECT_EQ(again.command, Command::kExtend);
 }
 
-// ---- the end ------------------------------------------------------------------------------------
+// ---- the end -----------------------------------------------------------------------------------
 
 TEST_F(HeldLeaseTest, it_expires_at_its_deadline_and_not_before) {
   start(by_reply());
@@ -235,7 +235,7 @@ TEST_F(HeldLeaseTest, its_end_says_what_the_cleanup_needs_to_know) {
   EXPECT_EQ(left.handoff_count, 2);
 }
 
-// ---- extensions by callers and other answers ----------------------------------------------------
+// ---- extensions by callers and other answers ---------------------------------------------------
 
 TEST_F(HeldLeaseTest, other_answers_prolong_but_never_shorten) {
   start(by_reply());
@@ -276,7 +276,7 @@ TEST_F(HeldLeaseTest, upgraded_reader_has_a_new_fence) {
   EXPECT_STREQ(held_.check(), nullptr);
 }
 
-// ---- provisional leases -------------------------------------------------------------------------
+// ---- provisional leases ------------------------------------------------------------------------
 
 TEST_F(HeldLeaseTest, provisional_lease_is_confirmed_by_an_extension) {
   start(by_message());
@@ -298,7 +298,7 @@ TEST_F(HeldLeaseTest, provisional_lease_without_renewal_is_extended_once) {
   EXPECT_EQ(held_.due(true), kNever);
 }
 
-// ---- local hand-off -----------------------------------------------------------------------------
+// ---- local hand-off ----------------------------------------------------------------------------
 
 TEST_F(HeldLeaseTest, each_hand_off_has_a_fence_of_its_own) {
   start(by_reply());
@@ -372,7 +372,7 @@ TEST_F(HeldLeaseTest, max_hold_is_of_the_caller_and_not_of_the_lease) {
   EXPECT_EQ(held_.deadline(), now_ + kTtl - 302 * kMs);
 }
 
-// ---- the description ----------------------------------------------------------------------------
+// ---- the description ---------------------------------------------------------------------------
 
 TEST_F(HeldLeaseTest, description_goes_with_the_first_renewal) {
   start(by_reply());
@@ -458,7 +458,7 @@ TEST_F(HeldLeaseTest, description_of_a_writer_is_not_repeated_once_it_reads) {
   EXPECT_FALSE(last_.is_description);
 }
 
-// ---- what must not happen -----------------------------------------------------------------------
+// ---- what must not happen ----------------------------------------------------------------------
 
 TEST_F(HeldLeaseTest, events_before_the_grant_are_defects) {
   std::string label;
@@ -504,6 +504,29 @@ TEST_F(HeldLeaseTest, model_allows_as_many_hand_offs_as_there_are_fences) {
   std::string label;
   (void)held_.hand_off({.ttl = kTtl}, label, now_, true);
   EXPECT_STREQ(held_.check(), "each hand-off has a fence");
+}
+
+// ---- another node of a cluster -----------------------------------------------------------------
+
+TEST_F(HeldLeaseTest, a_clock_that_is_ahead_shortens_the_lease) {
+  start(by_reply());
+  const Nanos deadline = held_.deadline();
+  held_.on_clock_ahead(0);
+  EXPECT_EQ(held_.deadline(), deadline);
+  held_.on_clock_ahead(5'000 * kMs);
+  EXPECT_STREQ(held_.check(), nullptr);
+  EXPECT_EQ(held_.deadline(), deadline - 5'000 * kMs);
+  now_ = held_.deadline();
+  EXPECT_TRUE(held_.is_over(now_));
+}
+
+TEST_F(HeldLeaseTest, an_extension_at_the_new_node_lasts_for_its_whole_ttl) {
+  start(by_reply());
+  held_.on_clock_ahead(5'000 * kMs);
+  take(held_.on_connected(now_));
+  EXPECT_EQ(sent_count_, 1);
+  confirm();
+  EXPECT_EQ(held_.deadline(), timing::deadline_of(sent_at_, kTtl));
 }
 
 }  // namespace

@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <new>
 
+#include "failing_memory.h"
 #include "lock_client_world.h"
+
+int64_t redlatch::allocation_countdown = 0;
 
 namespace {
 
-// How many allocations there are to the one that fails; 0: none does.
-int64_t countdown = 0;
+int64_t &countdown = redlatch::allocation_countdown;
 
 void *allocate(size_t size) {
   if (countdown > 0 && --countdown == 0) throw std::bad_alloc();

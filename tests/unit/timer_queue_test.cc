@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "failing_memory.h"
 
 namespace redlatch::lock {
 
@@ -43,6 +44,24 @@ TEST(TimerQueueTest, never_disarms) {
   queue.set(timed, 5);
   queue.set(timed, kNever);
   EXPECT_TRUE(queue.empty());
+}
+
+TEST(TimerQueueTest, arming_what_was_admitted_allocates_nothing) {
+  std::vector<std::unique_ptr<Timed>> timed;
+  for (int i = 0; i < 1'000; i++) timed.push_back(std::make_unique<Timed>(Timed::Kind::kRecord));
+  TimerQueue queue;
+  queue.admit();
+  queue.admit(0);
+  queue.admit(timed.size() - 1);
+  bool has_failed = false;
+  allocation_countdown = 1;
+  try {
+    for (const auto &one : timed) queue.set(*one, 5);
+  } catch (const std::bad_alloc &) {
+    has_failed = true;
+  }
+  allocation_countdown = 0;
+  EXPECT_FALSE(has_failed);
 }
 
 }  // namespace redlatch::lock

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: calls reach the node of their lock, and locks follow their slots: leases keep their tokens,
+// waiters keep their places. Method: the client of a cluster alone, with made replies.
+#include "cluster/cluster_client.h"
+
+#include <set>
+
+#include "cluster_world.h"
+
+namespace redlatch {
+namespace {
+
+TEST_F(ClusterTest, a_request_before_the_map_waits_in_the_lobby) {
+  const std::string name = name_at('b');
+  answers_map_ = false;
+  const auto request = acquire(name);
+  run();
+  EXPECT_EQ(hosts_, "") << "no node is known";
+  answers_map_ = true;
+  run();
+  EXPECT_EQ(hosts_, "b") << "only the node that is needed is opened";
+  EXPECT_EQ(scripts('b'), "acquire");
+  reply('b', granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(map_count_, 1);
+}
+
+TEST_F(ClusterTest, the_map_is_not_polled) {
+  const auto lease = held(name_at('a'));
+  for (int i = 0; i < 10; i++) {
+    advance_to_command('a');
+    reply('a', count(1));
+  }
+  EXPECT_EQ(map_count_, 1);
+  EXPECT_EQ(hosts_, "a");
+}
+
+TEST_F(ClusterTest, a_connect_is_over_when_the_map_is_known) {
+  const auto first = start(Request::Op::kConnect, "");
+  EXPECT_EQ(first->status.load(), Status::kPending);
+  run();
+  EXPECT_EQ(first->status.load(), Status::kOk);
+  EXPECT_EQ(start(Request::Op::kConnect, "")->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, keys_that_share_no_slot_are_refused) {
+  const auto request = acquire("a}b");
+  EXPECT_TRUE(request->is_finished());
+  EXPECT_NE(request->status.load(), Status::kOk);
+  EXPECT_NE(request->message, "");
+  EXPECT_EQ(hosts_, "");
+}
+
+TEST_F(ClusterTest, a_channel_has_a_slot_of_its_node) {
+  for (const char host : {'a', 'b', 'c'}) {
+    held(name_at(host));
+    EXPECT_EQ(owner_of(channel_slot(host)), host);
+  }
+}
+
+// ---- moves --------------------------------------------------------------------------------------
+
+TEST_F(ClusterTest, a_held_lease_moves_with_its_token) {
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  advance_to_command('a');
+  EXPECT_EQ(scripts('a'), "extend");
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "extend") << "at once";
+  EXPECT_EQ(argument(next('b'), 0), lease->token);
+  reply('b', count(1));
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  const auto released = release(lease);
+  ASSERT_EQ(scripts('b'), "release");
+  EXPECT_EQ(argument(next('b'), 0), lease->token);
+  reply('b', count(1));
+  EXPECT_EQ(released->status.load(), Status::kOk);
+  EXPECT_EQ(scripts('a'), "");
+}
+
+TEST_F(ClusterTest, a_lease_that_the_new_node_does_not_know_is_lost) {
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  advance_to_command('a');
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "extend");
+  reply('b', count(0));
+  EXPECT_EQ(state(lease), Lease::kLost);
+  EXPECT_EQ(ended_count_, 1);
+  EXPECT_EQ(scripts('b').find("acquire"), std::string::npos) << "it is never made again";
+}
+
+TEST_F(ClusterTest, a_waiter_moves_with_its_ticket_and_never_uses_a_token_twice) {
+  const std::string name = name_at('a');
+  const auto request = acquire(name);
+  run();
+  std::set<std::string> tokens;
+  EXPECT_TRUE(tokens.insert(argument(next('a'), 0)).second);
+  std::string member = argument(next('a'), 2);
+  reply('a', queued());
+  char host = 'a';
+  for (int i = 0; i < 4; i++) {
+    SCOPED_TRACE("move " + std::to_string(i));
+    const char other = host == 'a' ? 'b' : 'a';
+    advance_to_command(host);
+    ASSERT_EQ(scripts(host), "acquire");
+    give(slot_of(name), other);
+    reply(host, moved(slot_of(name), other));
+    advance_to_command(other, kSecond);
+    ASSERT_EQ(scripts(other), "acquire cancel") << "the lock is not granted to another in between";
+    EXPECT_TRUE(tokens.insert(argument(next(other), 0)).second) << "a token is used twice";
+    EXPECT_EQ(argument(next(other), 3), kTicket);
+    EXPECT_EQ(argument(sent_[other][1], 0), member) << "the old place is given up";
+    const std::string channel = cluster().channel(node_of(other));
+    EXPECT_TRUE(channel.ends_with(argument(next(other), 0).substr(0, 22)))
+        << "messages come on the channel of the new node";
+    member = argument(next(other), 2);
+    reply(other, queued());
+    reply(other, count(1));
+    EXPECT_EQ(scripts(host), "");
+    host = other;
+  }
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  advance_to_command(host);
+  reply(host, granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, callers_of_one_place_move_together) {
+  const std::string name = name_at('a');
+  const auto first = acquire(name);
+  const auto second = acquire(name);
+  run();
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "acquire") << "the old token was never queued";
+  reply('b', granted());
+  EXPECT_EQ(first->status.load(), Status::kOk);
+  release(first->lease);
+  EXPECT_EQ(second->status.load(), Status::kOk) << "handed off locally";
+}
+
+TEST_F(ClusterTest, one_try_that_met_moved_is_made_at_the_new_node) {
+  const std::string name = name_at('a');
+  const auto request = acquire(name, 0);
+  run();
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "acquire");
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  reply('b', granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, requests_that_met_moved_are_sent_to_the_new_node) {
+  const std::string name = name_at('a');
+  const auto forced = start(Request::Op::kForce, name);
+  const auto inspected_ = start(Request::Op::kInspect, name);
+  run();
+  ASSERT_EQ(scripts('a'), "force_release inspect");
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  EXPECT_EQ(hosts_, "a") << "a lock moves when no command about it is under way";
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "force_release inspect");
+  reply('b', count(1));
+  reply('b', inspected());
+  EXPECT_EQ(forced->status.load(), Status::kOk) << forced->message;
+  EXPECT_EQ(inspected_->status.load(), Status::kOk) << inspected_->message;
+}
+
+TEST_F(ClusterTest, a_release_that_met_moved_is_sent_to_the_new_node) {
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  const auto released = release(lease);
+  ASSERT_EQ(scripts('a'), "release");
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  advance_to_command('b', kSecond);
+  ASSERT_EQ(scripts('b'), "release");
+  EXPECT_EQ(argument(next('b'), 0), lease->token);
+  reply('b', count(1));
+  EXPECT_EQ(released->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, other_locks_of_the_node_stay) {
+  const std::string name = name_at('a'), other = name_at('a', 1);
+  ASSERT_NE(slot_of(name), slot_of(other));
+  const auto lease = held(name), kept = held(other);
+  give(slot_of(name), 'b');
+  const auto released = release(lease);
+  reply('a', moved(slot_of(name), 'b'));
+  advance_to_command('b', kSecond);
+  EXPECT_EQ(scripts('b'), "release");
+  release(kept);
+  EXPECT_EQ(scripts('a'), "release");
+}
+
+TEST_F(ClusterTest, a_map_read_again_moves_what_no_answer_has_named) {
+  const std::string name = name_at('a'), other = name_at('a', 1);
+  const auto lease = held(name), second = held(other);
+  give(slot_of(name), 'b');
+  give(slot_of(other), 'c');
+  const auto released = release(lease);
+  reply('a', moved(slot_of(name), 'b'));
+  advance(100 * kMs);
+  EXPECT_EQ(map_count_, 2);
+  ASSERT_EQ(scripts('c'), "extend") << "the map named its new node";
+  EXPECT_EQ(argument(next('c'), 0), second->token);
+}
+
+// ---- while a slot is being moved ----------------------------------------------------------------
+
+TEST_F(ClusterTest, try_again_repeats_release_force_and_inspect) {
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  const auto released = release(lease);
+  const auto forced = start(Request::Op::kForce, name);
+  const auto inspected_ = start(Request::Op::kInspect, name);
+  ASSERT_EQ(scripts('a'), "release force_release inspect");
+  for (int i = 0; i < 3; i++) reply('a', try_again());
+  EXPECT_EQ(scripts('a'), "") << "not at once";
+  std::multiset<std::string> seen;
+  for (int i = 0; i < 3; i++) {
+    advance_to_command('a', kSecond);
+    const std::string script = script_of(next('a'));
+    seen.insert(script);
+    reply('a', script == "inspect" ? inspected() : count(1));
+  }
+  EXPECT_EQ(seen, (std::multiset<std::string>{"force_release", "inspect", "release"}));
+  EXPECT_EQ(released->status.load(), Status::kOk);
+  EXPECT_EQ(forced->status.load(), Status::kOk);
+  EXPECT_EQ(inspected_->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, a_release_that_is_repeated_ends_with_the_command_timeout) {
+  const auto lease = held(name_at('a'));
+  const auto released = release(lease);
+  const Nanos until = now_ + 2 * settings_.command_timeout;
+  while (!released->is_finished() && now_ < until) {
+    if (scripts('a') == "release") reply('a', try_again());
+    advance(10 * kMs);
+  }
+  EXPECT_EQ(released->status.load(), Status::kOutcomeUnknown) << released->message;
+}
+
+TEST_F(ClusterTest, an_acquire_waits_while_its_slot_is_moved) {
+  const std::string name = name_at('a');
+  const auto request = acquire(name);
+  run();
+  for (int i = 0; i < 5; i++) {
+    ASSERT_EQ(scripts('a'), "acquire");
+    reply('a', try_again());
+    EXPECT_EQ(scripts('a'), "");
+    advance_to_command('a', 2 * kSecond);
+  }
+  reply('a', granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, try_again_extends_with_the_lock_key_alone_then_asks_the_other_node) {
+  const std::string name = name_at('a');
+  held(name_at('b'));  // so that node is connected
+  const auto lease = held(name);
+  for (int i = 0; i < 2; i++) {
+    SCOPED_TRACE("extension " + std::to_string(i));
+    const Nanos deadline = lease->deadline;
+    while (scripts('a').empty() && now_ < deadline) {
+      advance(50 * kMs);
+      if (!scripts('b').empty()) reply('b', count(1));
+    }
+    ASSERT_EQ(scripts('a'), "extend") << "an ASK is not remembered";
+    EXPECT_GT(key_count(next('a')), 1u);
+    reply('a', try_again());
+    ASSERT_EQ(scripts('a'), "extend") << "at once";
+    EXPECT_EQ(key_count(next('a')), 1u);
+    EXPECT_EQ(scripts('b'), "");
+    reply('a', ask(slot_of(name), 'b'));
+    ASSERT_EQ(scripts('b'), "ASKING extend");
+    EXPECT_EQ(key_count(sent_['b'][1]), 1u);
+    EXPECT_EQ(argument(sent_['b'][1], 0), lease->token);
+    reply('b', MadeReply::text("OK"));
+    reply('b', count(1));
+    EXPECT_GT(lease->deadline, deadline);
+    EXPECT_EQ(state(lease), Lease::kHeld);
+  }
+  EXPECT_EQ(map_count_, 1) << "the map stays";
+}
+
+TEST_F(ClusterTest, a_lease_that_its_node_does_not_have_while_the_slot_moves_is_lost) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto lease = held(name);
+  while (scripts('a').empty()) {
+    advance(50 * kMs);
+    if (!scripts('b').empty()) reply('b', count(1));
+  }
+  reply('a', ask(slot_of(name), 'b'));
+  ASSERT_EQ(scripts('a'), "extend");
+  reply('a', ask(slot_of(name), 'b'));
+  ASSERT_EQ(scripts('b'), "ASKING extend");
+  reply('b', MadeReply::text("OK"));
+  reply('b', count(0));
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(ClusterTest, an_errand_whose_node_is_lost_leaves_the_lease) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto lease = held(name);
+  while (scripts('a').empty()) {
+    advance(50 * kMs);
+    if (!scripts('b').empty()) reply('b', count(1));
+  }
+  reply('a', try_again());
+  reply('a', ask(slot_of(name), 'b'));
+  ASSERT_EQ(scripts('b'), "ASKING extend");
+  disconnect('b');
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  advance_to_command('a', 5 * kSecond);
+  ASSERT_EQ(scripts('a'), "extend") << "it is tried again";
+  reply('a', count(1));
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+// ---- redirects that do not help -----------------------------------------------------------------
+
+TEST_F(ClusterTest, more_than_five_redirects_in_a_second_wait) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto request = acquire(name);
+  run();
+  answers_map_ = false;
+  char host = 'a';
+  int count = 0;
+  for (; count < 20 && scripts(host) == "acquire"; count++) {
+    const char other = host == 'a' ? 'b' : 'a';
+    reply(host, moved(slot_of(name), other));
+    run();
+    host = other;
+  }
+  EXPECT_EQ(count, 6) << "five are followed at once";
+  EXPECT_EQ(scripts('a') + scripts('b'), "");
+  advance_to_command(host, kSecond);
+  EXPECT_EQ(scripts(host), "acquire");
+  reply(host, granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, a_server_that_cluster_hosts_does_not_name_is_not_used) {
+  settings_.cluster.allowed_hosts = "a,b";
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  const auto request = acquire(name_at('c'), 0);
+  advance(kSecond);
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_NE(request->message.find("no node that may be used"), std::string::npos)
+      << request->message;
+  give(slot_of(name), 'c');
+  const auto forced = start(Request::Op::kForce, name);
+  ASSERT_EQ(scripts('a'), "force_release");
+  reply('a', moved(slot_of(name), 'c'));
+  advance(kSecond);
+  EXPECT_EQ(forced->status.load(), Status::kUnavailable) << forced->message;
+  EXPECT_EQ(state(lease), Lease::kHeld) << "it may come back within its ttl";
+  EXPECT_EQ(hosts_, "a");
+  for (const HostPort &server : cluster().known_servers()) EXPECT_NE(server.host, "c");
+  advance(60 * kSecond);
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(ClusterTest, a_slot_without_an_owner_is_waited_for) {
+  const std::string name = name_at('c');
+  const auto all = ranges_;
+  ranges_.pop_back();
+  const auto tried = acquire(name, 0);
+  const auto waiting = acquire(name);
+  advance(kSecond);
+  EXPECT_EQ(tried->status.load(), Status::kUnavailable);
+  EXPECT_EQ(waiting->status.load(), Status::kPending);
+  EXPECT_EQ(hosts_, "");
+  ranges_ = all;
+  advance_to_command('c', 10 * kSecond);
+  ASSERT_EQ(scripts('c'), "acquire");
+  reply('c', granted());
+  EXPECT_EQ(waiting->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, a_cluster_that_cannot_be_reached_fails_a_try) {
+  answers_map_ = false;
+  const auto request = acquire(name_at('a'), 0);
+  ASSERT_TRUE(cluster().begin_connect(0, now_));
+  cluster().on_connect_failed(0, failure(Status::kUnavailable, "no node answers"), now_);
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_EQ(request->message, "no node answers");
+}
+
+// ---- channels -----------------------------------------------------------------------------------
+
+TEST_F(ClusterTest, a_channel_that_is_not_served_any_more_drops_the_link) {
+  held(name_at('a'));
+  cluster().on_unsubscribed(node_of('a'), now_);
+  EXPECT_EQ(dropped_, "a");
+  disconnect('a');
+  advance(kSecond);
+  EXPECT_EQ(map_count_, 2) << "it may be no primary";
+}
+
+TEST_F(ClusterTest, a_channel_is_drawn_again_when_its_slot_leaves) {
+  const std::string name = name_at('a', 3);
+  const auto request = acquire(name);
+  run();
+  const std::string token = argument(next('a'), 0), member = argument(next('a'), 2);
+  reply('a', queued());
+  const std::string channel = cluster().channel(node_of('a'));
+  ASSERT_NE(channel_slot('a'), slot_of(name));
+  give(channel_slot('a'), 'b');
+  cluster().on_unsubscribed(node_of('a'), now_);
+  EXPECT_EQ(cluster().channel(node_of('a')), channel) << "as long as it is connected";
+  disconnect('a');
+  for (int i = 0; i < 20 && scripts('a').empty(); i++) {
+    advance(50 * kMs);
+    if (!dropped_.empty()) disconnect('a');
+  }
+  EXPECT_NE(cluster().channel(node_of('a')), channel);
+  EXPECT_EQ(owner_of(channel_slot('a')), 'a');
+  ASSERT_EQ(scripts('a'), "acquire cancel");
+  EXPECT_NE(argument(next('a'), 0), token);
+  EXPECT_TRUE(cluster().channel(node_of('a')).ends_with(argument(next('a'), 0).substr(0, 22)));
+  EXPECT_EQ(argument(next('a'), 3), kTicket);
+  EXPECT_EQ(argument(sent_['a'][1], 0), member);
+  reply('a', granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+// ---- all nodes ----------------------------------------------------------------------------------
+
+TEST_F(ClusterTest, a_listing_asks_one_node_after_the_other) {
+  auto request = std::make_shared<Request>(Request::Op::kList);
+  request->arguments->listing = std::make_shared<lock::Listing>();
+  request->arguments->listing->pattern = "*";
+  cluster().start(request, now_);
+  run();
+  const auto keys = [](const char *cursor, auto... names) {
+    return MadeReply::list(MadeReply::text(cursor), MadeReply::list(MadeReply::text(names)...));
+  };
+  EXPECT_EQ(scripts('a'), "list");
+  EXPECT_EQ(hosts_, "a");
+  reply('a', keys("7"));
+  EXPECT_EQ(argument(next('a'), 0), "7");
+  reply('a', keys("0"));
+  run();
+  EXPECT_EQ(scripts('b'), "list");
+  EXPECT_EQ(argument(next('b'), 0), "0");
+  const std::string gone = settings_.name_space + name_at('b');
+  const std::string left = settings_.name_space + name_at('b', 1);
+  reply('b', keys("0", gone, left));
+  ASSERT_EQ(scripts('b'), "inspect");
+  reply('b', moved(slot_of(name_at('b', 1)), 'c'));
+  ASSERT_EQ(scripts('b'), "inspect") << "a lock that has left the node is passed over";
+  reply('b', inspected());
+  run();
+  EXPECT_EQ(scripts('c'), "list");
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  reply('c', keys("0"));
+  EXPECT_EQ(request->status.load(), Status::kEnd) << request->message;
+  EXPECT_EQ(scripts('a') + scripts('b') + scripts('c'), "");
+}
+
+TEST_F(ClusterTest, shutdown_releases_at_all_nodes) {
+  const auto first = held(name_at('a')), second = held(name_at('b'));
+  cluster().shut_down(now_);
+  ASSERT_EQ(scripts('a'), "release");
+  ASSERT_EQ(scripts('b'), "release");
+  EXPECT_EQ(cluster().drained_count(), 1u) << "the lobby";
+  reply('a', count(1));
+  EXPECT_EQ(cluster().drained_count(), 2u);
+  reply('b', count(1));
+  EXPECT_EQ(cluster().drained_count(), 3u);
+  EXPECT_EQ(acquire(name_at('a'))->status.load(), Status::kClosed);
+}
+
+TEST_F(ClusterTest, shutdown_releases_what_moves) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto lease = held(name);
+  cluster().shut_down(now_);
+  reply('b', count(1));
+  ASSERT_EQ(scripts('a'), "release");
+  reply('a', moved(slot_of(name), 'b'));
+  advance_to_command('b', 2 * kSecond);
+  ASSERT_EQ(scripts('b'), "release");
+  EXPECT_EQ(argument(next('b'), 0), lease->token);
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+// As core/runtime: an event that ran out of memory drops the connection.
+TEST_F(ClusterTest, memory_that_runs_out_at_a_move_loses_nothing) {
+  int64_t nth = 1;
+  for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
+    SCOPED_TRACE("allocation " + std::to_string(nth));
+    const auto truth = ranges_;
+    start_again();
+    const std::string name = name_at('a');
+    held(name_at('b'));
+    const auto lease = held(name);
+    const auto waiting = acquire(name);
+    ASSERT_EQ(scripts('a'), "acquire");
+    give(slot_of(name), 'b');
+    const MadeReply answer = moved(slot_of(name), 'b');
+    sent_['a'].pop_front();
+    has_failed = false;
+    allocation_countdown = nth;
+    try {
+      cluster().on_reply(node_of('a'), answer.get(), now_);
+    } catch (const std::bad_alloc &) {
+      has_failed = true;
+    }
+    allocation_countdown = 0;
+    if (has_failed) disconnect('a');
+    std::string seen;
+    for (int i = 0; i < 200 && seen.find("acquire") == std::string::npos; i++) {
+      advance(20 * kMs);
+      for (const char host : {'a', 'b'}) {
+        while (!scripts(host).empty() && seen.find("acquire") == std::string::npos) {
+          const std::string script = script_of(next(host));
+          const bool is_of_move = next(host)[3] == settings_.name_space + name;
+          if (is_of_move && host == 'a') {
+            reply('a', moved(slot_of(name), 'b'));
+            continue;
+          }
+          if (is_of_move) seen += script + " ";
+          script == "acquire" ? reply(host, queued()) : reply(host, count(1));
+        }
+      }
+    }
+    EXPECT_NE(seen.find("acquire"), std::string::npos) << seen;
+    EXPECT_EQ(state(lease), Lease::kHeld);
+    EXPECT_EQ(waiting->status.load(), Status::kPending);
+    EXPECT_EQ(ended_count_, 0);
+    ranges_ = truth;
+  }
+  EXPECT_GE(nth, 10) << "a move allocates";
+}
+
+}  // namespace
+}  // namespace redlatch

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: a lock client that takes the locks of a slot over gets all of them, or, without memory,
+// none. Method: two clients with the same output; the second is never connected.
+#include <new>
+#include <set>
+
+#include "failing_memory.h"
+#include "lock_client_world.h"
+
+namespace redlatch {
+namespace {
+
+class MovingTest : public LockClientWorld {
+ protected:
+  MovingTest() {
+    settings_.is_of_cluster = true;
+    start_again();
+  }
+  void start_again() {
+    client_ = make_client();
+    const std::array<uint8_t, 16> random{9};
+    lock::Output &output = *this;
+    other_ = std::make_unique<lock::LockClient>(settings_, random, 8, output, 1);
+    client_->number_by(last_id_);
+    other_->number_by(last_id_);
+    sent_.clear();
+    asked_names_.clear();
+    connect();
+  }
+  static std::set<uint16_t> slots_of(const lock::LockClient &client) {
+    std::set<uint16_t> slots;
+    client.for_each_slot([&](uint16_t slot) { slots.insert(slot); });
+    return slots;
+  }
+  uint16_t slot() const { return protocol::slot_of(settings_.name_space + "lock"); }
+
+  uint64_t last_id_ = 0;
+  std::unique_ptr<lock::LockClient> other_;
+};
+
+TEST_F(MovingTest, a_slot_is_at_rest_when_no_command_about_it_is_under_way) {
+  EXPECT_TRUE(client_->is_at_rest(slot()));
+  const auto request = acquire();
+  EXPECT_FALSE(client_->is_at_rest(slot()));
+  client_->hold_back(slot());
+  reply_queued();
+  EXPECT_TRUE(client_->is_at_rest(slot()));
+  advance(60'000 * kMs);
+  EXPECT_EQ(next_script(), "") << "nothing is sent about a slot that is held back";
+  client_->resume(slot(), now_);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(MovingTest, without_memory_nothing_is_taken_over) {
+  int64_t nth = 1;
+  for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
+    SCOPED_TRACE("allocation " + std::to_string(nth));
+    start_again();
+    const auto lease = held();
+    const auto waiting = acquire();
+    const std::string token = argument(0);
+    reply_queued();
+    const auto inspected = std::make_shared<Request>(Request::Op::kInspect);
+    client_->hold_back(slot());
+    inspected->name = "lock";
+    client_->start(inspected, now_);
+    const Nanos due = client_->next_due();
+    has_failed = false;
+    allocation_countdown = nth;
+    try {
+      other_->take_over(*client_, slot(), now_);
+    } catch (const std::bad_alloc &) {
+      has_failed = true;
+    }
+    allocation_countdown = 0;
+    EXPECT_EQ(slots_of(*client_).contains(slot()), has_failed);
+    EXPECT_EQ(slots_of(*other_).contains(slot()), !has_failed);
+    EXPECT_EQ(client_->has_work(), has_failed);
+    EXPECT_EQ(other_->has_work(), !has_failed);
+    EXPECT_EQ(client_->expects_push(), has_failed);
+    EXPECT_EQ(state(lease), Lease::kHeld);
+    EXPECT_EQ(waiting->status.load(), Status::kPending);
+    if (!has_failed) break;
+    EXPECT_EQ(client_->next_due(), due);
+    client_->resume(slot(), now_);
+    while (!sent_.empty() && next_script() != "acquire") reply_count(next_script(), 1);
+    ASSERT_EQ(next_script(), "acquire");
+    EXPECT_EQ(argument(0), token) << "the token has not changed";
+  }
+  EXPECT_GE(nth, 8) << "a move allocates";
+}
+
+TEST_F(MovingTest, a_lease_is_shortened_by_as_much_as_the_new_clock_is_ahead) {
+  const auto lease = held();
+  (void)other_->begin_connect(0, now_);
+  other_->on_connected(0, {}, now_);
+  // The other client learns the clock of its server from an answer.
+  auto request = std::make_shared<Request>(Request::Op::kForce);
+  request->name = "another";
+  sent_.clear();
+  asked_names_.clear();
+  other_->start(request, now_);
+  const auto answer = MadeReply::list(MadeReply::integer(1), MadeReply::integer(server_ms() + 4000),
+                                      MadeReply::integer(0));
+  other_->on_reply(1, answer.get(), now_);
+  const Nanos before = lease->deadline;
+  client_->hold_back(slot());
+  ASSERT_TRUE(client_->is_at_rest(slot()));
+  other_->take_over(*client_, slot(), now_);
+  EXPECT_LE(lease->deadline, before - 3'900 * kMs);
+  EXPECT_GE(lease->deadline, before - 4'100 * kMs);
+}
+
+}  // namespace
+}  // namespace redlatch
