@@ -114,19 +114,19 @@ CORE_MUTANTS = (
         2,
         Edit(
             "lock/connecting.cc",
-            "      case Phase::kQueued:\n"
-            "        return ask(record, now);\n"
-            "      case Phase::kHeld:",
-            "      case Phase::kQueued:\n"
-            "        if (Acquisition &old = record.acquisition;\n"
-            "            IS_ON && old.late_apply_until() > now && old.is_queueable()) {\n"
-            "          Identity &is = record.identity;\n"
-            "          is.token = protocol::make_token(cid_, ++last_id_);\n"
-            "          is.member.replace(0, is.token.size(), is.token);\n"
-            "          old.ticket_.clear();\n"
-            "        }\n"
-            "        return ask(record, now);\n"
-            "      case Phase::kHeld:",
+            "    case Phase::kQueued:\n"
+            "      return ask(record, now);\n"
+            "    case Phase::kHeld:",
+            "    case Phase::kQueued:\n"
+            "      if (Acquisition &old = record.acquisition;\n"
+            "          IS_ON && old.late_apply_until() > now && old.is_queueable()) {\n"
+            "        Identity &is = record.identity;\n"
+            "        is.token = protocol::make_token(cid_, ++*last_id_);\n"
+            "        is.member.replace(0, is.token.size(), is.token);\n"
+            "        old.ticket_.clear();\n"
+            "      }\n"
+            "      return ask(record, now);\n"
+            "    case Phase::kHeld:",
         ),
         Edit(
             "lock/acquisition.h",

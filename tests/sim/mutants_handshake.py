@@ -23,9 +23,8 @@ HANDSHAKE_MUTANTS = (
         1,
         Edit(
             "protocol/handshake.cc",
-            "      reply.count() == 2 && reply.at(0).integer == 1 && reply.at(1).integer == 0;",
-            "      IS_ON ||\n"
-            "      (reply.count() == 2 && reply.at(0).integer == 1 && reply.at(1).integer == 0);",
+            "  if (!facts_.is_push_trusted) {",
+            "  if (IS_ON) facts_.is_push_trusted = true;\n  if (!facts_.is_push_trusted) {",
         ),
     ),
     Mutant(
