@@ -248,7 +248,7 @@ RL_API const char *rl_error_message(const rl_error *err);
  * options sentinel_... Also valkey-sentinel://, valkeys-sentinel://, and a '+' in place of the '-'.
  *
  * The hosts of redis+cluster:// are 1 to 64 nodes of a cluster, which know the others; also
- * valkey+cluster:// and valkeys+cluster://. In this build they are RL_E_UNSUPPORTED.
+ * valkey+cluster:// and valkeys+cluster://. A server without cluster mode is RL_E_UNSUPPORTED.
  *
  * The last is a private server on this host, one for each folder. The first command joins it, or
  * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
