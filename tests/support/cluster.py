@@ -161,6 +161,11 @@ class Cluster:
 
     # ---- moves of a slot
 
+    @property
+    def moving(self) -> list[int]:
+        """Slots in the middle of a move that was begun by hand."""
+        return list(self._moving)
+
     def move_slot(self, slot: int, to: Node, kind: str = "classic") -> None:
         """Move the slot with its keys, and wait until all nodes know it."""
         if kind == "atomic":

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""The cases on a real cluster of six nodes, with each runner that can run them, alone and mixed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from support.cluster import NEVER_MS, Cluster
+from support.servers import available_kinds
+
+from .case import Case, load
+from .clusters import ClusterServer, reason_against
+from .driver import CaseFailed, assignments, run_case
+from .runners import capabilities
+from .test_conformance import identify
+
+IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
+CASES = [case for case in load() if not reason_against(case)]
+# In CI one runner for each way to wait in C, and the others mixed with them.
+LANGUAGES = sorted(capabilities()) if IS_LONG else ["c", "python"]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[ClusterServer]:
+    with Cluster(available_kinds()[-1], node_timeout_ms=NEVER_MS) as running:
+        yield ClusterServer(running)
+
+
+def combinations() -> list[tuple[Case, str, dict[str, str]]]:
+    able = {name: can for name, can in capabilities().items() if name in LANGUAGES}
+    kind = f"cluster-{available_kinds()[-1]}"
+    return [(case, kind, players) for case in CASES for players in assignments(case, able)]
+
+
+@pytest.mark.parametrize("combination", combinations(), ids=identify)
+def test_case(
+    combination: tuple[Case, str, dict[str, str]],
+    cluster: ClusterServer,
+    commands: dict[str, list[str]],
+) -> None:
+    case, _, players = combination
+    run_case(cluster, case, commands, players)  # type: ignore[arg-type]

@@ -1,0 +1,488 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: one client serves locks on all nodes of a cluster; a slot that moves and a failover cost
+holders and waiters time, and neither their lease nor their place.
+
+Method: real clusters; actors and runners hold, wait and release while a slot moves, also by hand
+and with a stop in the middle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from conformance.runners import PREPARE, Runner
+from support.build import built
+from support.cluster import NEVER_MS, Cluster, Node
+from support.resp import RespError
+from support.servers import available_kinds
+from support.wait import wait_until
+
+from .actor import HELD, Actor
+from .conftest import aux_key, client_ids, queue_length, queued_tokens, subscriber_count
+
+Spawn = Callable[[str], Actor]
+
+TTL_MS = 6000  # longer than a failover takes
+MOVED_TTL_MS = 3000  # a holder learns of a move with its next renewal
+LONG_TTL_MS = 120_000  # so that only a release frees the lock within a test
+WAIT_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[Callable[[str], Cluster]]:
+    """Of each kind three primaries. No node is ever taken for dead; tests use names of their own.
+    """
+    running: dict[str, Cluster] = {}
+    with contextlib.ExitStack() as stack:
+
+        def of_kind(kind: str) -> Cluster:
+            if kind not in running:
+                cluster = Cluster(kind, replicas=0, node_timeout_ms=NEVER_MS)
+                running[kind] = stack.enter_context(cluster)
+            return running[kind]
+
+        yield of_kind
+
+
+@pytest.fixture(params=available_kinds())
+def cluster(
+    request: pytest.FixtureRequest, clusters: Callable[[str], Cluster]
+) -> Iterator[Cluster]:
+    """A test that fails in the middle of a move leaves no slot on the move."""
+    running = clusters(request.param)
+    yield running
+    for slot in running.moving:
+        running.move_keys(slot)
+        running.finish_classic(slot)
+
+
+@pytest.fixture
+def one_cluster(clusters: Callable[[str], Cluster]) -> Cluster:
+    """Of the kind that has more kinds of moves."""
+    return clusters(available_kinds()[-1])
+
+
+def kinds_of_moves(cluster: Cluster) -> list[str]:
+    return ["classic"] + ["atomic"] * cluster.servers[0].has_atomic_moves
+
+
+def names_at(cluster: Cluster, node: Node, name: str) -> Iterator[str]:
+    """Locks whose slot this node has."""
+    views = node.views()[0]
+    for number in itertools.count():
+        candidate = f"{name}-{number}"
+        if views.has(cluster.slot_of(candidate)):
+            yield candidate
+
+
+def value(node: Node, key: str) -> str | None:
+    """The value at this node, which may have the key while it does not have the slot."""
+    with node.connect() as connection:
+        found = connection.pipe([["ASKING"], ["GET", key]])[1]
+    if isinstance(found, RespError):
+        return None
+    return found.decode() if isinstance(found, bytes) else None
+
+
+def holder_of(cluster: Cluster, key: str) -> str | None:
+    return value(cluster.owner_of(key), key)
+
+
+def ttl_ms(cluster: Cluster, key: str) -> int:
+    return int(cluster.owner_of(key).cmd("PTTL", key))
+
+
+def connection_count(cluster: Cluster) -> int:
+    return sum(len(client_ids(node)) for node in cluster.running)
+
+
+def move(cluster: Cluster, name: str, kind: str = "classic") -> Node:
+    """Move the slot of this lock. Its new node."""
+    slot = cluster.slot_of(name)
+    to = cluster.others(slot)[0]
+    cluster.move_slot(slot, to, kind)
+    return to
+
+
+# ---- one client, several nodes ----
+
+
+def test_one_client_has_locks_on_all_primaries(
+    cluster: Cluster, spawn: Spawn, name: str
+) -> None:
+    """Goal: three locks on three nodes at once; each excludes others, and is released at its node.
+    Method: one client; another one tries; the keys at the nodes."""
+    actor, other = spawn(cluster.url()), spawn(cluster.url())
+    names = [next(names_at(cluster, node, name)) for node in cluster.primaries]
+    for number, one in enumerate(names):
+        actor.ok("acquire", lease=number, name=one, wait=0, ttl_ms=TTL_MS)
+        assert other.call("acquire", lease=number, name=one, wait=0).status == "RL_BUSY"
+    for node, one in zip(cluster.primaries, names):
+        assert value(node, one) is not None
+        assert len(client_ids(node)) == 2
+    for number, one in enumerate(names):
+        actor.ok("release", lease=number)
+        assert holder_of(cluster, one) is None
+
+
+def test_one_used_node_is_one_connection(one_cluster: Cluster, spawn: Spawn, name: str) -> None:
+    """Goal: nodes that have no lock of the client cost nothing; closing gives back all. Method: the
+    servers' lists of clients, the descriptors and threads of the process."""
+    actor = spawn("")
+    url = one_cluster.url()
+    names = names_at(one_cluster, one_cluster.primaries[1], name)
+
+    def use(count: int) -> None:
+        actor.ok("open", client=1, url=url)
+        for _ in range(count):
+            actor.ok("acquire", client=1, name=next(names), wait=WAIT_MS, ttl_ms=TTL_MS)
+            actor.ok("release")
+            actor.ok("free")  # a lease keeps its client
+
+    def close() -> None:
+        actor.ok("shutdown", client=1)
+        actor.ok("close", client=1)
+
+    use(1)  # the process has its record open now
+    close()
+    wait_until(lambda: connection_count(one_cluster) == 0)
+    before = (actor.descriptor_count, actor.thread_count)
+    use(5)
+    wait_until(lambda: connection_count(one_cluster) == 1)
+    assert len(client_ids(one_cluster.primaries[1])) == 1
+    one_node = actor.thread_count
+    for node in one_cluster.primaries:
+        one = next(names_at(one_cluster, node, f"{name}-each"))
+        actor.ok("acquire", client=1, name=one, wait=WAIT_MS, ttl_ms=TTL_MS)
+        actor.ok("release")
+        actor.ok("free")
+    wait_until(lambda: connection_count(one_cluster) == 3)
+    assert actor.thread_count == one_node
+    close()
+    wait_until(lambda: (actor.descriptor_count, actor.thread_count) == before)
+    wait_until(lambda: connection_count(one_cluster) == 0)
+
+
+def redlatch(cluster: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(built("cli/redlatch")), "--url", cluster.url(), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+
+
+def test_the_command_sees_all_nodes(cluster: Cluster, spawn: Spawn, name: str) -> None:
+    """Goal: ls shows the locks of all nodes, each once; status and force-release go to the node of
+    each name. Method: two locks on each of three nodes."""
+    actor = spawn(cluster.url())
+    names: list[str] = []
+    for node in cluster.primaries:
+        names += itertools.islice(names_at(cluster, node, name), 2)
+    for number, one in enumerate(names):
+        actor.ok("acquire", lease=number, name=one, wait=0, ttl_ms=LONG_TTL_MS)
+        actor.ok("look", lease=number)
+
+    def listed() -> list[str]:
+        done = redlatch(cluster, "-o", "tsv", "ls", f"{name}*")
+        assert (done.returncode, done.stderr) == (0, ""), done
+        rows = [line.split("\t")[0] for line in done.stdout.splitlines()]
+        return sorted(row for row in rows if row.startswith(name))
+
+    assert listed() == sorted(names)
+    done = redlatch(cluster, "-o", "tsv", "status", *names)
+    assert done.stderr == "" and all(one in done.stdout for one in names), done
+    done = redlatch(cluster, "force-release", "--yes", *names[:-1])
+    assert done.returncode == 0, done
+    assert listed() == names[-1:]
+    assert [holder_of(cluster, one) for one in names[:-1]] == [None] * (len(names) - 1)
+    actor.ok("release", lease=len(names) - 1)
+    assert listed() == []
+
+
+# ---- slots that move ----
+
+
+def test_a_lease_and_its_waiters_move(cluster: Cluster, spawn: Spawn, name: str) -> None:
+    """Goal: the lease is renewed at the new node under the same token; waiters keep their tickets,
+    and are served in their order. Method: a holder, two waiters; each kind of move, twice."""
+    for kind in kinds_of_moves(cluster):
+        holder, first, second = (spawn(cluster.url()) for _ in range(3))
+        fence = holder.ok("acquire", name=name, wait=0, ttl_ms=MOVED_TTL_MS).number("fence")
+        waiting = []
+        for number, actor in enumerate((first, second), 1):
+            waiting.append(actor.begin("acquire", name=name, wait=WAIT_MS, ttl_ms=MOVED_TTL_MS))
+            node = cluster.owner_of(name)
+            wait_until(lambda: queue_length(node, name) == number)
+        token = value(node, name)
+        tickets = scores(node, name)
+        node = move(cluster, name, kind)
+        wait_until(lambda: ttl_ms(cluster, name) > MOVED_TTL_MS - 300)
+        # Its connection there is used, and its waiters are in the queue under new members.
+        wait_until(lambda: scores(node, name) == tickets and subscriber_count(node) >= 3)
+        assert value(node, name) == token
+        assert holder.ok("look").number("state") == HELD
+        for owner, pending in zip((holder, first), waiting):
+            assert not pending.is_done
+            owner.ok("release")
+            reply = pending.get()
+            assert reply.status == "RL_OK" and reply.number("fence") > fence, reply
+            fence = reply.number("fence")
+        second.ok("release")
+        assert holder_of(cluster, name) is None
+        for actor in (holder, first, second):
+            actor.close()
+
+
+def scores(node: Node, name: str) -> list[bytes]:
+    """The tickets of all waiters, in their order."""
+    found: list[bytes] = node.cmd("ZRANGE", aux_key(name, "q"), 0, -1, "WITHSCORES")
+    return found[1::2]
+
+
+# The keys that are moved before the move stands still.
+HALVES = {"none": [], "K": ["K"], "beside": ["f", "i"], "all": None}
+
+
+def stand_in_the_middle(cluster: Cluster, name: str, half: str) -> Node:
+    slot = cluster.slot_of(name)
+    to = cluster.others(slot)[0]
+    cluster.begin_classic(slot, to)
+    chosen = HALVES[half]
+    if chosen is None:
+        cluster.move_keys(slot)
+    elif chosen:
+        cluster.move_keys(slot, [name if key == "K" else aux_key(name, key) for key in chosen])
+    return to
+
+
+def test_a_lease_outlives_a_move_that_stands_still(
+    cluster: Cluster, spawn: Spawn, name: str
+) -> None:
+    """Goal: a lease is kept for three times its ttl in the middle of a move, wherever its keys are;
+    another client does not get the lock. Method: four locks, their keys moved in part."""
+    lease_ms = 1000
+    actor, other = spawn(cluster.url()), spawn(cluster.url())
+    names = {half: f"{name}-{half}" for half in HALVES}
+    assert len({cluster.slot_of(one) for one in names.values()}) == len(names)
+    tokens = {}
+    targets = {}
+    for number, (half, one) in enumerate(names.items()):
+        actor.ok("acquire", lease=number, name=one, wait=0, ttl_ms=lease_ms)
+        tokens[half] = actor.ok("look", lease=number)["token"]
+        targets[half] = stand_in_the_middle(cluster, one, half)
+    end = time.monotonic() + 3 * lease_ms / 1000
+    while time.monotonic() < end:
+        for number, one in enumerate(names.values()):
+            assert actor.ok("look", lease=number).number("state") == HELD, one
+            reply = other.call("acquire", lease=number, name=one, wait=100, ttl_ms=1000)
+            assert reply.status != "RL_OK", (one, reply)
+    for number, (half, one) in enumerate(names.items()):
+        cluster.move_keys(cluster.slot_of(one))
+        cluster.finish_classic(cluster.slot_of(one))
+        assert value(targets[half], one) == tokens[half]
+        actor.ok("release", lease=number, limit=WAIT_MS / 1000)
+        wait_until(lambda: value(targets[half], one) is None)
+        other.ok("acquire", lease=number, name=one, wait=WAIT_MS, ttl_ms=1000)
+        other.ok("release", lease=number)
+
+
+def test_a_release_in_the_middle_is_done_when_the_slot_arrives(
+    cluster: Cluster, spawn: Spawn, name: str
+) -> None:
+    """Goal: a release that no node carries out is repeated, and not left to the lease's end; a
+    waiter gets the lock then. Method: release while the move stands still; the lease is long."""
+    actor, other = spawn(cluster.url()), spawn(cluster.url())
+    names = {half: f"{name}-{half}" for half in HALVES}
+    waiting = {}
+    for number, (half, one) in enumerate(names.items()):
+        actor.ok("acquire", lease=number, name=one, wait=0, ttl_ms=LONG_TTL_MS)
+        stand_in_the_middle(cluster, one, half)
+        actor.ok("release_start", lease=number, request=number)
+        waiting[half] = other.begin(
+            "acquire", thread=number, lease=number, name=one, wait=WAIT_MS, ttl_ms=1000
+        )
+    for number, (half, one) in enumerate(names.items()):
+        assert not waiting[half].is_done, one
+        cluster.move_keys(cluster.slot_of(one))
+        cluster.finish_classic(cluster.slot_of(one))
+        assert waiting[half].get().status == "RL_OK", one
+        other.ok("release", thread=number, lease=number)
+
+
+# ---- other kinds of locks ----
+
+
+@pytest.fixture(scope="session")
+def runner_command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return PREPARE["c"](tmp_path_factory.mktemp("runners"))
+
+
+class Clients:
+    """Runners of the conformance suite: they know every kind of lock."""
+
+    def __init__(self, command: list[str], url: str, count: int) -> None:
+        self._runners = [Runner(command) for _ in range(count)]
+        for runner in self._runners:
+            assert runner.call(f"- open url={url}") == "OK"
+
+    def say(self, client: int, line: str, expected: str) -> None:
+        reply = self._runners[client].call(line)
+        assert reply.split(" ")[0] == expected, (client, line, reply)
+
+    def until(self, client: int, line: str, expected: str) -> None:
+        wait_until(lambda: expected in self._runners[client].call(line).split(" "))
+
+    def lock(self, kind: str, name: str) -> None:
+        """The lock `m` of each client."""
+        for number, runner in enumerate(self._runners):
+            reply = runner.call(f"- lock id=m kind={kind.format(number)} name={name}")
+            assert reply == "OK", reply
+
+    def end(self) -> None:
+        for runner in self._runners:
+            runner.end()
+
+    def __enter__(self) -> Clients:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for runner in self._runners:
+            runner.kill()
+
+
+READ_WRITE = ["rw ttl_ms=8000", "rw owner=o{} format=hash-rw ttl_ms=8000"]
+
+
+@pytest.mark.not_judged  # runners write no record
+@pytest.mark.parametrize("lock", READ_WRITE, ids=["string", "hash_rw"])
+def test_readers_and_writers_move(
+    one_cluster: Cluster, runner_command: list[str], name: str, lock: str
+) -> None:
+    """Goal: readers stay readers, an upgrade that waits stays in front, and a writer behind them
+    waits on. Method: a move after each step."""
+    with Clients(runner_command, one_cluster.url(), 3) as clients:
+        clients.lock(lock, name)
+        for kind in kinds_of_moves(one_cluster):
+            clients.say(0, "m acquire_read wait_ms=0", "OK")
+            clients.say(1, "m acquire_read wait_ms=0", "OK")
+            clients.say(2, "m acquire_write wait_ms=30000 &1", "STARTED")
+            clients.until(0, f"- inspect name={name}", "waiting=1")
+            move(one_cluster, name, kind)
+            for reader in (0, 1):
+                clients.say(reader, "m check", "OK")
+            clients.say(0, "m upgrade wait_ms=30000 &1", "STARTED")
+            clients.until(1, f"- inspect name={name}", "waiting=2")
+            move(one_cluster, name, kind)
+            clients.say(1, "m release", "OK")
+            clients.say(0, "m wait &1", "OK")
+            clients.say(1, "m acquire_read wait_ms=0", "BUSY")
+            move(one_cluster, name, kind)
+            clients.say(0, "m check", "OK")
+            clients.say(0, "m release", "OK")
+            clients.say(2, "m wait &1", "OK")
+            move(one_cluster, name, kind)
+            clients.say(2, "m downgrade", "OK")
+            clients.say(1, "m acquire_read wait_ms=0", "OK")
+            for reader in (1, 2):
+                clients.say(reader, "m release", "OK")
+            assert one_cluster.owner_of(name).cmd("EXISTS", name) == 0
+        clients.end()
+
+
+@pytest.mark.not_judged  # runners write no record
+@pytest.mark.parametrize("lock", READ_WRITE, ids=["string", "hash_rw"])
+def test_an_upgrade_in_the_middle_of_a_move(
+    cluster: Cluster, runner_command: list[str], name: str, lock: str
+) -> None:
+    """Goal: an upgrade of the only reader takes effect wholly or not at all on a source that gives
+    its keys away, and no other client gets the lock. Method: the upgrade, while the move stands
+    still with all keys at the source, then with K at the target."""
+    with Clients(runner_command, cluster.url(), 2) as clients:
+        clients.lock(lock, name)
+        for half in ("none", "K"):
+            clients.say(0, "m acquire_read wait_ms=0", "OK")
+            stand_in_the_middle(cluster, name, half)
+            clients.say(0, "m upgrade wait_ms=30000 &1", "STARTED")
+            clients.say(1, "m acquire_write wait_ms=300", "E_SERVER")  # the slot is on the move
+            clients.say(0, "m check", "OK")
+            slot = cluster.slot_of(name)
+            cluster.move_keys(slot)
+            cluster.finish_classic(slot)
+            clients.say(0, "m wait &1", "OK")
+            clients.say(1, "m acquire_read wait_ms=0", "BUSY")
+            clients.say(0, "m release", "OK")
+            clients.say(1, "m acquire_write wait_ms=30000", "OK")
+            clients.say(1, "m release", "OK")
+        clients.end()
+
+
+@pytest.mark.not_judged  # runners write no record
+def test_reentrant_holds_move(one_cluster: Cluster, runner_command: list[str], name: str) -> None:
+    """Goal: holds of one owner, in two processes, count together at the new node; the last release
+    serves the waiter. Method: a move after each hold and each release."""
+    with Clients(runner_command, one_cluster.url(), 3) as clients:
+        clients.lock("reentrant owner=job ttl_ms=8000", name)
+        clients.say(2, f"- lock id=n kind=reentrant owner=other name={name}", "OK")
+        for kind in kinds_of_moves(one_cluster):
+            clients.say(0, "m acquire wait_ms=0", "OK")
+            move(one_cluster, name, kind)
+            clients.say(1, "m acquire wait_ms=30000", "OK")
+            clients.say(2, "n acquire wait_ms=30000 &1", "STARTED")
+            clients.until(0, f"- inspect name={name}", "waiting=1")
+            assert one_cluster.owner_of(name).cmd("HGET", name, "job") == b"2"
+            move(one_cluster, name, kind)
+            clients.say(0, "m check", "OK")
+            clients.say(0, "m release", "STILL_HELD")
+            move(one_cluster, name, kind)
+            clients.say(1, "m check", "OK")
+            clients.say(1, "m release", "OK")
+            clients.say(2, "n wait &1", "OK")
+            clients.say(2, "n release", "OK")
+            assert one_cluster.owner_of(name).cmd("EXISTS", name) == 0
+        clients.end()
+
+
+# ---- failovers ----
+
+
+@pytest.mark.parametrize("how", ["planned", "kill"])
+def test_a_failover_keeps_the_lease_and_the_places(spawn: Spawn, name: str, how: str) -> None:
+    """Goal: the lease is renewed at the new primary under its token, and waiters keep their order.
+    Method: a holder and two waiters; the replica has all that was granted."""
+    with Cluster() as cluster:
+        holder, first, second = (spawn(cluster.url()) for _ in range(3))
+        old = cluster.owner_of(name)
+        lease_ms = TTL_MS if how == "kill" else MOVED_TTL_MS
+        holder.ok("acquire", name=name, wait=0, ttl_ms=lease_ms)
+        waiting = []
+        for number, actor in enumerate((first, second), 1):
+            waiting.append(actor.begin("acquire", name=name, wait=WAIT_MS, ttl_ms=TTL_MS))
+            wait_until(lambda: queue_length(old, name) == number)
+        token, places = value(old, name), scores(old, name)
+        await_replica(cluster, old)
+        new = cluster.failover(old, how)
+        wait_until(lambda: new.cmd("PTTL", name) > lease_ms - 300)
+        wait_until(lambda: scores(new, name) == places and subscriber_count(new) >= 3)
+        assert value(new, name) == token
+        assert holder.ok("look").number("state") == HELD
+        for owner, pending in zip((holder, first), waiting):
+            assert not pending.is_done
+            owner.ok("release")
+            assert pending.get().status == "RL_OK"
+        second.ok("release")
+        assert queued_tokens(new, name) == [] and value(new, name) is None
+
+
+def await_replica(cluster: Cluster, primary: Node) -> None:
+    """Wait until one replica has all that the primary has."""
+    assert cluster.replicas_of(primary)
+    with primary.connect() as connection:
+        connection.cmd("SET", "{" + slot_key(cluster, primary) + "}", 1, "PX", 1000)
+        assert connection.cmd("WAIT", 1, 10_000) == 1
+
+
+def slot_key(cluster: Cluster, node: Node) -> str:
+    return next(names_at(cluster, node, "replicated"))

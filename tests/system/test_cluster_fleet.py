@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: no two of a crowd of clients believe at once that they hold a lock, while slots move and
+primaries are replaced; no call fails because of a move.
+
+Method: 200 threads in four processes over 20 names; one history of all of them, judged by both
+checkers.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+from support.cluster import NEVER_MS, Cluster, Node
+from support.history import History
+from support.servers import available_kinds
+
+from .actor import Actor
+
+Spawn = Callable[[str], Actor]
+Figure = Callable[[str], None]
+
+IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
+MOVES = 1000 if IS_LONG else 100_000  # in CI as many as the time allows
+MOVING_S = 600.0 if IS_LONG else 4.0
+FAILOVERS = ("planned", "kill") * (10 if IS_LONG else 1)
+TTL_MS = 6000  # longer than a failover takes
+PROCESSES, THREADS = 4, 50  # 100 that may hold, and 100 that wait behind them
+NAMES = ("even", "odd")  # with ten digits each: 20 locks
+SERVE_MS = 8000
+MOVES_OF_KIND = {"redis": ("classic",), "valkey": ("classic", "atomic")}
+
+
+class Crowd:
+    """Threads that take one of 20 locks over and over, until their time is over."""
+
+    def __init__(self, actors: list[Actor], ms: int, **options: int) -> None:
+        self._limit_s = ms / 1000 + 120
+        self._running = [
+            actor.begin(
+                "loop",
+                thread=thread,
+                name=NAMES[thread % 2],
+                keys=10,
+                wait=60_000,
+                hold_us=20_000,
+                ms=ms,
+                seed=number * THREADS + thread + 1,
+                looks=1,
+                **options,
+            )
+            for number, actor in enumerate(actors)
+            for thread in range(THREADS)
+        ]
+
+    @property
+    def is_running(self) -> bool:
+        return not any(pending.is_done for pending in self._running)
+
+    def finish(self) -> int:
+        """The number of acquisitions; each was granted, held and released without an error."""
+        replies = [pending.get(self._limit_s) for pending in self._running]
+        failed = [reply for reply in replies if reply.status != "RL_OK"]
+        assert not failed, failed[:3]
+        return sum(reply.number("count") for reply in replies)
+
+
+def script_calls(cluster: Cluster) -> int:
+    return sum(node.script_count() for node in cluster.running)
+
+
+CROWDS = [(kind, move) for kind in available_kinds() for move in MOVES_OF_KIND[kind]]
+
+
+@pytest.mark.parametrize(("kind", "move"), CROWDS, ids=["-".join(one) for one in CROWDS])
+def test_a_crowd_and_slots_that_move(
+    spawn: Spawn, history: History, figure: Figure, kind: str, move: str
+) -> None:
+    """Goal: no error to any caller, no overlap, all are served. Method: one slot after the other is
+    moved to another node, while all of the locks are in use."""
+    choice = random.Random(1)
+    with Cluster(kind, replicas=0, node_timeout_ms=NEVER_MS) as cluster:
+        if move == "atomic" and not cluster.servers[0].has_atomic_moves:
+            pytest.fail("MIGRATESLOTS needs Valkey 9")
+        crowd = Crowd([spawn(cluster.url()) for _ in range(PROCESSES)], int(MOVING_S * 1000))
+        began, count = time.monotonic(), 0
+        while count < MOVES and time.monotonic() - began < MOVING_S - 1 and crowd.is_running:
+            slot = cluster.slot_of(choice.choice(NAMES) + str(choice.randrange(10)))
+            cluster.move_slot(slot, choice.choice(cluster.others(slot)), move)
+            count += 1
+        calm_ns = time.monotonic_ns()
+        grants = crowd.finish()
+        figure(f"cluster, {kind}, {move}: {grants} grants to 200 threads, {count} moves, "
+               f"{script_calls(cluster) / grants:.2f} script calls a grant")  # fmt: skip
+        assert count >= (MOVES if IS_LONG else 10)
+        assert grants > 500
+    history.judge(calm_ns=calm_ns, serve_ms=SERVE_MS)
+
+
+def settle(cluster: Cluster, primary: Node) -> None:
+    """The primary grants nothing more for a while, and a replica has all that it has granted: the
+    rest is not promised."""
+    with primary.connect() as connection:
+        slot_key = next(
+            key for key in map(str, range(1000)) if cluster.owner_of(key) is primary
+        )
+        connection.cmd("SET", slot_key, 1, "PX", 1000)
+        connection.cmd("CLIENT", "PAUSE", 10_000, "WRITE")
+        replica = cluster.replicas_of(primary)[0]
+        offset = int(_field(primary, "master_repl_offset"))
+        while int(_field(replica, "slave_repl_offset")) < offset:
+            time.sleep(0.002)
+
+
+def _field(node: Node, name: str) -> str:
+    lines = node.cmd("INFO", "replication").decode().splitlines()
+    return next(line.partition(":")[2] for line in lines if line.startswith(f"{name}:"))
+
+
+def test_a_crowd_and_failovers(spawn: Spawn, history: History, figure: Figure) -> None:
+    """Goal: no overlap, and all are served again. Method: a planned failover and a killed primary,
+    one after the other; what was killed comes back as a replica."""
+    kind = available_kinds()[-1]
+    with Cluster(kind) as cluster:
+        actors = [spawn(cluster.url()) for _ in range(PROCESSES)]
+        ms = 2000 + 6000 * len(FAILOVERS) // 2
+        crowd = Crowd(actors, ms, ttl_ms=TTL_MS, patient=1)
+        times = []
+        for number, how in enumerate(FAILOVERS):
+            old = cluster.owner_of(f"{NAMES[number % 2]}{number % 10}")
+            if how == "kill":
+                settle(cluster, old)
+            began = time.monotonic()
+            cluster.failover(old, how)
+            times.append(time.monotonic() - began)
+            if how == "kill":
+                old.start()
+                cluster.await_ok()
+        calm_ns = time.monotonic_ns() + int((TTL_MS + 1000) * 1e6)
+        grants = crowd.finish()
+        shown = ", ".join(f"{took:.1f}" for took in times)
+        figure(f"cluster, {kind}: {grants} grants to 200 threads; failovers took {shown} s")
+        assert grants > 500
+    history.judge(calm_ns=calm_ns, serve_ms=SERVE_MS)
