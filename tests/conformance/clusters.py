@@ -9,15 +9,16 @@ from typing import Any
 from support.cluster import Cluster, Node
 from support.resp import Argument, Connection
 
-from .case import Case, encode
+from .case import Case
 from .driver import DISTRUSTING, PROXIED, TRUSTING
 
 # A node that dies is replaced by its replica, which is another test: tests/system/test_cluster.py.
 FAULTS_OF_A_SERVER = {"kill", "start", "restart", "pause", "resume"}
 # The server's keys are on several nodes, so these go to all primaries.
+OF_EACH_KEY = {"DEL", "EXISTS"}  # they count keys, of any slots
 OF_ALL = {"ACL", "CLIENT", "CONFIG", "DBSIZE", "FLUSHALL", "KEYS", "PING", "SCRIPT"}
-# Words that could be in an OF_ALL command and are one server's own.
 REPLICATION = "replicaof"
+UNCONFIRMED = "E_NOT_REPLICATED"
 
 
 def reason_against(case: Case) -> str:
@@ -34,6 +35,8 @@ def reason_against(case: Case) -> str:
             return f"a cluster is not one server: '{step.op}'"
         if step.target == "@" and step.op == REPLICATION:
             return "a primary of a cluster becomes a replica by CLUSTER REPLICATE only"
+        if step.expected is not None and UNCONFIRMED in step.expected.statuses:
+            return "the primaries of this cluster have replicas"
         if step.op == "lock" and _is_refused(step.words):
             return "the keys of this name do not share a slot, so it is refused"
     return ""
@@ -78,15 +81,19 @@ class ClusterConnection:
         self._connections: dict[Node, Connection] = {}
 
     def cmd(self, *words: Argument) -> Any:
-        first = words[0].decode() if isinstance(words[0], bytes) else str(words[0])
-        if first.upper() not in OF_ALL:
+        first = (words[0].decode() if isinstance(words[0], bytes) else str(words[0])).upper()
+        if first in OF_EACH_KEY and len(words) > 2:
+            return sum(self.cmd(words[0], key) for key in words[1:])
+        if first not in OF_ALL:
             key = words[1] if isinstance(words[1], bytes) else str(words[1])
             return self._to(self._cluster.owner_of(key)).cmd(*words)
         replies = [self._to(node).cmd(*words) for node in self._cluster.primaries]
-        if isinstance(replies[0], int) and first.upper() != "ACL":
+        if isinstance(replies[0], int) and first != "ACL":
             return sum(replies)
-        if isinstance(replies[0], (list, bytes)):
-            return sum(replies[1:], replies[0])
+        if isinstance(replies[0], list):
+            return [item for reply in replies for item in reply]
+        if isinstance(replies[0], bytes):
+            return b"".join(replies)
         assert len(set(replies)) == 1, replies
         return replies[0]
 

@@ -13,14 +13,12 @@ from support.servers import available_kinds
 
 from .case import Case, load
 from .clusters import ClusterServer, reason_against
-from .driver import CaseFailed, assignments, run_case
+from .driver import assignments, run_case
 from .runners import capabilities
 from .test_conformance import identify
 
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 CASES = [case for case in load() if not reason_against(case)]
-# In CI one runner for each way to wait in C, and the others mixed with them.
-LANGUAGES = sorted(capabilities()) if IS_LONG else ["c", "python"]
 
 
 @pytest.fixture(scope="session")
@@ -30,9 +28,19 @@ def cluster() -> Iterator[ClusterServer]:
 
 
 def combinations() -> list[tuple[Case, str, dict[str, str]]]:
-    able = {name: can for name, can in capabilities().items() if name in LANGUAGES}
+    """In CI the cases that depend on the server, in C and Python, or mixed where a case has several
+    clients."""
     kind = f"cluster-{available_kinds()[-1]}"
-    return [(case, kind, players) for case in CASES for players in assignments(case, able)]
+    if IS_LONG:
+        return [
+            (case, kind, players) for case in CASES for players in assignments(case, capabilities())
+        ]
+    able = {name: can for name, can in capabilities().items() if name in ("c", "python")}
+    return [
+        (case, kind, assignments(case, able)[-1])
+        for case in CASES
+        if case.every_server and assignments(case, able)
+    ]
 
 
 @pytest.mark.parametrize("combination", combinations(), ids=identify)

@@ -202,6 +202,16 @@ def test_the_command_sees_all_nodes(cluster: Cluster, spawn: Spawn, name: str) -
     assert listed() == []
 
 
+def test_the_doctor_takes_a_lock(one_cluster: Cluster) -> None:
+    """Goal: the lock of the trial is at the node that is asked, whatever its random name. Method:
+    several times, because one of three names is there by chance."""
+    for _ in range(4):
+        done = redlatch(one_cluster, "-o", "tsv", "doctor")
+        found = [line.split("\t")[:2] for line in done.stdout.splitlines()]
+        for trial in ("lock", "handover", "inspection", "listing"):
+            assert ["ok", trial] in found, done.stdout
+
+
 # ---- slots that move ----
 
 
@@ -353,7 +363,9 @@ class Clients:
             runner.kill()
 
 
-READ_WRITE = ["rw ttl_ms=8000", "rw owner=o{} format=hash-rw ttl_ms=8000"]
+# .. where 3 is RL_FORMAT_HASH_RW; each client is an owner of its own.
+READ_WRITE = ["rw ttl_ms=8000", "rw owner=o{} format=3 ttl_ms=8000"]
+READ_WRITE_TYPE = {READ_WRITE[0]: "string", READ_WRITE[1]: "hash"}
 
 
 @pytest.mark.not_judged  # runners write no record
@@ -367,6 +379,7 @@ def test_readers_and_writers_move(
         clients.lock(lock, name)
         for kind in kinds_of_moves(one_cluster):
             clients.say(0, "m acquire_read wait_ms=0", "OK")
+            assert one_cluster.owner_of(name).cmd("TYPE", name) == READ_WRITE_TYPE[lock]
             clients.say(1, "m acquire_read wait_ms=0", "OK")
             clients.say(2, "m acquire_write wait_ms=30000 &1", "STARTED")
             clients.until(0, f"- inspect name={name}", "waiting=1")
@@ -397,26 +410,69 @@ def test_readers_and_writers_move(
 def test_an_upgrade_in_the_middle_of_a_move(
     cluster: Cluster, runner_command: list[str], name: str, lock: str
 ) -> None:
-    """Goal: an upgrade of the only reader takes effect wholly or not at all on a source that gives
-    its keys away, and no other client gets the lock. Method: the upgrade, while the move stands
-    still with all keys at the source, then with K at the target."""
-    with Clients(runner_command, cluster.url(), 2) as clients:
+    """Goal: an upgrade of the only reader takes effect wholly or not at all at a node that gives
+    its keys away, and no other client gets the lock. Method: the upgrade, before a writer that
+    waits, so that no key of the script is absent; the move stands still with all keys at the
+    source, then with K at the target."""
+    with Clients(runner_command, cluster.url(), 3) as clients:
         clients.lock(lock, name)
         for half in ("none", "K"):
             clients.say(0, "m acquire_read wait_ms=0", "OK")
+            clients.say(1, "m acquire_write wait_ms=30000 &1", "STARTED")
+            clients.until(0, f"- inspect name={name}", "waiting=1")
             stand_in_the_middle(cluster, name, half)
             clients.say(0, "m upgrade wait_ms=30000 &1", "STARTED")
-            clients.say(1, "m acquire_write wait_ms=300", "E_SERVER")  # the slot is on the move
+            # The slot is on the move.
+            clients.say(2, "m acquire_read wait_ms=300", "E_SERVER")
             clients.say(0, "m check", "OK")
             slot = cluster.slot_of(name)
             cluster.move_keys(slot)
             cluster.finish_classic(slot)
             clients.say(0, "m wait &1", "OK")
-            clients.say(1, "m acquire_read wait_ms=0", "BUSY")
+            clients.say(2, "m acquire_read wait_ms=0", "BUSY")
             clients.say(0, "m release", "OK")
-            clients.say(1, "m acquire_write wait_ms=30000", "OK")
+            clients.say(1, "m wait &1", "OK")
             clients.say(1, "m release", "OK")
         clients.end()
+
+
+@pytest.mark.not_judged  # runners write no record
+@pytest.mark.parametrize("lock", READ_WRITE, ids=["string", "hash_rw"])
+def test_a_cancel_in_the_middle_of_a_move(
+    cluster: Cluster, runner_command: list[str], name: str, lock: str
+) -> None:
+    """Goal: a cancelled writer, which waits before a reader, grants nothing by a script that the
+    node breaks off; the reader gets in when the slot has arrived. Method: the writer's wait is over
+    while the move stands still with all keys at the source."""
+    with Clients(runner_command, cluster.url(), 3) as clients:
+        clients.lock(lock, name)
+        clients.say(0, "m acquire_read wait_ms=0", "OK")
+        clients.say(1, "m acquire_write wait_ms=500 &1", "STARTED")
+        clients.until(0, f"- inspect name={name}", "waiting=1")
+        clients.say(2, "m acquire_read wait_ms=30000 &1", "STARTED")
+        clients.until(0, f"- inspect name={name}", "waiting=2")
+        slot = cluster.slot_of(name)
+        source, to = cluster.owner(slot), stand_in_the_middle(cluster, name, "none")
+        aborted = count_of_error(source, "ERR")
+        clients.say(1, "m wait &1", "E_SERVER")  # TRYAGAIN, when the wait is over
+        clients.say(0, "m check", "OK")
+        assert count_of_error(source, "ERR") == aborted
+        cluster.move_keys(slot)
+        cluster.finish_classic(slot)
+        clients.say(2, "m wait &1", "OK")
+        clients.say(1, "m acquire_write wait_ms=0", "BUSY")
+        clients.say(0, "m release", "OK")
+        clients.say(1, "m acquire_write wait_ms=0", "BUSY")
+        clients.say(2, "m release", "OK")
+        wait_until(lambda: to.cmd("EXISTS", name) == 0)
+        clients.end()
+
+
+def count_of_error(node: Node, prefix: str) -> int:
+    """Error replies of this prefix so far: a script that the node breaks off is `ERR`."""
+    lines = node.cmd("INFO", "errorstats").decode().splitlines()
+    found = [line for line in lines if line.startswith(f"errorstat_{prefix}:")]
+    return int(found[0].partition("count=")[2]) if found else 0
 
 
 @pytest.mark.not_judged  # runners write no record

@@ -26,7 +26,7 @@ Figure = Callable[[str], None]
 
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 MOVES = 1000 if IS_LONG else 100_000  # in CI as many as the time allows
-MOVING_S = 600.0 if IS_LONG else 4.0
+MOVING_S = 600.0 if IS_LONG else 3.0
 FAILOVERS = ("planned", "kill") * (10 if IS_LONG else 1)
 TTL_MS = 6000  # longer than a failover takes
 PROCESSES, THREADS = 4, 50  # 100 that may hold, and 100 that wait behind them
@@ -117,7 +117,7 @@ def settle(cluster: Cluster, primary: Node) -> None:
 
 
 def _field(node: Node, name: str) -> str:
-    lines = node.cmd("INFO", "replication").decode().splitlines()
+    lines: list[str] = node.cmd("INFO", "replication").decode().splitlines()
     return next(line.partition(":")[2] for line in lines if line.startswith(f"{name}:"))
 
 
