@@ -278,7 +278,7 @@ def test_options_of_urls_are_those_of_the_header() -> None:
     of_a_redlock = re.search(r"^## .*Redlock", page, re.MULTILINE)
     assert of_a_redlock
     section = page[: of_a_redlock.start()]
-    assert len(names) == 26 and names == set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+    assert len(names) == 27 and names == set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
     assert "options.md" in links_of((ROOT / "docs/url.md").read_text())
 
 

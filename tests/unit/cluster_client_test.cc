@@ -300,7 +300,7 @@ TEST_F(ClusterTest, a_lease_that_its_node_does_not_have_while_the_slot_moves_is_
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
-  while (scripts('a').empty()) {
+  for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
     advance(50 * kMs);
     if (!scripts('b').empty()) reply('b', count(1));
   }
@@ -317,7 +317,7 @@ TEST_F(ClusterTest, an_errand_whose_node_is_lost_leaves_the_lease) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
-  while (scripts('a').empty()) {
+  for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
     advance(50 * kMs);
     if (!scripts('b').empty()) reply('b', count(1));
   }
