@@ -33,7 +33,8 @@ void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) 
       send(command, InFlight{CommandKind::kHealth, protocol::EvalMode::kText, now, 0, checkup});
     };
     // First: a checkup that could not be sent as a whole is never over.
-    if (request) checkup->trial.emplace(settings_.name_space, cid_, *last_id_ += 2);
+    const std::string_view tag = settings_.is_of_cluster ? channel_ : std::string_view();
+    if (request) checkup->trial.emplace(settings_.name_space, cid_, *last_id_ += 2, tag);
     protocol::HealthCheck::ask(ask);
     if (checkup->trial) checkup->trial->ask(features_, ask);
   } catch (const std::bad_alloc &) {

@@ -313,7 +313,13 @@ bool LockClient::run(const std::shared_ptr<Errand> &errand, Nanos now) {
   if (asked.extent != Extent::kReaders) asked.sent_at = now;
   asked.is_errand = true;
   send(asking, InFlight{CommandKind::kAsking, asked.eval, now, 0, {}});
-  send(command, InFlight{CommandKind::kErrand, asked.eval, now, asked.lease, errand});
+  const InFlight in_flight{CommandKind::kErrand, asked.eval, now, asked.lease, errand};
+  if (!try_send(command, in_flight)) {
+    // ASKING would count for the next command.
+    link_ = Link::kBroken;
+    output_.drop_link(node_);
+    return false;
+  }
   record->lock->errand_count++;
   return true;
 }

@@ -13,17 +13,22 @@ namespace {
 // Longer than the trial, and soon over if its connection ends in the middle.
 constexpr int64_t kTtlMs = 10'000;
 
-std::string trial_name(const std::string &token) { return "redlatch-check-" + token; }
+std::string trial_name(std::string_view tag, const std::string &token) {
+  std::string name = "redlatch-check-";
+  if (!tag.empty()) name.append("{").append(tag).append("}");
+  return name + token;
+}
 
 }  // namespace
 
-LockTrial::LockTrial(std::string_view name_space, std::string_view cid, uint64_t rid)
+LockTrial::LockTrial(std::string_view name_space, std::string_view cid, uint64_t rid,
+                     std::string_view tag)
     : rid_(rid),
       holder_(make_token(cid, rid - 1)),
       waiter_(make_token(cid, rid)),
       member_(make_member(waiter_, Mode::kWrite, kProvisionalMs, kTtlMs)),
-      keys_(name_space, trial_name(waiter_), Format::kString),
-      pattern_(key_pattern(name_space, trial_name(waiter_))) {}
+      keys_(name_space, trial_name(tag, waiter_), Format::kString),
+      pattern_(key_pattern(name_space, trial_name(tag.empty() ? "" : "*", waiter_))) {}
 
 void LockTrial::ask(const ServerFeatures &features, const Send &send) const {
   for (size_t i = 0; i < kStepCount; i++) {

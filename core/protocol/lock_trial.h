@@ -24,7 +24,9 @@ class LockTrial {
   using Send = std::function<void(Command &command)>;
 
   // `rid`, and the number before it, are no other token's of the client `cid`.
-  LockTrial(std::string_view name_space, std::string_view cid, uint64_t rid);
+  // `tag`: in a cluster the hash tag of the lock's name, a text whose slot the node serves.
+  LockTrial(std::string_view name_space, std::string_view cid, uint64_t rid,
+            std::string_view tag = {});
 
   // Sends all commands.
   void ask(const ServerFeatures &features, const Send &send) const;

@@ -151,8 +151,8 @@ SENTINEL_MUTANTS = (
         17,
         Edit(
             "lock/connecting.cc",
-            "    if (settings_.has_sentinels()) note_new_server(record);",
-            "    if (!IS_ON && settings_.has_sentinels()) note_new_server(record);",
+            "  if (settings_.has_sentinels() || settings_.is_of_cluster) note_new_server(record);",
+            "  if (!IS_ON && settings_.has_sentinels()) note_new_server(record);",
         ),
         scenario="kSentinelReplicas",
     ),

@@ -29,11 +29,6 @@ class MovingTest : public LockClientWorld {
     asked_names_.clear();
     connect();
   }
-  static std::set<uint16_t> slots_of(const lock::LockClient &client) {
-    std::set<uint16_t> slots;
-    client.for_each_slot([&](uint16_t slot) { slots.insert(slot); });
-    return slots;
-  }
   uint16_t slot() const { return protocol::slot_of(settings_.name_space + "lock"); }
 
   uint64_t last_id_ = 0;
@@ -75,8 +70,8 @@ TEST_F(MovingTest, without_memory_nothing_is_taken_over) {
       has_failed = true;
     }
     allocation_countdown = 0;
-    EXPECT_EQ(slots_of(*client_).contains(slot()), has_failed);
-    EXPECT_EQ(slots_of(*other_).contains(slot()), !has_failed);
+    EXPECT_EQ(client_->slots().contains(slot()), has_failed);
+    EXPECT_EQ(other_->slots().contains(slot()), !has_failed);
     EXPECT_EQ(client_->has_work(), has_failed);
     EXPECT_EQ(other_->has_work(), !has_failed);
     EXPECT_EQ(client_->expects_push(), has_failed);
