@@ -34,6 +34,11 @@ ClusterClient::ClusterClient(const Settings &settings, std::span<const uint8_t, 
   lobby().number_by(last_id_);
 }
 
+void ClusterClient::adopt(LockClient &from, Nanos now) {
+  last_id_ = from.last_number();
+  lobby().take_over_all(from, now);
+}
+
 // ---- nodes -------------------------------------------------------------------------------------
 
 bool ClusterClient::is_allowed(const HostPort &server) const {
@@ -224,18 +229,22 @@ void ClusterClient::describe(std::span<NodeStatus> nodes, Nanos now) {
 
 // ---- the map -----------------------------------------------------------------------------------
 
+// Those of the URL may always be asked.
 std::vector<HostPort> ClusterClient::known_servers() const {
   std::vector<HostPort> servers;
   const auto add = [&](const HostPort &server) {
     const bool is_known = std::find(servers.begin(), servers.end(), server) != servers.end();
-    if (!is_known && is_allowed(server)) servers.push_back(server);
+    if (!is_known) servers.push_back(server);
   };
   // Nodes that are connected answer soonest, and know of the others.
   for (const auto &[number, index] : node_numbers_) {
     if (nodes_[index]->client.is_up()) add(map_.server(number));
   }
   for (const HostPort &server : settings_.cluster.addresses) add(server);
-  for (size_t i = 0; i < map_.server_count(); i++) add(map_.server(static_cast<uint16_t>(i)));
+  for (size_t i = 0; i < map_.server_count(); i++) {
+    const HostPort &server = map_.server(static_cast<uint16_t>(i));
+    if (is_allowed(server)) add(server);
+  }
   return servers;
 }
 
@@ -297,11 +306,19 @@ void ClusterClient::leave_lobby(Nanos now) {
     }
   }
   if (!lobby().has_work()) return;
-  lobby().on_connect_failed(
-      0,
-      failure(Status::kUnavailable,
-              settings_.address() + ": no node that may be used serves the slot of this lock"),
-      now);
+  lobby().on_connect_failed(0, failure(Status::kUnavailable, settings_.address() + why_homeless()),
+                            now);
+}
+
+// Why a lock in the lobby has no node.
+std::string ClusterClient::why_homeless() const {
+  for (const uint16_t slot : nodes_.front()->client.slots()) {
+    const uint16_t number = map_.owner(slot);
+    if (number == SlotMap::kNone || is_allowed(map_.server(number))) continue;
+    return ": cluster_hosts must name all nodes of the cluster (got a node at " +
+           quoted(map_.server(number).host) + ")";
+  }
+  return ": no node serves the slot of this lock";
 }
 
 // ---- connections -------------------------------------------------------------------------------
@@ -354,16 +371,19 @@ void ClusterClient::on_reply(size_t node, const Reply &reply, Nanos now) {
 }
 
 void ClusterClient::on_push(size_t node, std::string_view message, Nanos now) {
+  now_ = now;
   client(node).on_push(node, message, now);
   settle(now);
 }
 
 void ClusterClient::on_invalidated(size_t node, std::string_view key, Nanos now) {
+  now_ = now;
   client(node).on_invalidated(node, key, now);
   settle(now);
 }
 
 void ClusterClient::on_all_invalidated(size_t node, Nanos now) {
+  now_ = now;
   client(node).on_all_invalidated(node, now);
   settle(now);
 }
@@ -381,20 +401,24 @@ bool ClusterClient::begin_side_connect(size_t node, Nanos now) {
 }
 
 void ClusterClient::on_side_connected(size_t node, Nanos now) {
+  now_ = now;
   client(node).on_side_connected(node, now);
   settle(now);
 }
 
 void ClusterClient::on_side_connect_failed(size_t node, const Outcome &why, Nanos now) {
+  now_ = now;
   client(node).on_side_connect_failed(node, why, now);
   settle(now);
 }
 
 void ClusterClient::on_side_disconnected(size_t node, Nanos now) noexcept {
+  now_ = now;
   client(node).on_side_disconnected(node, now);
 }
 
 void ClusterClient::on_side_reply(size_t node, const Reply &reply, Nanos now) {
+  now_ = now;
   client(node).on_side_reply(node, reply, now);
   settle(now);
 }

@@ -43,6 +43,10 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   ClusterClient(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
                 lock::Output &output);
 
+  // Takes over all that was asked of `from`, which has turned out to be connected to a node of a
+  // cluster. Before the first call. Throws std::bad_alloc, and then nothing has changed.
+  void adopt(lock::LockClient &from, Nanos now);
+
   const std::string &channel(size_t node) const override {
     return nodes_[node]->client.channel(node);
   }
@@ -154,6 +158,7 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   void plan_move(uint16_t slot, size_t from, Nanos not_before);
   void plan_moves(size_t from, Nanos now);
   void leave_lobby(Nanos now);
+  std::string why_homeless() const;
   void settle(Nanos now);
   bool carry_out(const Move &move, Nanos now);
   void redraw(size_t node, Nanos now);

@@ -92,6 +92,7 @@ class LockClient final : public LockService {
   // Tokens of all these clients take their numbers from `ids`, so that a lock can change its client
   // and keep its tokens. Called before the first request.
   void number_by(uint64_t &ids) { last_id_ = &ids; }
+  uint64_t last_number() const { return *last_id_; }
   // Nothing about the slot is sent to the server any more, until another client has taken it over.
   void hold_back(uint16_t slot) { moving_.insert(slot); }
   // Whether no command about the slot is under way.
@@ -102,6 +103,9 @@ class LockClient final : public LockService {
   // token; what waits gets a token of this client, and keeps its ticket. Throws std::bad_alloc, and
   // then nothing has changed.
   void take_over(LockClient &from, uint16_t slot, Nanos now);
+  // The same with all locks of `from`, which is not connected, and all else that was asked of it.
+  // This client is not connected either.
+  void take_over_all(LockClient &from, Nanos now);
   // Sends what take_over() has brought, if the connection is up; else connects soon.
   void resume(uint16_t slot, Nanos now);
   // Uses another channel from the next connection on. Called while there is none; throws
@@ -414,7 +418,8 @@ class LockClient final : public LockService {
   using Records = std::map<uint64_t, std::shared_ptr<TokenRecord>>;
   NewIdentity new_identity(TokenRecord &record, std::string_view cid, Records &into);
   void rename(NewIdentity &renamed, Nanos now) noexcept;
-  Cargo gather(uint16_t slot) const;
+  Cargo gather(std::optional<uint16_t> slot) const;
+  void take_cargo(LockClient &from, const Cargo &cargo, Nanos now);
   void move_timer(TimerQueue &from, Timed &timed) noexcept;
   Nanos ahead_of(LockClient &from, Nanos now);
   void take_record(LockClient &from, const std::shared_ptr<TokenRecord> &record, Nanos ahead,
@@ -575,6 +580,7 @@ void LockClient::for_each_record(const Action &action) {
 struct Errand {
   LockClient &owner;
   LockClient::InFlight in_flight;
+  std::shared_ptr<LockState> lock = nullptr;  // once it was sent
 };
 
 // `action` may finish its request, and no other.

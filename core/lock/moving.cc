@@ -320,15 +320,15 @@ bool LockClient::run(const std::shared_ptr<Errand> &errand, Nanos now) {
     output_.drop_link(node_);
     return false;
   }
-  record->lock->errand_count++;
+  errand->lock = record->lock;
+  errand->lock->errand_count++;
   return true;
 }
 
 // `reply`: nullptr if none will come.
 void LockClient::on_errand_over(const Errand &errand, const Reply *reply, Nanos now) {
   const InFlight &in_flight = errand.in_flight;
-  const LockState *lock = lock_of(in_flight);
-  if (lock != nullptr) const_cast<LockState *>(lock)->errand_count--;
+  errand.lock->errand_count--;
   if (reply == nullptr) return on_half_done(in_flight, now);  // the own connection is still there
   const bool is_redirected = reply->is_error() && postpone(in_flight, now);
   if (!is_redirected) take_reply(in_flight, *reply, now);
@@ -388,19 +388,21 @@ struct LockClient::Cargo {
   std::vector<Request *> callers;  // of the records
 };
 
-LockClient::Cargo LockClient::gather(uint16_t slot) const {
+// `slot`: nullopt for all.
+LockClient::Cargo LockClient::gather(std::optional<uint16_t> slot) const {
   Cargo cargo;
+  const auto is_wanted = [slot](const LockState &lock) { return !slot || lock.slot() == *slot; };
   for (const auto &[id, lock] : names_) {
-    if (lock->slot() == slot) cargo.locks.push_back(lock);
+    if (is_wanted(*lock)) cargo.locks.push_back(lock);
   }
   for (const auto &[id, record] : records_) {
-    if (record->lock->slot() != slot) continue;
+    if (!is_wanted(*record->lock)) continue;
     cargo.records.push_back(record);
     for_each_caller(*record, [&](Request &caller) { cargo.callers.push_back(&caller); });
   }
   for (const auto &request : immediate_) {
     const LockState *lock = lock_of(*request);
-    if (lock != nullptr && lock->slot() == slot) cargo.immediate.push_back(request.get());
+    if (lock == nullptr ? !slot : is_wanted(*lock)) cargo.immediate.push_back(request.get());
   }
   return cargo;
 }
@@ -421,14 +423,23 @@ Nanos LockClient::ahead_of(LockClient &from, Nanos now) {
 
 void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
   assert(&from != this && from.is_at_rest(slot));
-  const Cargo cargo = from.gather(slot);
+  moving_.insert(slot);  // until resume(): nothing is sent from here
+  take_cargo(from, from.gather(slot), now);
+  from.moving_.erase(slot);
+}
+
+void LockClient::take_over_all(LockClient &from, Nanos now) {
+  assert(&from != this && link_ != Link::kUp && from.in_flight_.empty());
+  take_cargo(from, from.gather(std::nullopt), now);
+}
+
+void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
   Records numbered;
   std::vector<NewIdentity> renamed;
   for (const auto &record : cargo.records) {
     if (is_waiting(record->phase)) renamed.push_back(new_identity(*record, cid_, numbered));
   }
   names_.reserve(names_.size() + cargo.locks.size());
-  moving_.insert(slot);  // until resume(): nothing is sent from here
   timers_.admit(cargo.records.size() + cargo.callers.size() + cargo.immediate.size() +
                 numbered.size());
   // From here on nothing fails.
@@ -447,7 +458,6 @@ void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
   }
   records_.merge(numbered);
   for (NewIdentity &one : renamed) rename(one, now);
-  from.moving_.erase(slot);
 }
 
 // The lease is believed for as long as both servers keep it.

@@ -265,8 +265,22 @@ bool Handshake::is_refused_role() {
   return true;
 }
 
+// A node of a cluster that the URL names as if it were alone: the client connects to it anew. A
+// unix socket has no host that the names of other nodes could replace.
+bool Handshake::is_found_cluster() const {
+  const bool is_first = !is_for_messages_ && !is_at_side_ && !asks_identity_;
+  return is_first && facts_.role == NodeRole::kClusterMember && !settings_.is_of_cluster &&
+         !settings_.is_of_primary && !settings_.host.empty();
+}
+
 void Handshake::greeted(const Send &send, Nanos now) {
   if (is_for_slots_) return end();
+  if (is_found_cluster()) {
+    if (settings_.database == 0) return end();
+    return end(failure(Status::kUnsupported, settings_.address() +
+                                                 " is a node of a cluster: db must be 0 (got " +
+                                                 std::to_string(settings_.database) + ")"));
+  }
   if (is_refused_role()) return;
   facts_.can_track = protocol_ == 3;
   enter(is_for_messages_ ? Stage::kSubscription : Stage::kDatabase, send, now);

@@ -8,7 +8,8 @@
 //   kHello --> kDatabase --> kScripts --> kIdentity --> kSubscription --> kProbe --> kOver
 //      \--> kPassword --> kVersion --^        \--> kMessages -----------------^
 //
-// A connection at the side ends with kScripts.
+// A connection at the side ends with kScripts, and one to a node of a cluster with the greeting, if
+// the settings do not say that it is one: its role is kClusterMember then.
 //
 // Without HELLO a server is asked for its version by INFO. With RESP2, messages need a connection
 // of their own: the first handshake waits in kMessages for the second one, which ends with its
@@ -93,6 +94,7 @@ class Handshake {
 
   void greeted(const Send &send, Nanos now);
   bool is_refused_role();
+  bool is_found_cluster() const;
   bool asks_identity() const {
     return asks_identity_ || settings_.is_of_primary || settings_.is_of_cluster;
   }

@@ -3,10 +3,13 @@
 //
 // Runtime: the library's own thread, and the attempts to connect.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <functional>
 #include <new>
 
+#include "base/random.h"
+#include "cluster/cluster_client.h"
 #include "runtime/runtime.h"
 #include "runtime/threads.h"
 
@@ -199,6 +202,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
   if (link.reads_slots()) return end_reading_slots(link, ended);
   const ServerFacts &facts = ended.connections.facts;
   try {
+    if (is_of_cluster(link, ended)) return become_cluster(link);
     if (link.sentinel) note_primary(link, ended.found, ended.outcome);
     if (ended.outcome.ok()) {
       unwatch_messages(link);
@@ -219,6 +223,45 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
     link.drop();
   }
   if (is_draining_) wake(drain_waiter_);
+}
+
+// The URL names one server, which says that it is one of several.
+bool Runtime::is_of_cluster(const Link &link, const Attempt &ended) const {
+  return ended.outcome.ok() && ended.connections.facts.role == NodeRole::kClusterMember &&
+         !settings().is_cluster() && !is_quorum() && !link.sentinel && !settings().host.empty();
+}
+
+// Called before the connection is used: no other thread reads or sends. Throws std::bad_alloc, and
+// then the attempt has failed.
+void Runtime::become_cluster(Link &link) {
+  std::array<uint8_t, 16> random{};
+  std::array<uint8_t, 8> seed{};
+  if (!fill_random(random) || !fill_random(seed)) {
+    return service_->on_connect_failed(
+        link.node, failure(Status::kInternal, "cannot get random bytes from the kernel"),
+        boot_now());
+  }
+  Settings &settings = nodes_.front();
+  const std::string text = settings.address() +
+                           " is a node of a cluster: locks are on all its nodes, as with " +
+                           "redis+cluster://";
+  settings.cluster.addresses = {{settings.host, settings.port}};
+  uint64_t number = 0;
+  for (const uint8_t byte : seed) number = number << 8 | byte;
+  lock::Output &output = *this;
+  try {
+    auto cluster = std::make_unique<cluster::ClusterClient>(settings, random, number, output);
+    cluster->adopt(static_cast<lock::LockClient &>(*service_), boot_now());
+    service_ = std::move(cluster);
+  } catch (...) {
+    settings.cluster.addresses.clear();
+    service_->on_connect_failed(link.node, {Status::kNoMemory, {}}, boot_now());
+    throw;
+  }
+  drop_reader();
+  has_several_ = true;
+  background_set_.add(caller_set_.fd(), 0, net::EpollSet::kEnd);
+  log_.add(LogLevel::kInfo, text);
 }
 
 void Runtime::end_reading_slots(Link &link, Attempt &ended) {

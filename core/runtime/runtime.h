@@ -198,6 +198,8 @@ class Runtime final : public Wakeup,
   static void *attempt_main(void *attempt);
   void attempt(Attempt &mine);
   void end_attempt(Lock &lock, Link &link);
+  bool is_of_cluster(const Link &link, const Attempt &ended) const;
+  void become_cluster(Link &link);
   void end_reading_slots(Link &link, Attempt &ended);
   void watch_new(const Link &link);
   void read_messages(Lock &lock, Link &link);
@@ -237,12 +239,12 @@ class Runtime final : public Wakeup,
   void note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept;
   void log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts);
 
-  const std::vector<Settings> nodes_;
+  std::vector<Settings> nodes_;  // constant, except that a server may turn out to be of a cluster
   const std::optional<QuorumSettings> quorum_;
   const Nanos timeout_;  // the longest command timeout
   std::unique_ptr<lock::LockService> service_;
-  std::deque<Link> links_;  // by number of the node; of a cluster their number grows
-  const bool has_several_;
+  std::deque<Link> links_;       // by number of the node; of a cluster their number grows
+  bool has_several_;             // links, or there may be some day
   std::vector<Link *> ready_;    // links that the leader is to read
   std::vector<Link *> senders_;  // links that the sending thread is to send on
 

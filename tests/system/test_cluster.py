@@ -131,6 +131,25 @@ def test_one_client_has_locks_on_all_primaries(
         assert holder_of(cluster, one) is None
 
 
+def test_a_cluster_is_found_by_the_address_of_one_node(
+    cluster: Cluster, spawn: Spawn, name: str
+) -> None:
+    """Goal: `redis://` of a node is a client of the cluster, also for callers that began to wait
+    before it was known, and excludes the others. Method: locks at all nodes, by two clients."""
+    node = cluster.primaries[1]
+    actor, other = spawn(f"redis://127.0.0.1:{node.port}"), spawn(cluster.url())
+    for number, at in enumerate(cluster.primaries):
+        one = next(names_at(cluster, at, name))
+        actor.ok("acquire", lease=number, name=one, wait=WAIT_MS, ttl_ms=TTL_MS)
+        assert other.call("acquire", lease=number, name=one, wait=0).status == "RL_BUSY"
+        move(cluster, one)
+        actor.ok("release", lease=number)
+        assert holder_of(cluster, one) is None
+    refused = spawn(f"redis://127.0.0.1:{node.port}/3")
+    reply = refused.call("acquire", name=name, wait=0)
+    assert reply.status == "RL_E_UNSUPPORTED" and "db must be 0 (got 3)" in reply.message, reply
+
+
 def test_one_used_node_is_one_connection(one_cluster: Cluster, spawn: Spawn, name: str) -> None:
     """Goal: nodes that have no lock of the client cost nothing; closing gives back all. Method: the
     servers' lists of clients, the descriptors and threads of the process."""

@@ -90,6 +90,7 @@ def test_hosts_that_are_not_allowed(cluster: Cluster, spawn: Spawn, name: str) -
     actor = spawn(url)
     reply = actor.call("acquire", name=name, wait=300)
     assert reply.status == "RL_E_UNAVAILABLE" and reply.seconds < 2.0, reply
+    assert "cluster_hosts must name all nodes of the cluster (got a node at" in reply.message
     assert cluster.owner_of(name).cmd("EXISTS", name, aux_key(name, "f")) == 0
     allowed = spawn(cluster.url(cluster_hosts="10.0.0.1%2C127.0.0.1", **LIMITS))
     allowed.ok("acquire", name=name, wait=0, ttl_ms=1000)

@@ -300,6 +300,31 @@ TEST_F(HandshakeTest, a_node_is_asked_for_its_identity) {
   EXPECT_EQ(count_of("SSUBSCRIBE"), 1U);
 }
 
+TEST_F(HandshakeTest, a_node_of_a_cluster_is_found_by_its_greeting) {
+  const auto greet = [] {
+    return MadeReply::list(MadeReply::text("version"), MadeReply::text("7.4.1"),
+                           MadeReply::text("mode"), MadeReply::text("cluster"));
+  };
+  on("HELLO", greet);
+  on("HELLO 3", greet);
+  Handshake found(settings_, "c", false);
+  run(found);
+  expect_end(found, Status::kOk, "");
+  EXPECT_EQ(found.facts().role, NodeRole::kClusterMember);
+  EXPECT_EQ(count_of("SCRIPT LOAD") + count_of("SSUBSCRIBE"), 0U);
+
+  settings_.database = 3;
+  Handshake refused(settings_, "c", false);
+  run(refused);
+  expect_end(refused, Status::kUnsupported, "db must be 0 (got 3)");
+
+  settings_.database = 0;
+  settings_.is_of_cluster = true;
+  Handshake known(settings_, "c", false);
+  run(known);
+  EXPECT_EQ(count_of("SCRIPT LOAD"), kScriptCount) << "its client is that of the cluster already";
+}
+
 TEST_F(HandshakeTest, a_replica_and_a_member_of_a_cluster_are_known) {
   on("INFO replication", [] { return MadeReply::text("role:slave\r\n"); });
   Handshake replica(settings_, "c", true);
