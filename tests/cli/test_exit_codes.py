@@ -253,8 +253,10 @@ def test_77_command_not_permitted(own_cli: Cli, own_server: Server, name: str) -
     assert own_cli.run("-u", url, "ls").returncode == 77
 
 
-def test_78_scheme_of_the_future(binary: str) -> None:
-    assert Cli(binary, "redis+cluster://127.0.0.1").run("status", "x").returncode == 78
+def test_78_server_without_cluster_mode(binary: str, own_server: Server) -> None:
+    done = Cli(binary, f"redis+cluster://127.0.0.1:{own_server.port}").run("status", "x")
+    assert done.returncode == 78
+    assert "its URL must be redis://" in done.stderr
 
 
 def test_78_password_file_unreadable(cli: Cli, tmp_path: Path) -> None:

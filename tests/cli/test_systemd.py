@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.build import ROOT
+from support.servers import Server
 
 from .harness import Cli
 
@@ -39,9 +40,11 @@ def test_unit_runs_and_gives_the_exit_code(cli: Cli, unit: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_unit_does_not_restart_what_cannot_get_better(binary: str, unit: Path) -> None:
+def test_unit_does_not_restart_what_cannot_get_better(
+    binary: str, own_server: Server, unit: Path
+) -> None:
     words, _ = call(unit, ["true"])
-    code = Cli(binary, "redis+cluster://127.0.0.1").run(*words).returncode
+    code = Cli(binary, f"redis+cluster://127.0.0.1:{own_server.port}").run(*words).returncode
     assert str(code) in setting(unit, "RestartPreventExitStatus").split()
     assert "79" not in setting(unit, "RestartPreventExitStatus").split()
     assert setting(unit, "KillMode") == "mixed"

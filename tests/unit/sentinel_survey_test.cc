@@ -77,9 +77,8 @@ class SurveyTest : public ::testing::Test {
     survey.on_dialled([](std::span<const std::string_view>) {});
     ASSERT_EQ(survey.awaited_count(), 5u);
     survey.on_reply(pair("mode", "sentinel").get(), now_);
-    survey.on_reply(one.is_ignorant ? MadeReply().get()
-                                    : pair(one.primary.host, one.primary.port).get(),
-                    now_);
+    survey.on_reply(
+        one.is_ignorant ? MadeReply().get() : pair(one.primary.host, one.primary.port).get(), now_);
     survey.on_reply(MadeReply::list().get(), now_);
     survey.on_reply(
         MadeReply::list(MadeReply::text("quorum"), MadeReply::text(std::to_string(one.quorum)),
