@@ -48,7 +48,11 @@ bool ClusterClient::is_allowed(const HostPort &server) const {
 // Makes its client if it has none.
 size_t ClusterClient::node_of(uint16_t slot) {
   const uint16_t number = map_.owner(slot);
-  if (number == SlotMap::kNone) return 0;
+  return number == SlotMap::kNone ? 0 : node_at(number);
+}
+
+// 0: the server may not be used.
+size_t ClusterClient::node_at(uint16_t number) {
   if (const auto found = node_numbers_.find(number); found != node_numbers_.end()) {
     return found->second;
   }
@@ -86,8 +90,7 @@ size_t ClusterClient::home_of(uint16_t slot) const {
 
 // 0 also if it is about no lock.
 size_t ClusterClient::home_of(const Request &request) const {
-  const auto slot = LockClient::slot_of(request);
-  if (slot) return home_of(*slot);
+  if (const auto node = LockClient::node_of(request)) return *node;
   for (size_t i = 1; i < nodes_.size(); i++) {
     if (nodes_[i]->client.has(request)) return i;
   }
@@ -136,8 +139,8 @@ void ClusterClient::start(const std::shared_ptr<Request> &request, Nanos now) {
 void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
   if (request->op == Request::Op::kList) return start_list(request, now);
   size_t node = 0;
-  if (const auto slot = LockClient::slot_of(*request)) {
-    node = home_of(*slot);
+  if (const auto home = LockClient::node_of(*request)) {
+    node = *home;
   } else if (!request->name.empty()) {
     const uint16_t named = protocol::slot_of(settings_.name_space + request->name);
     node = home_of(named);
@@ -147,6 +150,7 @@ void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
   } else if (request->op == Request::Op::kCheck && is_map_known_) {
     const size_t primary = next_primary(0);
     if (primary < map_.server_count()) node = node_of(first_slot(primary));
+    if (node == 0) return refuse(*request, primary);
   }
   client(node).start(request, now);
 }
@@ -159,7 +163,17 @@ void ClusterClient::start_list(const std::shared_ptr<Request> &request, Nanos no
   const size_t primary = next_primary(listing.node);
   if (is_over || primary >= map_.server_count()) return finish(*request, Status::kEnd, {});
   listing.node = primary;
-  client(node_of(first_slot(primary))).start(request, now);
+  const size_t node = node_of(first_slot(primary));
+  if (node == 0) return refuse(*request, primary);
+  client(node).start(request, now);
+}
+
+// Of all primaries this one may not be used, or there is none.
+void ClusterClient::refuse(Request &request, size_t primary) {
+  const bool is_there = primary < map_.server_count();
+  const auto why = is_there ? not_allowed(map_.server(static_cast<uint16_t>(primary)))
+                            : std::string(": no node serves a slot");
+  finish(request, Status::kUnavailable, settings_.address() + why);
 }
 
 // @return whether another primary is to be asked next.
@@ -187,8 +201,7 @@ Status ClusterClient::cancel(Request &request, Nanos now) {
 
 void ClusterClient::release_async(Lease &lease, Nanos now) {
   now_ = now;
-  if (lease.record == nullptr) return;
-  client(home_of(lease.record->lock->slot())).release_async(lease, now);
+  if (const auto node = LockClient::node_of(lease)) client(*node).release_async(lease, now);
   settle(now);
 }
 
@@ -256,13 +269,15 @@ void ClusterClient::want_map(Nanos now) {
 void ClusterClient::on_slots_read(std::span<const protocol::SlotRange> ranges, Nanos now) {
   now_ = now;
   is_map_read_ = false;
+  lobby().set_trying(false);
   map_.replace(ranges);
+  // What a node said meanwhile is newer.
+  for (const auto &[slot, server] : recent_) map_.set(slot, server);
   is_map_known_ = true;
-  is_map_wanted_ = false;
   map_at_ = now + kMapPause;
   map_pause_.reset();
   std::erase_if(bounces_,
-                [now](const auto &entry) { return entry.second.last + kBounceWindow < now; });
+                [now](const auto &entry) { return entry.second.since + kBounceWindow < now; });
   for (size_t i = 0; i < nodes_.size(); i++) plan_moves(i, now);
   for (const auto &[number, index] : node_numbers_) {
     const LockClient &client = nodes_[index]->client;
@@ -282,27 +297,31 @@ void ClusterClient::plan_moves(size_t from, Nanos now) {
     const auto found = node_numbers_.find(number);
     const bool is_at_home = found != node_numbers_.end() && found->second == from;
     const bool has_home = number != SlotMap::kNone;
-    if (!is_at_home && (has_home || from != 0)) plan_move(slot, from, now);
+    if (!is_at_home && (has_home || from != 0)) (void)plan_move(slot, from, now);
   }
 }
 
-void ClusterClient::plan_move(uint16_t slot, size_t from, Nanos not_before) {
+// @return false: it was planned before.
+bool ClusterClient::plan_move(uint16_t slot, size_t from, Nanos not_before) {
   const bool is_planned = std::any_of(moves_.begin(), moves_.end(),
                                       [slot](const Move &move) { return move.slot == slot; });
-  if (is_planned) return;
+  if (is_planned) return false;
   moves_.reserve(moves_.size() + 1);  // a slot that is held back without a move would be stuck
   client(from).hold_back(slot);
   moves_.push_back({slot, from, not_before});
+  return true;
 }
 
 // The map is known. Requests that are not about a lock find their nodes. Requests for a lock that
 // no node serves are answered as if the server could not be reached.
 void ClusterClient::leave_lobby(Nanos now) {
-  while (const auto request = lobby().take_request()) {
+  std::vector<std::shared_ptr<Request>> requests;
+  while (auto request = lobby().take_request()) requests.push_back(std::move(request));
+  for (const auto &request : requests) {
     if (request->op == Request::Op::kConnect) {
       finish(*request, Status::kOk, {});
     } else {
-      route(request, now);
+      route_or_fail(request, now);
     }
   }
   if (!lobby().has_work()) return;
@@ -315,8 +334,7 @@ std::string ClusterClient::why_homeless() const {
   for (const uint16_t slot : nodes_.front()->client.slots()) {
     const uint16_t number = map_.owner(slot);
     if (number == SlotMap::kNone || is_allowed(map_.server(number))) continue;
-    return ": cluster_hosts must name all nodes of the cluster (got a node at " +
-           quoted(map_.server(number).host) + ")";
+    return not_allowed(map_.server(number));
   }
   return ": no node serves the slot of this lock";
 }
@@ -329,13 +347,15 @@ bool ClusterClient::begin_connect(size_t node, Nanos now) {
   const bool is_due = lobby().is_connecting(now) || (is_map_wanted_ && map_at_ <= now);
   if (is_map_read_ || !is_due) return false;
   is_map_read_ = true;
+  is_map_wanted_ = false;
+  recent_.clear();
+  lobby().set_trying(true);
   return true;
 }
 
 void ClusterClient::on_connected(size_t node, const ServerFacts &facts, Nanos now) {
   now_ = now;
   client(node).on_connected(node, facts, now);
-  redraw(node, now);
   settle(now);
 }
 
@@ -343,12 +363,12 @@ void ClusterClient::on_connect_failed(size_t node, const Outcome &why, Nanos now
   now_ = now;
   if (node == 0) {
     is_map_read_ = false;
+    is_map_wanted_ = is_map_known_;
     map_at_ = after(now, map_pause_.next(entropy_.next()));
   } else {
     want_map(now);
   }
   client(node).on_connect_failed(node, why, now);
-  redraw(node, now);
   settle(now);
 }
 
@@ -356,12 +376,7 @@ void ClusterClient::on_disconnected(size_t node, Nanos now) noexcept {
   now_ = now;
   client(node).on_disconnected(node, now);
   want_map(now);
-  try {
-    redraw(node, now);
-    settle(now);
-  } catch (const std::bad_alloc &) {
-    return;  // what is planned is carried out by the timer
-  }
+  settle(now);
 }
 
 void ClusterClient::on_reply(size_t node, const Reply &reply, Nanos now) {
@@ -432,7 +447,7 @@ void ClusterClient::on_timer(Nanos now) {
 }
 
 Nanos ClusterClient::next_due() const {
-  Nanos due = is_map_wanted_ && !is_map_read_ ? map_at_ : kNever;
+  Nanos due = is_map_wanted_ && !is_map_read_ ? std::min(map_at_, settle_at_) : settle_at_;
   for (const auto &node : nodes_) due = std::min(due, node->client.next_due());
   for (const Move &move : moves_) {
     if (move.not_before > now_) due = std::min(due, move.not_before);
@@ -445,23 +460,25 @@ Nanos ClusterClient::next_due() const {
 void ClusterClient::redirected(size_t node, const protocol::Redirect &redirect) {
   want_map(now_);
   if (redirect.kind != protocol::Redirect::Kind::kMoved) return;
-  map_.set(redirect.slot, redirect.to);
   Bounce &bounce = bounces_[redirect.slot];
-  bounce.count = now_ - bounce.last < kBounceWindow ? bounce.count + 1 : 1;
-  bounce.last = now_;
-  const bool is_loop = bounce.count > kMaxRedirects;
-  plan_move(redirect.slot, node, is_loop ? now_ + bounce_pause_.next(entropy_.next()) : now_);
+  if (is_map_read_) recent_[redirect.slot] = redirect.to;
+  moves_.reserve(moves_.size() + 1);
+  map_.set(redirect.slot, redirect.to);
+  if (now_ - bounce.since >= kBounceWindow) bounce = {};
+  if (bounce.count == 0) bounce.since = now_;
+  const bool is_loop = bounce.count >= kMaxRedirects;
+  const Nanos pause = is_loop ? bounce.pause.next(entropy_.next()) : 0;
+  // The other commands that were under way meet the same redirect.
+  if (plan_move(redirect.slot, node, now_ + pause)) bounce.count++;
 }
 
+// A node that has no slot yet has no client until its first ASK.
 bool ClusterClient::ask_elsewhere(size_t, const HostPort &to,
                                   const std::shared_ptr<lock::Errand> &errand) {
-  for (const auto &node : nodes_) {
-    if (node == nodes_.front()) continue;
-    if (HostPort{node->settings.host, node->settings.port} != to) continue;
-    if (node->client.run(errand, now_)) return true;
-    node->client.want_connection(now_);
-    return false;
-  }
+  const size_t index = node_at(map_.number_of(to));
+  if (index == 0) return false;
+  if (client(index).run(errand, now_)) return true;
+  if (client(index).is_down()) client(index).want_connection(now_);
   return false;
 }
 
@@ -473,24 +490,47 @@ bool ClusterClient::continues_list(const std::shared_ptr<Request> &request) {
 
 // ---- what was planned --------------------------------------------------------------------------
 
-void ClusterClient::settle(Nanos now) {
+// Without memory it is tried again a moment later: what was called has taken effect.
+void ClusterClient::settle(Nanos now) noexcept {
+  settle_at_ = kNever;
+  try {
+    carry_out_moves(now);
+    for (size_t i = 1; i < nodes_.size(); i++) redraw(i, now);
+    while (!lists_.empty()) {
+      const auto request = std::move(lists_.back());
+      lists_.pop_back();
+      route_or_fail(request, now);
+    }
+  } catch (const std::bad_alloc &) {
+    settle_at_ = now + lock::kNoMemoryRetry;
+    // A lock may have been sent in part: the next connection repeats it.
+    for (size_t i = 1; i < nodes_.size(); i++) {
+      if (client(i).is_up()) output_.drop_link(i);
+    }
+  }
+}
+
+void ClusterClient::route_or_fail(const std::shared_ptr<Request> &request, Nanos now) noexcept {
+  try {
+    route(request, now);
+  } catch (const std::bad_alloc &) {
+    finish(*request, Status::kNoMemory, {});
+  }
+}
+
+void ClusterClient::carry_out_moves(Nanos now) {
   for (auto move = moves_.begin(); move != moves_.end();) {
     move = carry_out(*move, now) ? moves_.erase(move) : move + 1;
-  }
-  for (size_t i = 1; i < nodes_.size(); i++) redraw(i, now);
-  while (!lists_.empty()) {
-    const auto request = std::move(lists_.back());
-    lists_.pop_back();
-    start_list(request, now);
   }
 }
 
 // @return false: it has to wait.
-bool ClusterClient::carry_out(const Move &move, Nanos now) {
+bool ClusterClient::carry_out(Move &move, Nanos now) {
   LockClient &from = client(move.from);
   if (now < move.not_before || !from.is_at_rest(move.slot)) return false;
   const size_t to = node_of(move.slot);
   if (to != move.from) client(to).take_over(from, move.slot, now);
+  move.from = to;  // should resume() fail for want of memory, it is repeated
   client(to).resume(move.slot, now);
   return true;
 }

@@ -30,6 +30,7 @@
 #include "base/reply.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cluster/slot_map.h"
 #include "lock/lock_client.h"
 #include "lock/service.h"
@@ -109,7 +110,8 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   // Redirects of one slot in a row.
   struct Bounce {
     int count = 0;
-    Nanos last = 0;
+    Nanos since = 0;
+    timing::Backoff pause = timing::kServerRetry;
   };
 
   // Reports of the clients.
@@ -142,10 +144,16 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   size_t home_of(const lock::Request &request) const;
   // Where the locks of the slot belong.
   size_t node_of(uint16_t slot);
-  size_t node_of(const HostPort &server);
+  size_t node_at(uint16_t number);
   bool is_allowed(const HostPort &server) const;
   Outcome check_name(const lock::Request &request) const;
   void route(const std::shared_ptr<lock::Request> &request, Nanos now);
+  void route_or_fail(const std::shared_ptr<lock::Request> &request, Nanos now) noexcept;
+  void refuse(lock::Request &request, size_t primary);
+  static std::string not_allowed(const HostPort &server) {
+    return ": cluster_hosts must name all nodes of the cluster (got a node at " +
+           quoted(server.host) + ")";
+  }
   void start_list(const std::shared_ptr<lock::Request> &request, Nanos now);
   bool goes_on(lock::Listing &listing) const;
   size_t next_primary(size_t number) const;
@@ -155,12 +163,13 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   void finish(lock::Request &request, Status status, std::string_view message);
 
   void want_map(Nanos now);
-  void plan_move(uint16_t slot, size_t from, Nanos not_before);
+  bool plan_move(uint16_t slot, size_t from, Nanos not_before);
   void plan_moves(size_t from, Nanos now);
   void leave_lobby(Nanos now);
   std::string why_homeless() const;
-  void settle(Nanos now);
-  bool carry_out(const Move &move, Nanos now);
+  void settle(Nanos now) noexcept;
+  void carry_out_moves(Nanos now);
+  bool carry_out(Move &move, Nanos now);
   void redraw(size_t node, Nanos now);
 
   const Settings &settings_;
@@ -178,9 +187,10 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   bool is_shut_ = false;
   Nanos map_at_ = 0;  // when it may be read
   timing::Backoff map_pause_ = timing::kReconnect;
-  timing::Backoff bounce_pause_ = timing::kServerRetry;
   std::vector<Move> moves_;
   std::map<uint16_t, Bounce> bounces_;
+  std::map<uint16_t, HostPort> recent_;  // redirects since the attempt to read the map began
+  Nanos settle_at_ = kNever;             // when to try again what failed for want of memory
   std::vector<std::shared_ptr<lock::Request>> lists_;  // to be continued at another node
   Nanos now_ = 0;                                      // of the event
 };

@@ -30,14 +30,14 @@ class SlotMap {
   uint16_t owner(uint16_t slot) const { return owner_[slot]; }
   const HostPort &server(uint16_t number) const { return servers_[number]; }
   size_t server_count() const { return servers_.size(); }
+  // Gives it a number if it has none. Throws std::bad_alloc.
+  uint16_t number_of(const HostPort &server);
   // Whether it serves any slot.
   bool is_primary(uint16_t number) const;
   // The slots of one server.
   std::vector<protocol::SlotRange> ranges_of(uint16_t number) const;
 
  private:
-  uint16_t number_of(const HostPort &server);
-
   std::vector<uint16_t> owner_;    // by slot
   std::vector<HostPort> servers_;  // by number; no server is forgotten
 };

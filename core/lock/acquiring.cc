@@ -67,6 +67,7 @@ void LockClient::set_phase(TokenRecord &record, Phase phase) {
 std::shared_ptr<LockState> LockClient::name_of(std::string_view name, protocol::Format format) {
   if (const auto found = names_.find({format, name}); found != names_.end()) return found->second;
   auto lock = std::make_shared<LockState>(settings_.name_space, name, format);
+  lock->node = node_;
   names_.emplace(id_of(*lock), lock);
   return lock;
 }
@@ -260,7 +261,7 @@ void LockClient::send_throttled(Nanos now) {
     throttled_.pop_front();
     record->is_throttled = false;
     const bool is_wanted = record->phase == Phase::kAsking || record->phase == Phase::kQueued;
-    if (record->is_gone || !is_wanted) continue;
+    if (record->is_gone || !is_wanted || is_moving(*record->lock)) continue;
     send_ask(*record, now, protocol::EvalMode::kDigest);
   }
 }

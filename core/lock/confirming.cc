@@ -237,7 +237,9 @@ void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply,
     return replication_.on_unknown_script(*record.replicas);
   }
   const auto redirect = protocol::read_redirect(reply, {settings_.host, settings_.port});
-  if (redirect.kind == protocol::Redirect::Kind::kMoved) {
+  if (redirect.kind == protocol::Redirect::Kind::kMoved && redirect.slot == record.lock->slot()) {
+    output_.redirected(node_, redirect);
+    hold_back(redirect.slot);
     return replication_.on_unknown_script(*record.replicas);
   }
   if (protocol::is_not_primary(reply)) return on_wait_refused(reply, now);

@@ -76,7 +76,7 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
   if (extended != nullptr) extended->on_answered();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal && extend_readers_key(in_flight, answer)) return extended->sent(false);
+  if (!refusal && extend_readers_key(in_flight, answer, now)) return;
   if (!refusal && !in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != Phase::kHeld) return;
   HeldLease &held = record.held();
@@ -279,7 +279,7 @@ void LockClient::give_back(TokenRecord &record, std::shared_ptr<Request> release
   record.releaser = std::move(releaser);
   if (record.releaser) {
     record.releaser->record = &record;
-    if (link_ != Link::kUp) timers_.set(*record.releaser, now + settings_.command_timeout);
+    if (!is_up(*record.lock)) timers_.set(*record.releaser, now + settings_.command_timeout);
   }
   if (record.lock->waitlist.place() != &record) give_up_vacant_place(*record.lock, now);
   clean_up(record, now, true);

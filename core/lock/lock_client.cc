@@ -128,6 +128,7 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
   if (!request->name.empty()) {
     request->lock =
         std::make_shared<LockState>(settings_.name_space, request->name, protocol::Format::kString);
+    request->lock->node = node_;
   }
   request->place = immediate_.insert(immediate_.end(), request);
   try {
@@ -154,6 +155,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
                               protocol::EvalMode eval, Extent extent) {
   protocol::Command command;
   Nanos lease = 0;
+  request->is_postponed = false;
   switch (request->op) {
     case Request::Op::kConnect:
       return finish_immediate(*request, Status::kOk);
@@ -243,6 +245,7 @@ bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswe
   if (arguments.info.waiter_count > 0) std::swap(arguments.earlier, arguments.info);
   arguments.info = {};
   request.lock = std::make_shared<LockState>(settings_.name_space, request.name, arguments.format);
+  request.lock->node = node_;
   return true;
 }
 
@@ -265,7 +268,7 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     return roll_back_downgrade(*request, now);
   }
   if (!in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
-  if (extend_readers_key(in_flight, answer)) return;
+  if (extend_readers_key(in_flight, answer, now)) return;
   if (request->arguments && is_of_other_format(*request, answer)) {
     return send_request(request, now);
   }
@@ -375,6 +378,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   const InFlight in_flight = std::move(in_flight_.front());
   in_flight_.pop_front();
   reconnect_.reset();
+  if (!reply.is_error()) postponed_.reset();
   // The server is no longer the primary. What was refused is sent again to the one that is.
   if (reply.is_error() && settings_.has_sentinels() && protocol::is_of_replica(reply)) {
     link_ = Link::kBroken;

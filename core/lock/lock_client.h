@@ -111,8 +111,9 @@ class LockClient final : public LockService {
   // Uses another channel from the next connection on. Called while there is none; throws
   // std::bad_alloc, and then nothing has changed.
   void change_channel(const std::string &cid, Nanos now);
-  // The slot of the lock that `request` is about; nullopt: it is about no lock, or not started.
-  static std::optional<uint16_t> slot_of(const Request &request);
+  // Which of these clients has the lock; nullopt: the request is about no lock, or not started.
+  static std::optional<size_t> node_of(const Request &request);
+  static std::optional<size_t> node_of(const Lease &lease);
   // Whether `request`, which is about no lock, was started here.
   bool has(const Request &request) const;
   // A request that is about no lock: it is started elsewhere. nullptr: there is none.
@@ -137,6 +138,8 @@ class LockClient final : public LockService {
   const Lease *lease_on(std::string_view name) const;
   bool has_work() const { return !records_.empty() || !immediate_.empty() || is_wanted_; }
   bool is_down() const { return link_ == Link::kDown; }
+  // For a client that never connects, while something else is tried.
+  void set_trying(bool is_on) { link_ = is_on ? Link::kConnecting : Link::kDown; }
   // For users of several servers, which can do without this one.
   bool is_up() const { return link_ == Link::kUp; }
   // Whether an attempt to connect is under way, or is due.
@@ -411,7 +414,9 @@ class LockClient final : public LockService {
   void take_out(Request &request) noexcept;
   void on_half_done(const InFlight &in_flight, Nanos now);
   void extend_lock_key(const InFlight &in_flight, Nanos now);
-  bool extend_readers_key(const InFlight &in_flight, const protocol::CountAnswer &answer);
+  bool extend_readers_key(const InFlight &in_flight, const protocol::CountAnswer &answer,
+                          Nanos now);
+  void limit_releaser(TokenRecord &record, Nanos sent_at);
   bool postpone(const InFlight &in_flight, Nanos now);
   void resend_postponed(Nanos now);
   void on_errand_over(const Errand &errand, const Reply *reply, Nanos now);

@@ -55,6 +55,7 @@ struct LockState {
   std::string obstacle;         // .. and how it was kept then: "held by readers"
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
+  size_t node = 0;              // of a cluster, whose client has it
   size_t errand_count = 0;      // commands about it that another node was asked
 };
 

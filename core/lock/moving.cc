@@ -49,9 +49,13 @@ const LockState *LockClient::lock_of(const Request &request) {
   return record == nullptr ? nullptr : record->lock.get();
 }
 
-std::optional<uint16_t> LockClient::slot_of(const Request &request) {
+std::optional<size_t> LockClient::node_of(const Request &request) {
   const LockState *lock = lock_of(request);
-  return lock == nullptr ? std::nullopt : std::optional(lock->slot());
+  return lock == nullptr ? std::nullopt : std::optional(lock->node);
+}
+
+std::optional<size_t> LockClient::node_of(const Lease &lease) {
+  return lease.record == nullptr ? std::nullopt : std::optional(lease.record->lock->node);
 }
 
 bool LockClient::has(const Request &request) const {
@@ -207,11 +211,19 @@ void LockClient::take_back(const InFlight &in_flight, Nanos now) {
       return record.upgrade->on_rollback_answered();
     case CommandKind::kRelease:
     case CommandKind::kCancel:
-      if (!record.is_gone) perform(record, record.cleanup().on_refused(), now);
-      return;
+      if (record.is_gone) return;
+      limit_releaser(record, in_flight.sent_at);
+      return perform(record, record.cleanup().on_refused(), now);
     default:
       return;
   }
+}
+
+// The caller of a release that cannot be sent now waits no longer than for one that gets no answer.
+void LockClient::limit_releaser(TokenRecord &record, Nanos sent_at) {
+  const bool has_limit = record.releaser && record.releaser->position != SIZE_MAX;
+  if (!record.releaser || has_limit) return;
+  timers_.set(*record.releaser, after(sent_at, settings_.command_timeout));
 }
 
 // The script stopped in the middle, because one of its keys had gone, or the answer of another node
@@ -247,21 +259,26 @@ void LockClient::extend_lock_key(const InFlight &in_flight, Nanos now) {
   send_extend(record, step, now, in_flight.eval, Extent::kLock);
 }
 
-// The lock key says that several hold the lock; the readers' key has their tokens. The lease counts
-// from the time at which the first of the two commands was sent.
-// @return whether its answer is awaited.
-bool LockClient::extend_readers_key(const InFlight &in_flight,
-                                    const protocol::CountAnswer &answer) {
-  if (in_flight.extent != Extent::kLock || answer.result != 2 || link_ != Link::kUp) return false;
+// The lock key says that several hold the lock; the readers' key has their tokens, and until it has
+// answered as well the lease is not extended. The lease counts from the time at which the first of
+// the two commands was sent. @return whether `in_flight` is not the last of the two.
+bool LockClient::extend_readers_key(const InFlight &in_flight, const protocol::CountAnswer &answer,
+                                    Nanos now) {
+  if (in_flight.extent != Extent::kLock || answer.result != 2) return false;
   const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject);
-  const TokenRecord *record = request != nullptr ? (*request)->lease->record : &in_flight.record();
+  TokenRecord *record = request != nullptr ? (*request)->lease->record : &in_flight.record();
   if (record == nullptr || record->is_gone || record->phase != Phase::kHeld) return false;
   InFlight next = in_flight;
   next.extent = Extent::kReaders;
   next.is_errand = false;
   protocol::Command command;
   write_extend_part(command, *record, in_flight.lease, in_flight.eval, Extent::kReaders);
-  return try_send(command, std::move(next));
+  if (!is_up(*record->lock) || !try_send(command, std::move(next))) {
+    on_half_done(in_flight, now);
+  } else if (request == nullptr) {
+    record->held().sent(false);
+  }
+  return true;
 }
 
 // The server cannot serve the slot now, and has done nothing. Callers wait.
@@ -280,9 +297,7 @@ bool LockClient::postpone(const InFlight &in_flight, Nanos now) {
   if (!is_cleanup) return false;
   TokenRecord &record = in_flight.record();
   if (record.is_gone) return true;
-  if (record.releaser && record.releaser->position == SIZE_MAX) {
-    timers_.set(*record.releaser, after(in_flight.sent_at, settings_.command_timeout));
-  }
+  limit_releaser(record, in_flight.sent_at);
   perform(record, record.cleanup().on_postponed(retry_at), now);
   return true;
 }
@@ -423,8 +438,13 @@ Nanos LockClient::ahead_of(LockClient &from, Nanos now) {
 
 void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
   assert(&from != this && from.is_at_rest(slot));
-  moving_.insert(slot);  // until resume(): nothing is sent from here
-  take_cargo(from, from.gather(slot), now);
+  const bool is_new = moving_.insert(slot).second;  // until resume(): nothing is sent from here
+  try {
+    take_cargo(from, from.gather(slot), now);
+  } catch (const std::bad_alloc &) {
+    if (is_new) moving_.erase(slot);
+    throw;
+  }
   from.moving_.erase(slot);
 }
 
@@ -446,6 +466,7 @@ void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
   for (const auto &lock : cargo.locks) {
     [[maybe_unused]] const auto moved = names_.insert(from.names_.extract(id_of(*lock)));
     assert(moved.inserted);
+    lock->node = node_;
     lock->key_watch.on_disconnected();
   }
   const Nanos ahead = ahead_of(from, now);
@@ -454,7 +475,7 @@ void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
   for (Request *request : cargo.immediate) {
     immediate_.splice(immediate_.end(), from.immediate_, request->place);
     move_timer(from.timers_, *request);
-    request->is_postponed = false;
+    if (request->lock) request->lock->node = node_;
   }
   records_.merge(numbered);
   for (NewIdentity &one : renamed) rename(one, now);

@@ -399,7 +399,9 @@ void Handshake::subscribe(const Send &send) {
 void Handshake::on_subscription(const Reply &reply, const Send &send, Nanos now) {
   const bool is_end_of_refusal = !facts_.is_push_trusted;
   if (is_end_of_refusal) return enter(Stage::kProbe, send, now);
-  if (will_pass(reply)) return end(refused(reply, "the subscription"));
+  // The slot of the channel is at another node: the channel is drawn anew when that is known.
+  const bool is_moved = settings_.is_of_cluster && reply.text().starts_with("MOVED");
+  if (will_pass(reply) && !is_moved) return end(refused(reply, "the subscription"));
   if (reply.is_error()) {
     facts_.is_push_trusted = false;
     facts_.why_not_trusted = refused(reply, "the subscription").message;

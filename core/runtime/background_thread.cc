@@ -64,7 +64,8 @@ void Runtime::run_background() {
     }
     wake_all(lock);
   }
-  for (Link &link : links_) {
+  for (size_t i = 0; i < links_.size(); i++) {
+    Link &link = links_[i];
     if (link.sentinel) {
       (void)end_side_attempt(lock, link.sentinel->side);
       close_side(link.sentinel->side);

@@ -112,6 +112,10 @@ struct Link {
   std::string sending;   // used by the thread that sends
   bool is_sending = false, has_send_failed = false;
 
+  // The other links that the leader is about to read, or the sending thread to send on. Noted under
+  // the mutex, and followed without it: the number of links may grow meanwhile.
+  Link *next_ready = nullptr, *next_sender = nullptr;
+
   // Used by the leader.
   std::vector<net::ReplyPtr> replies;
   bool is_ready = false;  // there is something to receive

@@ -72,7 +72,6 @@ Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
       timeout_(longest_timeout(nodes_)),
       has_several_(nodes_.size() > 1 || settings().is_cluster()) {
   for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
-  reserve_links();
   if (has_several_ && is_open()) background_set_.add(caller_set_.fd(), 0, net::EpollSet::kEnd);
 }
 
@@ -257,7 +256,10 @@ void Runtime::wait_drained(Lock &lock) {
   wake(background_);
   Nanos limit = boot_now() + timeout_;
   is_draining_ = true;
-  for (const size_t count : {timing::majority_of(links_.size()), links_.size()}) {
+  // Each node of a cluster has locks of its own.
+  const size_t enough =
+      settings().is_cluster() ? links_.size() : timing::majority_of(links_.size());
+  for (const size_t count : {enough, links_.size()}) {
     while (service_->drained_count() < count && boot_now() < limit)
       sleep(lock, drain_waiter_, limit);
     limit = std::min(limit, boot_now() + timing::node_limit(kDefaultTtlMs * kMs));
@@ -265,18 +267,11 @@ void Runtime::wait_drained(Lock &lock) {
   is_draining_ = false;
 }
 
-// So that reading and sending need no memory.
-void Runtime::reserve_links() {
-  ready_.reserve(links_.size());
-  senders_.reserve(links_.size());
-}
-
 // ---- lock::Output ----------------------------------------------------------------------------
 
 // The leader and the sending thread use only the links that they have noted under the mutex.
 void Runtime::open_node(size_t node, const Settings &settings) {
   links_.emplace_back(settings, node);
-  reserve_links();
 }
 
 void Runtime::send(size_t node, std::span<const std::string_view> argv) {

@@ -123,7 +123,6 @@ class Runtime final : public Wakeup,
 
   // runtime.cc: calls
   bool is_open() const;
-  void reserve_links();
   void begin(const std::shared_ptr<Request> &request);
   void note_caller(Request &request);
   void add_findings_of_link(NodeStatus &node) const;
@@ -243,10 +242,8 @@ class Runtime final : public Wakeup,
   const std::optional<QuorumSettings> quorum_;
   const Nanos timeout_;  // the longest command timeout
   std::unique_ptr<lock::LockService> service_;
-  std::deque<Link> links_;       // by number of the node; of a cluster their number grows
-  bool has_several_;             // links, or there may be some day
-  std::vector<Link *> ready_;    // links that the leader is to read
-  std::vector<Link *> senders_;  // links that the sending thread is to send on
+  std::deque<Link> links_;  // by number of the node; of a cluster their number grows
+  bool has_several_;        // links, or there may be some day
 
   uint64_t connection_count_ = 0;  // made so far
   bool is_output_due_ = false;     // some link may have something that can be sent

@@ -24,12 +24,14 @@ void Runtime::note_ready(const net::EpollSet::Seen &seen) {
 }
 
 void Runtime::receive(Lock &lock) {
-  ready_.clear();
+  Link *first = nullptr;
   for (Link &link : links_) {
-    if (link.is_ready) ready_.push_back(&link);
+    if (link.is_ready) link.next_ready = std::exchange(first, &link);
   }
   lock.unlock();
-  for (Link *link : ready_) link->received = link->commands->receive(link->replies);
+  for (Link *link = first; link != nullptr; link = link->next_ready) {
+    link->received = link->commands->receive(link->replies);
+  }
   lock.lock();
 }
 
@@ -92,14 +94,14 @@ void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
 void Runtime::flush(Lock &lock) {
   while (is_output_due_ && !is_sending_) {
     is_output_due_ = false;
-    senders_.clear();
+    Link *first = nullptr;
     for (Link &link : links_) {
-      if (link.begin_send()) senders_.push_back(&link);
+      if (link.begin_send()) link.next_sender = std::exchange(first, &link);
     }
-    is_sending_ = !senders_.empty();
+    is_sending_ = first != nullptr;
     if (!is_sending_) return;
     lock.unlock();
-    for (Link *link : senders_) link->send();
+    for (Link *link = first; link != nullptr; link = link->next_sender) link->send();
     lock.lock();
     is_sending_ = false;
     for (Link &link : links_) {

@@ -38,7 +38,7 @@ def names(*scopes: str) -> list[str]:
     return re.findall(pattern, (ROOT / OPTIONS).read_text(), re.MULTILINE)
 
 
-OF_CLIENTS = names("CLIENT", "TLS", "SENTINEL", "SENTINEL_TLS", "QUORUM")
+OF_CLIENTS = names("CLIENT", "TLS", "SENTINEL", "SENTINEL_TLS", "CLUSTER", "QUORUM")
 OF_ACQUISITIONS = names("ACQUIRE", "LOCK")
 
 
