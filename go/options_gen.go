@@ -47,8 +47,8 @@ func MaxLocalHandoffs(value int32) Option {
 }
 
 // YieldEvery sets the option yield_every. Number of grants in a row after which the lock is left
-// free for libraries that poll; 0: never; default: 16, once such a library was found holding the
-// lock. Allowed: 0 to 1000000.
+// free for libraries that poll; 0: never; not set: automatic, once such a library was found holding
+// the lock. Allowed: 0 to 1000000.
 func YieldEvery(value int32) Option {
 	return Set("yield_every", strconv.Itoa(int(value)))
 }
@@ -96,7 +96,7 @@ func MinReplicas(value int32) Option {
 }
 
 // SyncTimeout sets the option sync_timeout. How long the replicas have to confirm; never longer
-// than the rest of the wait or the ttl. Allowed: 1 ms to 1 hour. Default: 1s.
+// than the ttl or, with a wait above 0, the rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s.
 func SyncTimeout(value time.Duration) Option {
 	return Set("sync_timeout", durationText(value))
 }

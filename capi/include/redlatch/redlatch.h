@@ -21,23 +21,25 @@
  * Words
  *    name    what is locked: almost any bytes, see rl_acquire(). One name is one lock, in every
  *            language.
- *    client  rl_client: one server, or the servers of a Redlock.
+ *    client  rl_client: one server, a cluster, or the servers of a Redlock.
  *    Redlock a lock on a majority of several independent servers, its nodes: rl_redlock_open().
- *    vote    the grant of one node. A node that started less than restart_guard ago, or is a
- *            replica, has no vote.
+ *    vote    the grant of one node, which counts for the majority of a Redlock. A node that
+ *            started less than restart_guard ago, or is a replica, has no vote.
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
- *    ttl     for how long the server keeps a lease without renewal.
+ *    ttl     for how long the server keeps a grant without renewal.
  *    renewal extends a held lease in the background, at each third of its ttl.
  *    drift   what is taken off a ttl, for clocks of different rates: 1 % of it and 2 ms.
- *    lost    the lease ended without a release: expired, taken by force, or no longer confirmed.
+ *    lost    the lease ended before it was released: it expired, reached max_hold or was taken by
+ *            force, its key was deleted or evicted, or too few nodes of a Redlock still have it.
  *    detach  give a lease up without releasing the lock: another process can attach the lease.
  *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
  *    queue   the waiters of a lock on the server. A release hands the lock to the first of them. An
  *            rl_queue is another thing: a completion queue.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
  *    owner   the option owner: a name for the caller. Of a reentrant lock: all acquisitions that
- *            name the same owner, in any process, may hold it together. Of other locks: one client
- *            refuses a second acquisition of the owner, unless it reads and wants to read again.
+ *            name the same owner, in any process, may hold it together. Of other locks: a client
+ *            refuses a second acquisition by an owner that holds the lock already, except a second
+ *            read by an owner that reads.
  *    watch   have a completion queue (rl_queue) report a finished request, the end of a lease, or
  *            lines of a log.
  *    tag     a number of the caller's choice, by which a completion queue reports what it watches.
@@ -169,13 +171,14 @@ RL_API int32_t rl_status_is(rl_status status, int32_t trait);
 /* ---- handles --------------------------------------------------------------------------------- */
 
 /**
- * Locks on one server (rl_client_open()), or on most of several (rl_redlock_open()). Any thread.
- * Holds one connection to each server, and a thread that starts when it is first needed (convention
- * 8), with another one for each server it connects to.
+ * Locks on one server or on a cluster (rl_client_open()), or on most of several servers
+ * (rl_redlock_open()). Any thread. Holds one connection to each server that it uses, and a thread
+ * that starts when it is first needed (convention 8), with another one for each server while it
+ * connects to that server.
  */
 typedef struct rl_client rl_client;
 
-/** One acquisition of a lock, and its deadline. Any thread. */
+/** What a successful acquire returns: held until it is released, detached or lost. Any thread. */
 typedef struct rl_lease rl_lease;
 
 /** A status and a message, filled by the calls that it is passed to. One thread at a time. */
@@ -248,7 +251,9 @@ RL_API const char *rl_error_message(const rl_error *err);
  * options sentinel_... Also valkey-sentinel://, valkeys-sentinel://, and a '+' in place of the '-'.
  *
  * The hosts of redis+cluster:// are 1 to 64 nodes of a cluster, which know the others; also
- * valkey+cluster:// and valkeys+cluster://. A server without cluster mode is RL_E_UNSUPPORTED.
+ * valkey+cluster:// and valkeys+cluster://. A server without cluster mode is RL_E_UNSUPPORTED. The
+ * client connects to the nodes that its locks need. rl_client_connect(), rl_client_info(),
+ * rl_client_check(), rl_list_open() and rl_queue_drive() say what is different with a cluster.
  *
  * The last is a private server on this host, one for each folder. The first command joins it, or
  * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
@@ -261,7 +266,6 @@ RL_API const char *rl_error_message(const rl_error *err);
  * @return the client, freed by rl_client_close(); or NULL:
  *         RL_E_INVALID      the URL or an option is wrong; the message names the part and what is
  *                           allowed.
- *         RL_E_UNSUPPORTED  a scheme that is planned but not in this build.
  *         RL_E_NO_MEMORY    also when the kernel gives no descriptor.
  *         RL_E_INTERNAL     the kernel gives no random bytes; there is no fallback.
  * Blocks: never; a second at most if a password file is a pipe.  Threads: any.  Since: 0.1.
@@ -274,7 +278,8 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * connects.
  *
  * A Redlock is connected when most of its nodes may vote; a message about it names each node that
- * may not.
+ * may not. A cluster is connected when one of its nodes has answered which node serves which slot;
+ * the client connects to a node when a lock needs it.
  *
  * @param wait_ms  0 = one attempt with each server; n = try again until n ms have passed; -1 = no
  *                 limit.
@@ -328,6 +333,9 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
  * Return the state of each server of `client`, as last known: a row RL_PART_NODE for each, in the
  * order of the URLs. No command is sent.
  *
+ * With a cluster: a row for each node that this client has used, in the order of the first use.
+ * Until there is such a node: one row for the hosts of the URL.
+ *
  * @return the info, freed by rl_info_free(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
@@ -335,8 +343,10 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
 
 /**
  * Ask each server of `client` now for what endangers locks there, such as eviction, and wait for
- * the answers. Connects if needed: `wait_ms` as in rl_client_connect(); each node of a Redlock gets
- * one attempt. What a server does not answer, or refuses, is RL_LEVEL_UNKNOWN and no error.
+ * the answers. Connects if needed, for `wait_ms` as in rl_client_connect(). With a Redlock each
+ * node gets one attempt, of at most `wait_ms` if that is above 0. With a cluster this call asks one
+ * primary; the findings about the other nodes are those of the background. What a server does not
+ * answer, or refuses, is RL_LEVEL_UNKNOWN and no error.
  *
  * The same questions are asked in the background a short while after each connection, unless the
  * option health is no: what is new and RL_LEVEL_WARN or worse is a line of the log.
@@ -349,7 +359,7 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  *                  RL_E_OUTCOME_UNKNOWN  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: as rl_client_connect(), and 2 x command_timeout; with sentinels connect_timeout more.
  * Threads: any.  Server: INFO, CONFIG GET, TIME, WAIT, CLIENT TRACKINGINFO, and the scripts of a
- * lock of a name of its own, of which nothing stays.  Since: 0.1.
+ * lock on a name that no other client uses; no key of that lock remains.  Since: 0.1.
  */
 RL_API rl_info *rl_client_check(rl_client *client, int64_t wait_ms, rl_error *err);
 /**
@@ -415,8 +425,9 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *                                 two grants in a row had expired when they arrived. The message
  *                                 says how long the answer took.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout.  Threads: any.
- * Server: script `acquire`.  Since: 0.1.
+ * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout, and with min_replicas then
+ * also until the replicas have answered: docs/guarantees.md, "Replicas that confirm".
+ * Threads: any.  Server: script `acquire`.  Since: 0.1.
  */
 RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                             const rl_acquire_options *options, rl_error *err);
@@ -488,7 +499,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  *                 is not asked about it.
  * @param options  NULL = defaults. ttl, renew, max_hold (from the attach on) and label count.
  *                 Options about the wait mean nothing here. A format other than RL_FORMAT_STRING,
- *                 an owner or reentrancy is RL_E_INVALID.
+ *                 an owner, reentrancy, or min_replicas above 0 is RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_E_NOT_HELD         that token does not hold the lock, was not detached, or was
  *                               attached before.
@@ -524,18 +535,18 @@ RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, si
  * It is used as any other client. Calls that need one server give RL_E_UNSUPPORTED: read-write
  * locks, rl_lease_attach(), rl_inspect(), rl_list_open(), rl_force_release(), rl_queue_drive().
  *
- * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open() but not of sentinels, with
- * spaces or newlines between them. An empty line is refused, because it is a missing URL. The
- * namespace must be the same for all.
+ * An odd number of URLs, 1 to RL_MAX_NODES, each as for rl_client_open() but not of sentinels or of
+ * a cluster, with spaces or newlines between them. An empty line is refused, because it is a
+ * missing URL. The namespace must be the same for all.
  *
  * @param urls     empty: those of REDLATCH_URL, which rl_client_options_set_from_env() has put into
  *                 `options`; RL_E_INVALID without them. The environment is not read here.
  * @param options  NULL, or copied; they count for every node.
  * @return the client, freed by rl_client_close(); or NULL:
- *         RL_E_INVALID      a URL or an option is wrong, a URL is of sentinels, the number of nodes
- *                           is even, or two URLs are the same; the message names it and what is
- *                           allowed.
- *         RL_E_UNSUPPORTED  RL_E_NO_MEMORY  RL_E_INTERNAL   as rl_client_open().
+ *         RL_E_INVALID      a URL or an option is wrong, a URL is of sentinels or of a cluster, the
+ *                           number of nodes is even, or two URLs are the same; the message names
+ *                           it and what is allowed.
+ *         RL_E_NO_MEMORY  RL_E_INTERNAL   as rl_client_open().
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API rl_client *rl_redlock_open(const char *urls, size_t urls_len,
@@ -561,8 +572,8 @@ RL_API void rl_redlock_close(rl_client *client);
  *
  * @param name     as rl_acquire().
  * @param wait_ms  see convention 5.
- * @param options  NULL = defaults. Only ttl, renew, max_hold and label count; a format, an owner or
- *                 reentrancy is RL_E_INVALID.
+ * @param options  NULL = defaults. Only ttl, renew, max_hold and label count. A format other than
+ *                 RL_FORMAT_STRING, an owner, reentrancy, or min_replicas above 0 is RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY            wait_ms is 0, and other holders have so many nodes that no majority is
  *                            left.
@@ -694,8 +705,8 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
 RL_API rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err);
 
 /**
- * Start what rl_rw_upgrade() does. @return the request; NULL only when out of memory. Cancelled, it
- * reads on. Blocks: never. Since: 0.1.
+ * Start what rl_rw_upgrade() does. @return the request; NULL only when out of memory. After a
+ * cancel the lease continues to read. Blocks: never. Since: 0.1.
  */
 RL_API rl_request *rl_rw_upgrade_start(rl_lease *lease, int64_t wait_ms);
 /**
@@ -801,12 +812,13 @@ enum {
   RL_LOST_NONE = 0,        /**< It is not lost. */
   RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
   RL_LOST_TAKEN_OVER = 2,  /**< The server has another holder, or none: the lease expired there, was
-                                forced, or its key was deleted or evicted. Not after an attach:
-                                then the state is RL_LEASE_DETACHED. */
-  RL_LOST_FORCED = 3,      /**< Treat it as RL_LOST_TAKEN_OVER, the usual reason after a forced
-                                release, too. Rare: while a request of this waiter was still on its
-                                way, the lock was granted and then removed from the server, which
-                                granted that late request once more. */
+                                forced, or its key was deleted or evicted. A detached lease that
+                                another process has attached is not lost: its state is
+                                RL_LEASE_DETACHED. */
+  RL_LOST_FORCED = 3,      /**< Rare. Handle it as RL_LOST_TAKEN_OVER, which is also the usual
+                                reason after a forced release. This one means that the server
+                                granted the same acquisition a second time, after its first grant
+                                had been removed. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
   RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client ended without a shutdown. Programs do not see this:
@@ -938,8 +950,8 @@ RL_API int32_t rl_queue_fd(const rl_queue *queue);
 /**
  * Take the oldest tag. A signal does not end the wait.
  *
- * @param wait_ms  see convention 5. A wait that is not allowed takes no tag and returns 0 at once:
- *                 every other number may be a tag (convention 10).
+ * @param wait_ms  see convention 5. With a `wait_ms` below -1 the call takes no tag and returns 0
+ *                 at once. (It cannot return RL_E_INVALID: any number but 0 may be a tag.)
  * @return the tag; 0: there was none within `wait_ms`. With wait_ms 0 that costs no system call,
  *         unless the queue drives a client (rl_queue_drive()). 0 for NULL and in a forked child.
  * Blocks: wait_ms.  Threads: any, several at once: each tag goes to one.  Since: 0.1.
@@ -967,8 +979,8 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
  *
  * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue
  *                drives one client; if another queue drives `client`, this one replaces it.
- * @return RL_OK; RL_E_INVALID  `queue` is NULL, or drives another client; RL_E_UNSUPPORTED  a
- *         Redlock; RL_E_FORKED.
+ * @return RL_OK; RL_E_INVALID  `queue` is NULL or drives another client, or `client` is one of a
+ *         cluster, which no queue can drive; RL_E_UNSUPPORTED  a Redlock; RL_E_FORKED.
  * Blocks: never. Threads: any. Since: 0.1.
  */
 RL_API rl_status rl_queue_drive(rl_queue *queue, rl_client *client);
@@ -1107,8 +1119,8 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
  *                       0: strict order of the server's queue: 0 to 31 (16)
  *   yield_every         number of grants in a row after which the lock is left free for libraries
- *                       that poll; 0: never; default: 16, once such a library was found holding the
- *                       lock: 0 to 1000000
+ *                       that poll; 0: never; not set: automatic, once such a library was found
+ *                       holding the lock: 0 to 1000000
  *   yield_for           how long the lock is left free, or less if another library takes it: 1 ms
  *                       to 1 minute (150ms)
  *   owner               name of the owner that acquires: it may read again while it reads; any
@@ -1121,8 +1133,8 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   min_replicas        number of replicas that must confirm a grant before the caller gets it
  *                       (WAIT); too few: it is released; narrows the window of a failover and does
  *                       not close it; 0: none: 0 to 64 (0)
- *   sync_timeout        how long the replicas have to confirm; never longer than the rest of the
- *                       wait or the ttl: 1 ms to 1 hour (1s)
+ *   sync_timeout        how long the replicas have to confirm; never longer than the ttl or, with a
+ *                       wait above 0, the rest of the wait: 1 ms to 1 hour (1s)
  *   ---- end of acquire options ----
  *
  * A failure is also remembered, so that a program may set options without looking at each status:
@@ -1189,7 +1201,11 @@ RL_API rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const
  */
 RL_API rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, int32_t is_on);
 
-/** How a lock is stored in its key. Clients of one lock must agree; to others it is busy. */
+/**
+ * How a lock is stored in its key. All clients of a lock should use one format. To a client of
+ * another format a held lock is busy: the two exclude each other, without hand-offs and without an
+ * order between their queues.
+ */
 enum {
   RL_FORMAT_STRING = 1, /**< A string: mutexes and read-write locks, and most other libraries. */
   RL_FORMAT_HASH = 2,   /**< A hash of owner and count: reentrant locks, and Redisson's RLock. */
@@ -1216,8 +1232,10 @@ enum {
   RL_PART_NODE = 5,   /**< A row for each server of a client, of rl_client_info() and
                            rl_client_check(), which have no other but RL_PART_FINDING. */
   RL_PART_FINDING = 6 /**< A row for each finding of the last check of a server, in the order of
-                           the servers. None before the first check, and a server that is away has
-                           one, reachable. */
+                           the servers. No rows before the first check, with two exceptions: a
+                           server that is away has one row only, whose RL_FIELD_ID is
+                           "reachable", and a connected node of a Redlock always has "vote".
+                           Findings about the sentinels come in addition. */
 };
 
 /** States in the field RL_FIELD_STATE. */
@@ -1348,6 +1366,8 @@ RL_API void rl_info_free(rl_info *info);
  * List the locks that redlatch clients hold, those of RL_FORMAT_STRING. By SCAN, in steps: a lock
  * that is held all the time is found, one that comes or goes meanwhile may be. Locks of other
  * libraries and formats cannot be distinguished from other keys; rl_inspect() shows them by name.
+ * With a cluster the primaries are asked one after the other; a lock whose slot moves meanwhile may
+ * be missing.
  *
  * @param pattern  of names, as in SCAN: * ? [a-z] and \ before one of these; empty = all. At most
  *                 RL_MAX_NAME_BYTES.

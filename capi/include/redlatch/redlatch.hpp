@@ -174,7 +174,7 @@ class acquire_options {
     return std::move(max_local_handoffs(value));
   }
   /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never;
-   *  default: 16, once such a library was found holding the lock. Allowed: 0 to 1000000. */
+   *  not set: automatic, once such a library was found holding the lock. Allowed: 0 to 1000000. */
   acquire_options& yield_every(int32_t value) & {
     return set("yield_every", detail::text_of(value));
   }
@@ -212,8 +212,8 @@ class acquire_options {
     return set("min_replicas", detail::text_of(value));
   }
   acquire_options&& min_replicas(int32_t value) && { return std::move(min_replicas(value)); }
-  /** How long the replicas have to confirm; never longer than the rest of the wait or the ttl.
-   *  Allowed: 1 ms to 1 hour. Default: 1s. */
+  /** How long the replicas have to confirm; never longer than the ttl or, with a wait above 0, the
+   *  rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s. */
   acquire_options& sync_timeout(std::chrono::milliseconds value) & {
     return set("sync_timeout", detail::text_of(value));
   }

@@ -155,8 +155,8 @@ MANUAL = {
         max_local_handoffs  how often in a row a released lock may pass between callers of one
                             client; 0: strict order of the server's queue: 0 to 31 (16)
         yield_every         number of grants in a row after which the lock is left free for
-                            libraries that poll; 0: never; default: 16, once such a library was
-                            found holding the lock: 0 to 1000000
+                            libraries that poll; 0: never; not set: automatic, once such a library
+                            was found holding the lock: 0 to 1000000
         yield_for           how long the lock is left free, or less if another library takes it [s]:
                             0.001 to 60 (0.15)
         owner               name of the owner that acquires: it may read again while it reads; any
@@ -169,8 +169,8 @@ MANUAL = {
         min_replicas        number of replicas that must confirm a grant before the caller gets it
                             (WAIT); too few: it is released; narrows the window of a failover and
                             does not close it; 0: none: 0 to 64 (0)
-        sync_timeout        how long the replicas have to confirm; never longer than the rest of the
-                            wait or the ttl [s]: 0.001 to 3600 (1)
+        sync_timeout        how long the replicas have to confirm; never longer than the ttl or,
+                            with a wait above 0, the rest of the wait [s]: 0.001 to 3600 (1)
 """,
     "redlock": """\
         ttl       how long the server keeps the lock without renewal [s]: 0.01 to 604800 (30)

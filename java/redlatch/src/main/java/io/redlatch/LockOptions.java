@@ -64,7 +64,7 @@ public final class LockOptions extends OptionValues<LockOptions> {
   }
 
   /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never;
-   *  default: 16, once such a library was found holding the lock. Allowed: 0 to 1000000. */
+   *  not set: automatic, once such a library was found holding the lock. Allowed: 0 to 1000000. */
   public LockOptions yieldEvery(int value) {
     return with("yield_every", value);
   }
@@ -117,8 +117,8 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("min_replicas", value);
   }
 
-  /** How long the replicas have to confirm; never longer than the rest of the wait or the ttl.
-   *  Allowed: 1 ms to 1 hour. Default: 1s. */
+  /** How long the replicas have to confirm; never longer than the ttl or, with a wait above 0, the
+   *  rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s. */
   public LockOptions syncTimeout(Duration value) {
     return with("sync_timeout", value);
   }
