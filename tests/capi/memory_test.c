@@ -29,10 +29,11 @@ static int64_t scenario_began_ms;
 /* What a caller may be told when memory ran out. A wrong cause (RL_E_LOST, RL_BUSY, RL_E_INTERNAL,
    ..) would make a caller do the wrong thing. On a busy machine a lease may end: then RL_E_LOST is
    the truth. */
+static int may_be_over(void) { return now_ms() - scenario_began_ms >= TTL_MS * 9 / 10; }
+
 static int is_honest(rl_status status) {
-  const int may_be_over = now_ms() - scenario_began_ms >= TTL_MS * 9 / 10;
   return status == RL_OK || status == RL_E_NO_MEMORY || status == RL_E_UNAVAILABLE ||
-         status == RL_E_OUTCOME_UNKNOWN || (status == RL_E_LOST && may_be_over);
+         status == RL_E_OUTCOME_UNKNOWN || (status == RL_E_LOST && may_be_over());
 }
 
 static void check_honest(rl_status status, const char* step) {
@@ -89,6 +90,8 @@ static void release_in_the_end(rl_lease* lease) {
   rl_status status = rl_release(lease, NULL);
   check_honest(status, "release");
   if (status == RL_E_NO_MEMORY) {
+    /* A wait that had no memory to end sooner may have outlived the lease. */
+    if (rl_lease_state(lease) == RL_LEASE_LOST && may_be_over()) return;
     CHECK_INT(RL_OK, rl_lease_check(lease, NULL));
     check_honest(rl_release(lease, NULL), "second release");
   }
@@ -140,7 +143,9 @@ static void run_scenario(void) {
 /* Up, in each of three ways, and down again. Without memory it reads on, and nothing is lost. */
 static void climb(rl_lease* lease) {
   rl_request* waiting;
-  check_honest(rl_rw_upgrade(lease, 0, NULL), "upgrade");
+  const rl_status upgraded = rl_rw_upgrade(lease, 0, NULL);
+  /* The limit of one try is the command_timeout, 30 ms. */
+  if (upgraded != RL_TIMEOUT) check_honest(upgraded, "upgrade");
   check_honest(rl_rw_downgrade(lease, NULL), "downgrade");
   waiting = rl_rw_upgrade_start(lease, -1);
   if (waiting != NULL) end_wait(waiting);
