@@ -168,7 +168,7 @@ void ClusterClient::start_list(const std::shared_ptr<Request> &request, Nanos no
   client(node).start(request, now);
 }
 
-// Of all primaries this one may not be used, or there is none.
+// The primary may not be used, or the map has no primary.
 void ClusterClient::refuse(Request &request, size_t primary) {
   const bool is_there = primary < map_.server_count();
   const auto why = is_there ? not_allowed(map_.server(static_cast<uint16_t>(primary)))
@@ -186,7 +186,7 @@ bool ClusterClient::goes_on(lock::Listing &listing) const {
   return true;
 }
 
-// @return map_.server_count() if there is none.
+// @return map_.server_count() behind the last primary.
 size_t ClusterClient::next_primary(size_t number) const {
   while (number < map_.server_count() && !map_.is_primary(static_cast<uint16_t>(number))) number++;
   return number;

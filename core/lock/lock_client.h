@@ -108,7 +108,7 @@ class LockClient final : public LockService {
   void take_over_all(LockClient &from, Nanos now);
   // Sends what take_over() has brought, if the connection is up; else connects soon.
   void resume(uint16_t slot, Nanos now);
-  // Uses another channel from the next connection on. Called while there is none; throws
+  // Uses another channel from the next connection on. Called without a connection; throws
   // std::bad_alloc, and then nothing has changed.
   void change_channel(const std::string &cid, Nanos now);
   // Which of these clients has the lock; nullopt: the request is about no lock, or not started.
@@ -116,7 +116,7 @@ class LockClient final : public LockService {
   static std::optional<size_t> node_of(const Lease &lease);
   // Whether `request`, which is about no lock, was started here.
   bool has(const Request &request) const;
-  // A request that is about no lock: it is started elsewhere. nullptr: there is none.
+  // A request that is about no lock: it is started elsewhere. nullptr: no such request.
   std::shared_ptr<Request> take_request();
   // Connects although nothing needs the connection yet.
   void want_connection(Nanos now);
