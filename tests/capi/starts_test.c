@@ -5,6 +5,7 @@
  * a cancel leaves nothing behind; a lease that was attached for nobody can be attached again.
  * Method: one server, which is paused where a request has to be pending; results by a queue.
  */
+#include <pthread.h>
 #include <signal.h>
 
 #include "calls.h"
@@ -204,6 +205,11 @@ static void check_attachable(rl_client* client, const char* name, const char* to
   give_back(lease);
 }
 
+static void* shut_down(void* client) {
+  rl_client_shutdown(client);
+  return NULL;
+}
+
 static void an_attach_for_nobody_is_undone(void) {
   enum { NOT_TAKEN, CANCELLED, FREED, CANCELLED_AND_SHUT_DOWN, SHUT_DOWN, WAY_COUNT };
   char token[TOKEN_SIZE], reply[64];
@@ -217,17 +223,25 @@ static void an_attach_for_nobody_is_undone(void) {
     /* The server also forgets the script that undoes it. It would refuse an attach that it reads
      * after its caller has left, and nothing would be undone. */
     if (way == NOT_TAKEN) CHECK(server_command(reply, sizeof reply, "SCRIPT", "FLUSH", NULL));
-    if (way == CANCELLED || way == FREED) kill(server_pid(), SIGSTOP);
+    /* Nobody may get the answer before the way is taken. */
+    if (way != NOT_TAKEN) kill(server_pid(), SIGSTOP);
     request = attach(client, "undone", token, fence, NULL);
     if (way == NOT_TAKEN) CHECK_INT(RL_OK, watched(request));
     if (way == CANCELLED || way == CANCELLED_AND_SHUT_DOWN) {
       CHECK_INT(RL_CANCELLED, rl_request_cancel(request));
     }
-    if (way != SHUT_DOWN) rl_request_free(request);
-    kill(server_pid(), SIGCONT);
+    if (way == SHUT_DOWN) {
+      pthread_t thread;
+      REQUIRE(pthread_create(&thread, NULL, shut_down, client) == 0);
+      CHECK_INT(RL_E_CLOSED, ended(request));
+      kill(server_pid(), SIGCONT);
+      pthread_join(thread, NULL);
+    } else {
+      rl_request_free(request);
+      kill(server_pid(), SIGCONT);
+    }
     if (way >= CANCELLED_AND_SHUT_DOWN) {
       rl_client_shutdown(client);
-      if (way == SHUT_DOWN) CHECK_INT(RL_E_CLOSED, ended(request));
       /* The shutdown has waited until the lease was detached again. */
       give_back(attached(other, "undone", token));
     } else {
