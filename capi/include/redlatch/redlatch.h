@@ -172,9 +172,10 @@ RL_API int32_t rl_status_is(rl_status status, int32_t trait);
 
 /**
  * Locks on one server or on a cluster (rl_client_open()), or on most of several servers
- * (rl_redlock_open()). Any thread. Holds one connection to each server that it uses, and a thread
- * that starts when it is first needed (convention 8), with another one for each server while it
- * connects to that server.
+ * (rl_redlock_open()). Any thread. Holds one connection to each server that it uses; with RESP2 a
+ * second one for messages, with min_replicas another one for WAIT, and with sentinels one to a
+ * sentinel. Has a thread that starts when it is first needed (convention 8), and another one for
+ * each server while it connects to that server.
  */
 typedef struct rl_client rl_client;
 
@@ -395,9 +396,10 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * one client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
  * held, the lease is renewed in the background.
  *
- * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. Refused: names that end in ":rl1:" or
- *                 ":rl1.", or in one of these and letters ("a:rl1:f"), because redlatch names its
- *                 own keys so.
+ * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. The key on the server is the option
+ *                 `namespace` (empty by default) and the name. Refused: names that end in ":rl1:"
+ *                 or ":rl1.", or in one of these and letters ("a:rl1:f"), because redlatch names
+ *                 its own keys so.
  * @param wait_ms  see convention 5. During an outage of the server the call keeps waiting, at most
  *                 for wait_ms. Errors that end any wait at once: docs/guarantees.md, "When the
  *                 server is away".
