@@ -23,6 +23,7 @@ from pathlib import Path
 
 import machine
 from bindings import bindings
+from clusters import clusters
 from goroutines import goroutines
 from quorums import quorums
 from report import Row, table
@@ -35,6 +36,7 @@ TOPICS["P8"] = bindings
 TOPICS["P12"] = goroutines
 TOPICS["RW"] = sharing
 TOPICS["sentinel"] = sentinels
+TOPICS["cluster"] = clusters
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -53,6 +55,7 @@ TITLES = {
     "P12": "goroutines with keys of their own, one client",
     "RW": "readers and writers of one lock",
     "sentinel": "failovers of a primary with two replicas and three sentinels",
+    "cluster": "a node of a cluster, compared with a server of its own",
     "endurance": "what grows",
     "callgrind": "instructions in user space",
 }

@@ -36,7 +36,8 @@ class Uncontended {
         only_(arguments.text("only")) {}
 
   void start_round(int number) {
-    const std::string name = "uncontended-" + std::to_string(number);
+    // The names have one slot of a cluster.
+    const std::string name = "{uncontended}-" + std::to_string(number);
     candidates_.clear();
     add("ping", [this] { raw_.call(ping_); });
     add("plain", [this, cycle = plain_.cycle_of(name + "p")] { PlainLock::run(raw_, cycle); });

@@ -88,6 +88,8 @@ void Runtime::on_ready(Lock &lock, uint32_t number) {
       return read_messages(lock, link);
     case Link::kWatch:
       return read_watch(lock, link);
+    case Link::kCommands:
+      return on_end(lock, link);
     default:
       return read_confirming(lock, link);
   }
@@ -251,17 +253,19 @@ void Runtime::become_cluster(Link &link) {
   for (const uint8_t byte : seed) number = number << 8 | byte;
   lock::Output &output = *this;
   try {
+    all_links_.emplace();
+    if (!all_links_->is_open()) throw std::bad_alloc();
     auto cluster = std::make_unique<cluster::ClusterClient>(settings, random, number, output);
     cluster->adopt(static_cast<lock::LockClient &>(*service_), boot_now());
     service_ = std::move(cluster);
   } catch (...) {
+    all_links_.reset();
     settings.cluster.addresses.clear();
     service_->on_connect_failed(link.node, {Status::kNoMemory, {}}, boot_now());
     throw;
   }
   drop_reader();
-  has_several_ = true;
-  background_set_.add(caller_set_.fd(), 0, net::EpollSet::kEnd);
+  watch_all_links();
   log_.add(LogLevel::kInfo, text);
 }
 
@@ -280,12 +284,19 @@ void Runtime::end_reading_slots(Link &link, Attempt &ended) {
   if (is_draining_) wake(drain_waiter_);
 }
 
+// Once, before the first connection: the threads that do not lead watch the set of all links.
+void Runtime::watch_all_links() const {
+  background_set_.add(all_links_->fd(), 0, net::EpollSet::kEnd);
+  caller_set_.add(all_links_->fd(), 0, net::EpollSet::kEnd);
+}
+
 void Runtime::watch_new(const Link &link) {
   connection_count_++;
   const int fd = link.commands->fd();
   const auto number = static_cast<uint32_t>(link.node);
-  if (has_several_) {
-    caller_set_.add(fd, number);
+  if (all_links_) {
+    all_links_->add(fd, number);
+    background_set_.add(fd, Link::key_of(link.node, Link::kCommands), net::EpollSet::kEnd);
   } else {
     caller_set_.add(fd, 0, net::EpollSet::kEnd);
     background_set_.add(fd, 0, net::EpollSet::kEnd);
@@ -332,7 +343,7 @@ void Runtime::note_connection(Link &link, const Outcome &outcome, const ServerFa
   link.is_away = false;
   const bool is_news =
       link.facts.is_push_trusted || facts.why_not_trusted != link.facts.why_not_trusted;
-  if (!has_several_ && !facts.is_push_trusted && is_news) {
+  if (!has_several() && !facts.is_push_trusted && is_news) {
     log_.add(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
   }
   link.failure = {};

@@ -48,9 +48,10 @@ struct Attempt {
 };
 
 struct Link {
-  // What the background thread polls of a link, beside its commands: each has a key of its own.
-  enum Polled : uint32_t { kMessages, kWatch, kConfirming };
-  static constexpr uint32_t kPolledCount = 3;
+  // What the background thread polls of a link: each has a key of its own. The commands only of
+  // one of several, and only for their end.
+  enum Polled : uint32_t { kMessages, kWatch, kConfirming, kCommands };
+  static constexpr uint32_t kPolledCount = 4;
   // 0 is what the leader would read: the commands of the only link, or the set of all.
   static uint32_t key_of(size_t node, Polled what) {
     return 1 + static_cast<uint32_t>(node) * kPolledCount + what;
@@ -101,6 +102,7 @@ struct Link {
   bool is_connected = false;
   bool was_connected = false;     // at some time
   bool is_broken = false;         // the leader or the background thread has to disconnect
+  bool is_end_unread = false;     // an end was seen, and is left to the leader
   bool is_write_blocked = false;  // the socket is full
   bool is_away = false;           // the last attempt to connect failed, and was logged
   ServerFacts facts;              // of the last connection

@@ -16,13 +16,13 @@ namespace {
 
 bool is_queued(const Waiter &waiter) { return lock::LockClient::is_queued(*waiter.request); }
 
+}  // namespace
+
 // True if this waiter should be the follower. If a thread of this process holds the lock, that
 // thread hands it off, and wakes a plain sleeper faster.
-bool should_follow(const Waiter &waiter) {
-  return is_queued(waiter) && !lock::LockClient::is_held_here(*waiter.request);
+bool Runtime::should_follow(const Waiter &waiter) const {
+  return !is_quorum() && is_queued(waiter) && !lock::LockClient::is_held_here(*waiter.request);
 }
-
-}  // namespace
 
 // Wait until the request of `me`, which is enlisted, is finished, `limit` has passed, or a signal
 // came and `patience` allows it to end the wait.
@@ -40,7 +40,7 @@ void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patienc
     const bool can_read = is_usable();
     if (leader_ == &me || (leader_ == nullptr && can_read && !is_queued(me))) {
       lead(lock, me, until, patience);
-    } else if (follower_ == &me || (can_read && should_follow(me) && !has_several_ &&
+    } else if (follower_ == &me || (can_read && should_follow(me) &&
                                     (follower_ == nullptr || follower_ == &background_))) {
       follow(lock, me, until);
     } else {
@@ -102,7 +102,7 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
   const bool is_far = limit == kNever || limit > boot_now() + timeout_;
   // Timers finish requests of a quorum, even of one node, and must be able to wake the leader.
   const bool may_block =
-      patience == Patience::kUninterrupted && is_far && !quorum_ && !has_several_;
+      patience == Patience::kUninterrupted && is_far && !quorum_ && !has_several();
   if (may_block) {
     Link &link = only_link();
     link.is_ready = true;
@@ -113,8 +113,8 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
     net::EpollSet::Seen seen;
     const net::Event &event = leader_event();
     poll_as(lock, me, event, [&] {
-      if (has_several_) {
-        seen = caller_set_.wait(limit);
+      if (all_links_) {
+        seen = all_links_->wait(limit);
       } else {
         seen.is_interrupted = !only_link().commands->wait_readable(event, limit);
       }
@@ -174,6 +174,15 @@ void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, ui
   }
 }
 
+// The background thread saw the end of one of several connections. It would be reported again and
+// again; a leader finds it by reading, or the follower after it.
+void Runtime::on_end(Lock &lock, Link &link) {
+  if (!link.commands) return;  // it was closed since
+  if (leader_ == nullptr) return (void)read_once(lock, background_);
+  background_set_.remove(link.commands->fd());
+  link.is_end_unread = is_read_due_ = true;
+}
+
 // @return whether something arrived, even if only the end of a connection.
 bool Runtime::read_once(Lock &lock, Waiter &me) {
   if (is_broken()) {
@@ -182,7 +191,11 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
   }
   leader_ = &me;
   is_reading_ = true;
-  note_ready(has_several_ ? caller_set_.wait(0) : net::EpollSet::Seen{});
+  if (!has_several()) {
+    note_ready({});
+  } else if (!note_only_one()) {
+    note_ready(all_links_->wait(0));
+  }
   receive(lock);
   is_reading_ = false;
   const bool has_come = take_in();
@@ -216,7 +229,7 @@ bool Runtime::read() noexcept {
 bool Runtime::begin_reading_by(const std::shared_ptr<Queue> &queue) {
   Lock lock(mutex_);
   if (is_shut_ || reader_ == queue) return true;
-  if (has_several_ || !queue->set_source(weak_from_this())) return false;
+  if (has_several() || !queue->set_source(weak_from_this())) return false;
   drop_reader();
   reader_ = queue;
   is_drained_ = false;
@@ -256,11 +269,13 @@ void Runtime::settle() {
     set_armed(false);
     return wake(*waiter);
   }
-  if (std::exchange(is_read_due_, false)) {
+  // With several links a follower reads the end.
+  const bool is_end_unread = has_several() && is_read_due_;
+  if (!is_end_unread && std::exchange(is_read_due_, false)) {
     if (reader_) {
       is_drained_ = false;
       reader_->nudge();
-    } else if (!has_several_) {
+    } else {
       // The end was seen while a leader read, and may have come after what it read: watch again.
       caller_set_.add(watched_fd(), 0, net::EpollSet::kEnd);
       background_set_.add(watched_fd(), 0, net::EpollSet::kEnd);
@@ -269,10 +284,9 @@ void Runtime::settle() {
   // Callers that sleep do not depend on the reader, which may be polled late.
   const bool is_for_reader = reader_ && long_.front() == nullptr;
   if (follower_ == nullptr || follower_ == &background_) {
-    const bool is_for_background = is_outstanding() && !is_for_reader;
+    const bool is_for_background = is_end_unread || (service_->is_outstanding() && !is_for_reader);
     // Only the first is considered: a search for another one would cost time in each turn.
-    if (Waiter *waiter = long_.front();
-        waiter != nullptr && !has_several_ && should_follow(*waiter)) {
+    if (Waiter *waiter = long_.front(); waiter != nullptr && should_follow(*waiter)) {
       long_.remove(*waiter);
       set_follower(waiter);
       wake(*waiter);
@@ -293,7 +307,7 @@ void Runtime::set_follower(Waiter *waiter) {
 
 void Runtime::set_armed(bool is_on) {
   const int fd = watched_fd();
-  const bool is_in_vain = fd < 0 || (!has_several_ && only_link().is_broken);
+  const bool is_in_vain = fd < 0 || (!has_several() && only_link().is_broken);
   if (is_armed_ == is_on || follower_ == nullptr || is_in_vain) return;
   is_armed_ = is_on;
   if (follower_ == &background_) return watch_in_background();

@@ -67,12 +67,10 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
 }
 
 Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum)
-    : nodes_(std::move(nodes)),
-      quorum_(quorum),
-      timeout_(longest_timeout(nodes_)),
-      has_several_(nodes_.size() > 1 || settings().is_cluster()) {
+    : nodes_(std::move(nodes)), quorum_(quorum), timeout_(longest_timeout(nodes_)) {
   for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
-  if (has_several_ && is_open()) background_set_.add(caller_set_.fd(), 0, net::EpollSet::kEnd);
+  if (nodes_.size() > 1 || settings().is_cluster()) all_links_.emplace();
+  if (all_links_ && is_open()) watch_all_links();
 }
 
 Runtime::~Runtime() {
@@ -83,8 +81,8 @@ bool Runtime::is_open() const {
   const bool can_stop = std::all_of(links_.begin(), links_.end(), [](const Link &link) {
     return !link.sentinel || link.sentinel->stop.is_open();
   });
-  return can_stop && caller_set_.is_open() && leader_event_.is_open() &&
-         background_set_.is_open() && stop_event_.is_open();
+  return can_stop && (!all_links_ || all_links_->is_open()) && caller_set_.is_open() &&
+         leader_event_.is_open() && background_set_.is_open() && stop_event_.is_open();
 }
 
 // ---- calls -------------------------------------------------------------------------------------
@@ -123,7 +121,9 @@ void Runtime::run(const std::shared_ptr<Request> &request) {
     begin(request);
     note_caller(*request);
     wake_all(lock);  // before the send, for which a caller that was handed a lock need not wait
-    flush_if_no_leader_will(lock);
+    // Over several links a caller becomes the leader before it sends: else the first reply would
+    // wake the follower.
+    if (leader_ != nullptr || !has_several()) flush_if_no_leader_will(lock);
     wait_in_role(lock, me, kNever, Patience::kUninterrupted);
     leave(lock, me);
   }

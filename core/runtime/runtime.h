@@ -9,6 +9,7 @@
 //  - the *leader*, at most one, reads the sockets. A caller whose reply is in flight takes this
 //    role if it is free; when it leaves, the longest sleeping caller of that kind gets it.
 //    With one link the leader may block in the receiving call; with several it polls them all.
+//    A quorum has no callers as followers: a message of one node decides nothing.
 //  - the *follower*, at most one, watches while there is no leader: a caller that is in a queue for
 //    a lock that another client holds, else the background thread. It reads only what came while
 //    there was no leader.
@@ -140,6 +141,8 @@ class Runtime final : public Wakeup,
   void follow(Lock &lock, Waiter &me, Nanos limit);
   void act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint64_t watched);
   bool read_once(Lock &lock, Waiter &me);
+  void on_end(Lock &lock, Link &link);
+  bool should_follow(const Waiter &waiter) const;
   void drop_reader() noexcept;
   void settle();
   void leave(Lock &lock, Waiter &waiter);
@@ -147,9 +150,11 @@ class Runtime final : public Wakeup,
   void set_armed(bool is_on);
 
   // transfer.cc: receiving and sending
+  // There are several links, or may be some day.
+  bool has_several() const { return all_links_.has_value(); }
   Link &only_link() { return links_.front(); }
   const net::Event &leader_event() const {
-    return has_several_ ? caller_set_.event() : leader_event_;
+    return all_links_ ? all_links_->event() : leader_event_;
   }
   // Cheap, with one link two flags, because every call asks several times.
   bool is_usable() const {
@@ -166,12 +171,11 @@ class Runtime final : public Wakeup,
   }
   // The descriptor that is readable when the leader has something to read; -1: not connected.
   int watched_fd() const {
-    if (has_several_) return caller_set_.fd();
+    if (all_links_) return all_links_->fd();
     return links_.front().is_connected ? links_.front().commands->fd() : -1;
   }
-  // With several links even the end of a connection is found by reading only.
-  bool is_outstanding() const { return has_several_ || service_->is_outstanding(); }
   void note_ready(const net::EpollSet::Seen &seen);
+  bool note_only_one();
   void receive(Lock &lock);
   bool take_in();
   void dispatch(Link &link);
@@ -200,6 +204,7 @@ class Runtime final : public Wakeup,
   bool is_of_cluster(const Link &link, const Attempt &ended) const;
   void become_cluster(Link &link);
   void end_reading_slots(Link &link, Attempt &ended);
+  void watch_all_links() const;
   void watch_new(const Link &link);
   void read_messages(Lock &lock, Link &link);
   void note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts);
@@ -243,7 +248,6 @@ class Runtime final : public Wakeup,
   const Nanos timeout_;  // the longest command timeout
   std::unique_ptr<lock::LockService> service_;
   std::deque<Link> links_;  // by number of the node; of a cluster their number grows
-  bool has_several_;        // links, or there may be some day
 
   uint64_t connection_count_ = 0;  // made so far
   bool is_output_due_ = false;     // some link may have something that can be sent
@@ -255,14 +259,17 @@ class Runtime final : public Wakeup,
   bool is_reading_ = false;  // the leader receives or polls: others send for themselves
   bool is_armed_ = false;    // the follower sees what the leader would read
   std::shared_ptr<Queue> reader_;
-  bool is_read_due_ = false;      // input or an end was left to the leader: see settle()
-  bool is_drained_ = false;       // the reader has just read all that had arrived
-  size_t finished_count_ = 0;     // waits that ended since the last read
-  size_t batch_size_ = 0;         // waits that the last read ended
-  bool should_yield_ = false;     // once, before the next write
-  WaiterList short_;              // sleeping, a reply is in flight
-  WaiterList long_;               // sleeping, in a queue or without a connection
-  net::EpollSet caller_set_;      // polled by the follower, and with several links by the leader
+  // Input or an end was left to the leader: see settle().
+  bool is_read_due_ = false;
+  bool is_drained_ = false;    // the reader has just read all that had arrived
+  size_t finished_count_ = 0;  // waits that ended since the last read
+  size_t batch_size_ = 0;      // waits that the last read ended
+  bool should_yield_ = false;  // once, before the next write
+  WaiterList short_;           // sleeping, a reply is in flight
+  WaiterList long_;            // sleeping, in a queue or without a connection
+  // Exists if there are several links, or may be some day: their commands. Polled by the leader.
+  std::optional<net::EpollSet> all_links_;
+  net::EpollSet caller_set_;      // polled by the follower
   net::Event leader_event_;       // wakes the leader of one link if it has a limit of its own
   net::EpollSet background_set_;  // polled by the background thread
 

@@ -14,13 +14,26 @@ namespace redlatch::runtime {
 
 // Called by the leader. The only link is always tried.
 void Runtime::note_ready(const net::EpollSet::Seen &seen) {
-  if (!has_several_) only_link().is_ready = only_link().is_connected;
+  if (!has_several()) only_link().is_ready = only_link().is_connected;
   for (const net::EpollSet::Ready &ready : seen) {
     Link &link = links_[ready.key];
     if (!link.is_connected) continue;
     link.is_ready = ready.is_readable || ready.is_ended;
     if (ready.has_room && link.is_write_blocked) set_write_blocked(link, false);
   }
+}
+
+// Of several links mostly one is connected: to ask the set which one is ready would cost a call to
+// the kernel in each hand-off. @return false: the set has to be asked.
+bool Runtime::note_only_one() {
+  Link *only = nullptr;
+  for (Link &link : links_) {
+    if (!link.is_connected) continue;
+    if (only != nullptr || link.is_write_blocked) return false;
+    only = &link;
+  }
+  if (only != nullptr) only->is_ready = true;
+  return only != nullptr;
 }
 
 void Runtime::receive(Lock &lock) {
@@ -114,10 +127,8 @@ void Runtime::flush(Lock &lock) {
 }
 
 // A leader that is about to read sends first, for all callers. A leader that blocks in a read does
-// not, and a longer wait with half a batch ready would leave the server idle. Over several links a
-// caller becomes the leader before it sends: else the first reply would wake the background thread.
+// not, and a longer wait with half a batch ready would leave the server idle.
 void Runtime::flush_if_no_leader_will(Lock &lock) {
-  if (leader_ == nullptr && has_several_) return;
   const bool is_led = leader_ != nullptr && !is_reading_;
   if (!is_led || links_.front().out_count >= batch_size_for_one_write()) flush(lock);
 }
@@ -127,7 +138,7 @@ void Runtime::flush_if_no_leader_will(Lock &lock) {
 // one of them may be slow.
 void Runtime::flush_unless_reader_will(Lock &lock) {
   const size_t count = links_.front().out_count;
-  const bool is_reader_sure = !has_several_ && service_->in_flight_count(0) > count;
+  const bool is_reader_sure = !has_several() && service_->in_flight_count(0) > count;
   if (!is_reader_sure || count >= batch_size_for_one_write()) flush(lock);
 }
 
@@ -135,16 +146,16 @@ void Runtime::flush_unless_reader_will(Lock &lock) {
 void Runtime::set_write_blocked(Link &link, bool is_on) {
   link.is_write_blocked = is_on;
   is_output_due_ = is_output_due_ || !is_on;
-  if (!has_several_) return watch_in_background();
+  if (!has_several()) return watch_in_background();
   const auto room = is_on ? net::EpollSet::kRoom : net::EpollSet::kEnd;
-  caller_set_.set(link.commands->fd(), static_cast<uint32_t>(link.node),
+  all_links_->set(link.commands->fd(), static_cast<uint32_t>(link.node),
                   net::EpollSet::kInput | room);
 }
 
 // Poll for input if the background thread is the follower, and for room if the only link is full.
 void Runtime::watch_in_background() const {
   const bool is_following = is_armed_ && follower_ == &background_;
-  const bool is_blocked = !has_several_ && links_.front().is_write_blocked;
+  const bool is_blocked = !has_several() && links_.front().is_write_blocked;
   const auto input = is_following ? net::EpollSet::kInput : net::EpollSet::kEnd;
   const auto room = is_blocked ? net::EpollSet::kRoom : net::EpollSet::kEnd;
   background_set_.set(watched_fd(), 0, input | room);
@@ -157,8 +168,7 @@ void Runtime::watch_in_background() const {
 void Runtime::unwatch(const Link &link) {
   if (!link.commands) return;
   const int fd = link.commands->fd();
-  caller_set_.remove(fd);
-  if (has_several_) return;
+  (all_links_ ? *all_links_ : caller_set_).remove(fd);
   background_set_.remove(fd);
   if (reader_) reader_->remove_socket(fd);
 }
@@ -174,9 +184,13 @@ void Runtime::disconnect_broken(Lock &lock) {
     if (!link.is_broken) continue;
     link.drop();
     sent_.wait(lock, [this] { return !is_sending_; });
-    if (!has_several_) is_armed_ = false;
+    if (!has_several()) is_armed_ = false;
     unwatch(link);
     link.disconnect();
+    if (std::exchange(link.is_end_unread, false)) {
+      is_read_due_ = std::any_of(links_.begin(), links_.end(),
+                                 [](const Link &other) { return other.is_end_unread; });
+    }
     service_->on_disconnected(link.node, boot_now());
     call_background_in_time();
     if (is_draining_) wake(drain_waiter_);
