@@ -417,6 +417,20 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
   perform(record, record.acquisition.on_message(message, front_terms(record), now), now);
 }
 
+// A new primary may not know that the acquisition has ended, and has granted the lock to it. The
+// answer says only whether more of the queue waits. If it is lost, the grant ends by itself.
+void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
+  const auto *place = ended_places_.find(push.rid);
+  const bool is_grant = push.kind == protocol::Push::Kind::kGrant;
+  if (place == nullptr || !is_grant || !is_up(*place->lock)) return;
+  const std::string token = protocol::make_token(cid_, push.rid);
+  protocol::Command command;
+  protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
+                    {token, place->owner}, {}, 1);
+  (void)try_send(
+      command, InFlight{CommandKind::kServeQueue, protocol::EvalMode::kText, now, 0, place->lock});
+}
+
 // The first caller leaves the queue, and uses up `record`. The others get a new place in the
 // server's queue, to be asked for afterwards.
 LockClient::Served LockClient::take_with_place(TokenRecord &record) {

@@ -121,12 +121,14 @@ class Acquisition {
   const std::string &key_digest() const { return key_digest_; }
   Nanos ttl() const { return ttl_; }
 
+  // It may have stood in the queue.
+  bool was_queued() const { return is_queueable_ && (!ticket_.empty() || late_apply_until_ > 0); }
+
   // The sentence of the model that does not hold, or null.
   const char *check() const;
 
  private:
   bool waits() const { return state_ == State::kAsking || state_ == State::kQueued; }
-  bool was_queued() const { return is_queueable_ && (!ticket_.empty() || late_apply_until_ > 0); }
   static Step defect() { return {.transition = Transition::kDefect}; }
 
   State state_ = State::kAsking;

@@ -60,12 +60,16 @@ void LockClient::on_health_reply(const InFlight &in_flight, const Reply &reply, 
 }
 
 // The message comes before the last replies of the trial, unless it has a connection of its own.
-void LockClient::note_trial_push(uint64_t rid) {
+// @return whether it is for the trial of a checkup.
+bool LockClient::note_trial_push(uint64_t rid) {
   for (const InFlight &in_flight : in_flight_) {
     if (in_flight.kind != CommandKind::kHealth) continue;
     auto &trial = in_flight.about<Checkup>()->trial;
-    if (trial && trial->is_waiter(rid)) return trial->on_grant_push();
+    if (!trial || !trial->is_waiter(rid)) continue;
+    trial->on_grant_push();
+    return true;
   }
+  return false;
 }
 
 // A request that may wait asks again on the next connection.

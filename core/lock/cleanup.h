@@ -74,6 +74,7 @@ class Cleanup {
   bool was_answered() const { return was_answered_; }
   // Local ones before: a release counts them.
   int handoff_count() const { return left_.handoff_count; }
+  bool is_detached() const { return left_.is_detached; }
   // The sentence of the model that does not hold, or null.
   const char *check() const;
 

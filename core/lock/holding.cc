@@ -449,6 +449,10 @@ void LockClient::release_after_notice(Lease &lease, Nanos now) {
 void LockClient::forget(TokenRecord &record) {
   const auto keep = record.shared_from_this();
   if (record.phase != Phase::kCleanup) set_phase(record, Phase::kCleanup);
+  const Cleanup *ended = record.started_cleanup();
+  if (ended != nullptr && !ended->is_detached() && record.acquisition.was_queued()) {
+    ended_places_.add(record);
+  }
   record.is_gone = true;
   timers_.remove(record);
   timers_.dismiss();

@@ -450,7 +450,10 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   const auto push = protocol::parse_push(message);
   if (!push) return;
   const auto found = records_.find(push->rid);
-  if (found == records_.end()) return note_trial_push(push->rid);
+  if (found == records_.end()) {
+    if (!note_trial_push(push->rid)) give_back_stale(*push, now);
+    return;
+  }
   const auto record = found->second;
   if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*record, *push, now);
   record->watcher.set_rank(0);

@@ -324,6 +324,7 @@ class LockClient final : public LockService {
   void refuse_try(TokenRecord &record, Status status, std::string_view message, Nanos now);
   void on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
   static bool is_fence_plausible(const TokenRecord &record, const protocol::Push &push);
+  void give_back_stale(const protocol::Push &push, Nanos now);
   void on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   void serve_front(TokenRecord &record, const Grant &grant, Nanos now);
   void give_lease(TokenRecord &record, const std::shared_ptr<Request> &caller, const Grant *grant,
@@ -458,7 +459,7 @@ class LockClient final : public LockService {
   // checking.cc: the health of the server
   void ask_health(const std::shared_ptr<Request> &request, Nanos now);
   void on_health_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void note_trial_push(uint64_t rid);
+  bool note_trial_push(uint64_t rid);
   void lose_health(Checkup &checkup);
 
   // naming.cc: the names of clients
@@ -521,11 +522,9 @@ class LockClient final : public LockService {
   uint64_t *last_id_ = &own_last_id_;
 
   Link link_ = Link::kDown;
-  bool is_push_trusted_ = true;
-  bool can_track_ = false;    // until it was refused
-  bool is_tracking_ = false;  // asked for on this connection
-  bool is_shut_ = false;
-  bool is_wanted_ = false;  // the connection, for an errand
+  bool is_push_trusted_ = true, can_track_ = false;  // track: until it was refused
+  bool is_tracking_ = false;                         // asked for on this connection
+  bool is_shut_ = false, is_wanted_ = false;         // wanted: the connection, for an errand
   Nanos connect_at_ = 0;
   timing::Backoff reconnect_ = timing::kReconnect;
   Outcome link_failure_;     // why it is down, or was last
@@ -548,6 +547,7 @@ class LockClient final : public LockService {
   std::list<std::shared_ptr<Request>> immediate_;       // requests without a record, sent or not
   std::deque<InFlight> in_flight_;                      // replies come in this order
   std::deque<std::shared_ptr<TokenRecord>> throttled_;  // to be asked for, when less is in flight
+  EndedPlaces ended_places_;
   TimerQueue timers_;
   const std::string name_text_;  // value of this client's name key
   bool may_announce_ = true;     // false: the server refused to write it

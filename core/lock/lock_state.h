@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// State of LockClient: a LockState for each name, a TokenRecord for each acquisition.
+// State of LockClient: a LockState for each name, a TokenRecord for each acquisition, and the
+// EndedPlaces of those that are forgotten.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -137,6 +141,42 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   Cleanup &cleanup() { return std::get<Cleanup>(stage); }
   const Cleanup &cleanup() const { return std::get<Cleanup>(stage); }
   Nanos upgrade_due() const { return upgrade ? upgrade->due() : kNever; }
+};
+
+// The places in queues of the last acquisitions that have ended. The primary after a failover may
+// have an older queue, in which they still stand: what it grants to them is given back. A detached
+// lease is not among them, because its token may have been attached elsewhere.
+class EndedPlaces {
+ public:
+  struct Place {
+    uint64_t id = 0;
+    std::shared_ptr<LockState> lock;
+    std::string owner;  // hash format only
+  };
+
+  // Without memory the place is not kept: what it is granted then lasts until its claim ends.
+  void add(const TokenRecord &record) noexcept {
+    try {
+      Place place{record.id, record.lock, record.identity.owner};
+      if (places_.empty()) places_.resize(kCount);
+      places_[next_] = std::move(place);
+      next_ = (next_ + 1) % kCount;
+    } catch (const std::bad_alloc &) {
+      return;
+    }
+  }
+  // nullptr: unknown. A search, because it happens after failovers only.
+  const Place *find(uint64_t id) const {
+    for (const Place &place : places_) {
+      if (place.lock && place.id == id) return &place;
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr size_t kCount = 1024;
+  std::vector<Place> places_;
+  size_t next_ = 0;
 };
 
 }  // namespace redlatch::lock

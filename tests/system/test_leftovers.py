@@ -63,3 +63,31 @@ def test_no_key_outlives_its_lease(server: Server, spawn: Spawn, name: str) -> N
             limit = QUEUE_MS if key.endswith(b"q") else FENCE_MS
             # The name of a killed client.
             assert 0 < left <= (60_000 if key.startswith(b"rl1:") else limit), key
+
+
+def test_what_an_old_queue_grants_is_given_back(server: Server, spawn: Spawn, name: str) -> None:
+    """Goal: the primary after a failover may have an old queue, with places of acquisitions that
+    have ended; what it grants to them is given back at once, and does not last until its claim
+    ends. Method: the place of an ended acquisition is put back, in front of a waiter."""
+    queue = f"{{{name}}}:rl1:q"
+    one, other = spawn(server.url), spawn(server.url)
+    with server.connect() as connection, server.connect() as monitor:
+        other.ok("acquire", name=name)
+        first = one.begin("acquire", thread=1, name=name, wait=-1)
+        wait_until(lambda: connection.cmd("ZCARD", queue) == 1)
+        member, score = connection.cmd("ZRANGE", queue, 0, 0, "WITHSCORES")
+        other.ok("release")
+        assert first.get().status == "RL_OK"
+        one.ok("release", thread=1)
+        other.ok("acquire", name=name)
+        second = one.begin("acquire", thread=2, lease=2, name=name, wait=-1)
+        wait_until(lambda: connection.cmd("ZCARD", queue) == 1)
+        connection.cmd("ZADD", queue, score, member)
+        monitor.cmd("MONITOR")
+        other.ok("release")
+        token = member[:32].decode()
+        said = ""
+        while token not in said or " lua]" in said:
+            said = str(monitor.read())
+        assert '"EVAL' in said, said
+        assert second.get().status == "RL_OK"

@@ -235,6 +235,34 @@ TEST_F(AcquiringTest, confirm_makes_every_push_a_hint) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
+// As the primary after a failover does, which has an older queue.
+TEST_F(AcquiringTest, grant_to_an_ended_place_is_given_back) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  const auto released = release(request->lease);
+  reply_count("release", 1);
+  ASSERT_EQ(released->status.load(), Status::kOk);
+  push_grant(token);
+  ASSERT_EQ(next_script(), "release text");
+  EXPECT_EQ(argument(0), token);
+  reply_count("release text", 1);
+  EXPECT_TRUE(client_->is_idle());
+}
+
+TEST_F(AcquiringTest, grant_to_a_cancelled_place_is_given_back) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  client_->cancel(*request, now_);
+  reply_count("cancel", 1);
+  push_grant(token);
+  ASSERT_EQ(next_script(), "release text");
+  EXPECT_EQ(argument(0), token);
+}
+
 TEST_F(AcquiringTest, malformed_and_unknown_pushes_change_nothing) {
   const auto request = acquire();
   const std::string token = argument(0);

@@ -40,6 +40,18 @@ TEST_F(AttachingTest, detached_lease_is_left_alone) {
   EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
 }
 
+TEST_F(AttachingTest, grant_to_a_detached_place_is_left_alone) {
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  detach(request->lease);
+  reply_count("detach", 1);
+  push_grant(token);
+  EXPECT_EQ(next_script(), "") << "its token may be another client's";
+}
+
 TEST_F(AttachingTest, lease_is_not_believed_in_once_detach_is_sent) {
   const auto lease = held();
   detach(lease);
