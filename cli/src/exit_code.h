@@ -53,7 +53,6 @@ inline int exit_code_of(rl_status status) {
       return 0;
     case RL_BUSY:
     case RL_TIMEOUT:
-    case RL_E_NOT_REPLICATED:
       return kExitNotAcquired;
     case RL_E_NOT_HELD:
       return kExitFree;
@@ -61,6 +60,7 @@ inline int exit_code_of(rl_status status) {
       return kExitLost;
     case RL_E_UNAVAILABLE:
     case RL_E_OUTCOME_UNKNOWN:
+    case RL_E_NOT_REPLICATED:  // Not as busy: no other host has the lock.
     case RL_E_SERVER:
       return kExitUnavailable;
     case RL_E_DENIED:

@@ -181,7 +181,9 @@ Failure Session::failure(rl_status status, const std::string& message,
     if (tried_ms > 0) text += "; tried for " + seconds_text(tried_ms);
     if (!is_local()) text += ". Check --url / REDLATCH_URL";
   } else if (status == RL_E_DENIED && !is_local()) {
-    text += ". Check --user and --password-file";
+    const bool is_of_sentinel = text.find("sentinel ") != std::string::npos;
+    text += is_of_sentinel ? ". Check --sentinel-user and --sentinel-password-file"
+                           : ". Check --user and --password-file";
     if (text.find("rediss://") != std::string::npos) text += "; of TLS, --cacert, --cert and --key";
   }
   return {exit_code_of(status), text};

@@ -155,7 +155,8 @@ Finding Survey::answering() const {
     finding.level = there == 0 ? FindingLevel::kFail : FindingLevel::kWarn;
     finding.seen += ": " + list_failures();
     finding.advice =
-        "start it, correct its address in the URL, or have the others forget it by SENTINEL RESET";
+        "start it, or correct its address or its password; if it is gone for good, have the others "
+        "forget it by SENTINEL RESET";
   } else if (all < kFewest) {
     finding.level = FindingLevel::kWarn;
     finding.seen += ": without one of them there is no failover";

@@ -36,6 +36,14 @@ def test_code_of_child_is_passed_on(cli: Cli, name: str, code: int) -> None:
     assert cli.run("run", name, "--", "sh", "-c", f"exit {code}").returncode == code
 
 
+def test_missing_replicas_are_not_taken_for_busy(cli: Cli, name: str) -> None:
+    """A unit that takes 75 for a success would never run, and nobody would know."""
+    options = ("--min-replicas", "1", "--sync-timeout", "20ms", "-n", "-E", "1")
+    done = cli.run("run", *options, name, "--", "true")
+    assert done.returncode == 69
+    assert "replica" in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
 def test_signal_of_child_is_128_plus_n(cli: Cli, name: str, number: signal.Signals) -> None:
     done = cli.run("run", name, "--", "sh", "-c", f"kill -{int(number)} $$")
