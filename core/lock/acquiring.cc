@@ -199,7 +199,13 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
     request->wait_until = after(now, request->wait_ms * kMs);
     timers_.set(*request, now + timing::slow_after(request->wait_ms * kMs));
   }
-  if (request->wait_ms == 0) connect_soon(now);
+  if (request->wait_ms == 0) {
+    // Nodes of a cluster may redirect it to each other: then no connection and no answer ends it.
+    const Nanos limit = settings_.connect_timeout + settings_.command_timeout;
+    const bool may_be_redirected = settings_.is_cluster() || settings_.is_of_cluster;
+    if (may_be_redirected) timers_.set(*request, after(now, limit));
+    connect_soon(now);
+  }
   if (created != nullptr) ask(*created, now);
 }
 
@@ -540,6 +546,11 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
                                                 ", but no answer came within the wait; a cleanup "
                                                 "continues in the background");
+  }
+  if (is_moving(*record.lock) || (request.wait_ms == 0 && link_ == Link::kUp)) {
+    return failure(Status::kUnavailable,
+                   "no node serves lock " + quoted(record.lock->name) + ": " + settings_.address() +
+                       " redirected it (MOVED) to a node that does not, or may not be used");
   }
   if (link_ != Link::kUp) return link_failure_;
   const LockState &lock = *record.lock;

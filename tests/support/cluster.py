@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import binascii
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .resp import Argument
 from .servers import Server, ServerFailed, available_kinds, free_port
+from .tls import Certificate
 from .wait import LIMIT, wait_until
 
 SLOT_COUNT = 16384
@@ -57,13 +58,28 @@ class View:
         return any(slot in part for part in self.slots)
 
 
+@dataclass(frozen=True)
+class Place:
+    """What a node has of its own."""
+
+    host: str = "127.0.0.1"
+    env: Mapping[str, str] = field(default_factory=dict)  # as that of a clock
+    tls: Certificate | None = None  # then the nodes reach each other over TLS only, all of them
+
+
 class Node(Server):
     """One node. It keeps its name and its view of the cluster when it is restarted."""
 
-    def __init__(self, kind: str, args: Sequence[str]) -> None:
+    def __init__(self, kind: str, args: Sequence[str], at: Place | None = None) -> None:
+        at = at or Place()
         options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS)]
         options += ["--cluster-config-file", "nodes.conf", "--repl-diskless-sync-delay", "0"]
-        super().__init__(kind, [*options, *args])
+        if at.tls:
+            # Else a node does not know the TLS ports of the others.
+            options += ["--tls-cluster", "yes", "--tls-replication", "yes"]
+        if at.host != Place.host:  # it calls the others from any address, and they believe that
+            options += ["--cluster-announce-ip", at.host]
+        super().__init__(kind, [*options, *args], at.env, host=at.host, tls=at.tls)
         self.bus_port = 0
         self.forgets = False  # what it had, a replica has
         self.id = ""
@@ -76,6 +92,11 @@ class Node(Server):
         """Of all nodes that it knows, itself first."""
         lines = [line.split() for line in self.cmd("CLUSTER", "NODES").decode().splitlines()]
         return sorted(map(_view, lines), key=lambda view: "myself" not in view.flags)
+
+    @property
+    def cluster_port(self) -> int:
+        """By which the other nodes know it."""
+        return self.tls_port if self.tls else self.port
 
     @property
     def has_atomic_moves(self) -> bool:
@@ -112,11 +133,12 @@ class Cluster:
         replicas: int = 1,
         node_timeout_ms: int = NODE_TIMEOUT_MS,
         args: Sequence[str] = (),
+        places: Mapping[int, Place] | None = None,  # by the number of the node
     ) -> None:
         self.kind = kind or available_kinds()[0]
         self._stack = contextlib.ExitStack()
         count = nodes * (1 + replicas)
-        self.servers = [Node(self.kind, args) for _ in range(count)]
+        self.servers = [Node(self.kind, args, (places or {}).get(i)) for i in range(count)]
         self._timeout_ms = node_timeout_ms
         self._first = self.servers[:nodes]  # the primaries at the start
         self._moving: dict[int, tuple[Node, Node]] = {}  # slot: from, to
@@ -155,7 +177,9 @@ class Cluster:
         return [node for node in self.primaries if node is not owner]
 
     def url(self, *, scheme: str = "redis+cluster", **options: str) -> str:
-        hosts = ",".join(f"{node.host}:{node.port}" for node in self.servers)
+        is_tls = scheme.startswith("rediss")
+        ports = [node.tls_port if is_tls else node.port for node in self.servers]
+        hosts = ",".join(f"{node.host}:{port}" for node, port in zip(self.servers, ports))
         said = "&".join(f"{key}={value}" for key, value in options.items())
         return f"{scheme}://{hosts}{'?' + said if said else ''}"
 
@@ -191,7 +215,7 @@ class Cluster:
             while True:
                 batch = keys or connection.cmd("CLUSTER", "GETKEYSINSLOT", slot, 100)
                 if batch:
-                    where = (to.host, to.port, "", 0, MIGRATE_MS)
+                    where = (to.host, to.cluster_port, "", 0, MIGRATE_MS)
                     connection.cmd("MIGRATE", *where, "KEYS", *batch)
                 if keys or not batch:
                     return
@@ -314,7 +338,7 @@ class Cluster:
             # Each pair: what one hears of others from a third takes longer. One of the two alone:
             # else they begin two handshakes, and the superfluous one lasts for the node timeout.
             for other in self.servers[i + 1 :]:
-                node.cmd("CLUSTER", "MEET", other.host, other.port, other.bus_port)
+                node.cmd("CLUSTER", "MEET", other.host, other.cluster_port, other.bus_port)
         for node in self.servers:
             wait_until(lambda: self._knows_all(node))
         replicas = self.servers[len(self._first) :]

@@ -356,6 +356,30 @@ TEST_F(ClusterTest, more_than_five_redirects_in_a_second_wait) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
+TEST_F(ClusterTest, a_caller_that_is_only_redirected_gets_an_answer_in_time) {
+  settings_.connect_timeout = kSecond;
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto tried = acquire(name, 0);
+  const auto waiting = acquire(name, 2000);
+  const auto redirect_until = [&](Nanos end) {
+    while (now_ < end) {
+      for (const char host : {'a', 'b'}) {
+        if (!sent_[host].empty()) reply(host, moved(slot_of(name), host == 'a' ? 'b' : 'a'));
+      }
+      advance(5 * kMs);
+    }
+  };
+  const Nanos began = now_;
+  redirect_until(began + 1900 * kMs);
+  EXPECT_EQ(waiting->status.load(), Status::kPending);
+  redirect_until(began + settings_.connect_timeout + settings_.command_timeout + 100 * kMs);
+  for (const auto &request : {tried, waiting}) {
+    EXPECT_EQ(request->status.load(), Status::kUnavailable) << request->message;
+    EXPECT_NE(request->message.find("redirected"), std::string::npos) << request->message;
+  }
+}
+
 TEST_F(ClusterTest, a_server_that_cluster_hosts_does_not_name_is_not_used) {
   settings_.cluster.allowed_hosts = "a,b";
   const std::string name = name_at('a');
