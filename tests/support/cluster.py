@@ -227,6 +227,17 @@ class Cluster:
         for node in (to, source, *rest):
             node.cmd("CLUSTER", "SETSLOT", slot, "NODE", to.id)
 
+    def break_off(self, slot: int) -> None:
+        """The nodes forget the move, wherever the keys are: the source still has the slot."""
+        for node in self._moving.pop(slot):
+            node.cmd("CLUSTER", "SETSLOT", slot, "STABLE")
+
+    def claim_early(self, slot: int) -> None:
+        """The target says that it has the slot, whatever keys the source still has."""
+        _, to = self._moving.pop(slot)
+        to.cmd("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+        self.await_owner(slot, to)
+
     def await_owner(self, slot: int, owner: Node, limit: float = LIMIT) -> None:
         """Wait until all nodes that run know that `owner` has the slot."""
 
