@@ -22,6 +22,8 @@ CASES = [case for case in load() if not reason_against(case)]
 # In CI: the kinds of locks, the order of waiters, and what asks several nodes.
 FILES = {f"cases/{name}.case" for name in ("mutex", "rw", "rw-modes", "reentrant", "fifo", "list")}
 FILES.add("cases/health.case")
+# .. and where languages meet: who is served next, and holds of one owner in several processes.
+MIXED_FILES = {f"cases/{name}.case" for name in ("fifo", "reentrant")}
 
 
 @pytest.fixture(scope="session")
@@ -31,18 +33,23 @@ def cluster() -> Iterator[ClusterServer]:
 
 
 def combinations() -> list[tuple[Case, str, dict[str, str]]]:
-    """In CI those that depend on the server; C and Python mixed if a case has several clients."""
+    """In CI those that depend on the server; C and Python mixed if a case has several clients, and
+    Go and Java in a few."""
     kind = f"cluster-{available_kinds()[-1]}"
     if IS_LONG:
         return [
             (case, kind, players) for case in CASES for players in assignments(case, capabilities())
         ]
-    able = {name: can for name, can in capabilities().items() if name in ("c", "python")}
     return [
-        (case, kind, assignments(case, able)[-1])
+        (case, kind, assignments(case, able_of(names))[-1])
+        for files, names in ((FILES, ("c", "python")), (MIXED_FILES, ("go", "java")))
         for case in CASES
-        if case.file in FILES and case.every_server and assignments(case, able)
+        if case.file in files and case.every_server and assignments(case, able_of(names))
     ]
+
+
+def able_of(names: tuple[str, ...]) -> dict[str, set[str]]:
+    return {name: can for name, can in capabilities().items() if name in names}
 
 
 @pytest.mark.parametrize("combination", combinations(), ids=identify)
