@@ -17,13 +17,14 @@ import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
+import org.redisson.config.ReadMode;
 
 /**
  * A process with Redisson that does what it is told, one JSON object per line: see
  * tests/interop/peer.py. Beyond what is said there:
  *
  * <pre>
- *   open       watchdog_ms: what locks without a lease get
+ *   open       watchdog_ms: what locks without a lease get; cluster: 1 if the URL is that of a node
  *   acquire    kind: rlock, spin, fenced, nonreentrant, fair, read, write; ttl_ms -1: none.
  *              Of a fenced lock the answer is its fence, or false
  *   state      -> is_locked, is_held (by this owner), hold_count (of this owner), remaining_ms
@@ -102,10 +103,18 @@ public final class Peer {
     if (request.has("watchdog_ms")) {
       config.setLockWatchdogTimeout(request.number("watchdog_ms"));
     }
-    config
-        .useSingleServer()
-        .setAddress(request.text("url"))
-        .setConnectionMinimumIdleSize(2);
+    if (request.has("cluster")) {
+      config
+          .useClusterServers()
+          .addNodeAddress(request.text("url"))
+          .setReadMode(ReadMode.MASTER)
+          .setMasterConnectionMinimumIdleSize(2);
+    } else {
+      config
+          .useSingleServer()
+          .setAddress(request.text("url"))
+          .setConnectionMinimumIdleSize(2);
+    }
     clients.put(request.text("client"), Redisson.create(config));
   }
 
