@@ -150,6 +150,13 @@ void HeldLease::on_upgraded(int64_t fence, int64_t since_ms) {
 }
 
 // No renewal that the caller does not want, or that reaches beyond its max_hold.
+void HeldLease::on_clock_ahead(Nanos ahead, Nanos now) {
+  const bool was_enough = deadline_ >= end_at_;
+  deadline_ -= ahead;
+  if (was_enough) renewal_at_ = now;
+  settle();
+}
+
 void HeldLease::settle() {
   const bool is_wanted = is_renewed_ || is_provisional_;
   if (!is_wanted || deadline_ >= end_at_) renewal_at_ = kNever;

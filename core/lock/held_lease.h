@@ -71,8 +71,9 @@ class HeldLease {
   Step prolong(Nanos sent_at, Nanos ttl, Nanos now, uint64_t random);
   // To an extension by the caller: `ttl` is that of all later renewals.
   Step change_ttl(Nanos sent_at, Nanos ttl, Nanos now, uint64_t random);
-  // The server's clock is ahead by this much of that which has granted the lease.
-  void on_clock_ahead(Nanos ahead) { deadline_ -= ahead; }
+  // The server's clock is ahead by this much of that which has granted the lease. It may need a
+  // renewal now that max_hold made unnecessary before.
+  void on_clock_ahead(Nanos ahead, Nanos now);
   // A reader has become the writer, or the other way round.
   void on_upgraded(int64_t fence, int64_t since_ms);
   void on_downgrade() { must_describe_ = is_describable_ = false; }

@@ -499,7 +499,7 @@ void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord
     confirm(*record, limit);
   }
   if (record->phase != Phase::kHeld) return;
-  record->held().on_clock_ahead(ahead);
+  record->held().on_clock_ahead(ahead, now);
   schedule(*record, now);
 }
 

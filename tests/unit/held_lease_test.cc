@@ -511,18 +511,29 @@ TEST_F(HeldLeaseTest, model_allows_as_many_hand_offs_as_there_are_fences) {
 TEST_F(HeldLeaseTest, a_clock_that_is_ahead_shortens_the_lease) {
   start(by_reply());
   const Nanos deadline = held_.deadline();
-  held_.on_clock_ahead(0);
+  held_.on_clock_ahead(0, now_);
   EXPECT_EQ(held_.deadline(), deadline);
-  held_.on_clock_ahead(5'000 * kMs);
+  held_.on_clock_ahead(5'000 * kMs, now_);
   EXPECT_STREQ(held_.check(), nullptr);
   EXPECT_EQ(held_.deadline(), deadline - 5'000 * kMs);
   now_ = held_.deadline();
   EXPECT_TRUE(held_.is_over(now_));
 }
 
+// Found by the simulator (--cluster, seed 95).
+TEST_F(HeldLeaseTest, a_clock_that_is_ahead_makes_a_renewal_necessary_before_max_hold) {
+  start(by_reply(), {.ttl = kTtl, .end_at = now_ + kTtl - 1'000 * kMs});
+  EXPECT_EQ(held_.renewal_at(), kNever) << "the lease lasts until max_hold";
+  held_.on_clock_ahead(0, now_);
+  EXPECT_EQ(held_.renewal_at(), kNever);
+  held_.on_clock_ahead(5'000 * kMs, now_);
+  EXPECT_STREQ(held_.check(), nullptr);
+  EXPECT_EQ(held_.renewal_at(), now_);
+}
+
 TEST_F(HeldLeaseTest, an_extension_at_the_new_node_lasts_for_its_whole_ttl) {
   start(by_reply());
-  held_.on_clock_ahead(5'000 * kMs);
+  held_.on_clock_ahead(5'000 * kMs, now_);
   take(held_.on_connected(now_));
   EXPECT_EQ(sent_count_, 1);
   confirm();
