@@ -356,6 +356,8 @@ bool ClusterClient::begin_connect(size_t node, Nanos now) {
 void ClusterClient::on_connected(size_t node, const ServerFacts &facts, Nanos now) {
   now_ = now;
   client(node).on_connected(node, facts, now);
+  // Perhaps the slot of the channel is at another node: then the map says so.
+  if (!facts.is_push_trusted) want_map(now);
   settle(now);
 }
 

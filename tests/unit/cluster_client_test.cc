@@ -432,6 +432,25 @@ TEST_F(ClusterTest, a_cluster_that_cannot_be_reached_fails_a_try) {
 
 // ---- channels -----------------------------------------------------------------------------------
 
+// Found by the simulator (--cluster, seed 15).
+TEST_F(ClusterTest, a_channel_that_is_refused_is_drawn_anew_when_its_slot_is_known) {
+  refuses_channels_ = true;
+  const auto request = acquire(name_at('a', 3));
+  run();
+  reply('a', queued());
+  EXPECT_EQ(map_count_, 1);
+  const std::string channel = cluster().channel(node_of('a'));
+  give(channel_slot('a'), 'b');
+  advance(kSecond);
+  EXPECT_EQ(map_count_, 2);
+  EXPECT_NE(dropped_.find('a'), std::string::npos) << "no message comes on this connection";
+  refuses_channels_ = false;
+  disconnect('a');
+  advance(5 * kSecond);
+  EXPECT_NE(cluster().channel(node_of('a')), channel);
+  EXPECT_EQ(owner_of(channel_slot('a')), 'a');
+}
+
 TEST_F(ClusterTest, a_channel_that_is_not_served_any_more_drops_the_link) {
   held(name_at('a'));
   cluster().on_unsubscribed(node_of('a'), now_);

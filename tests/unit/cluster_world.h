@@ -82,7 +82,9 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
         map_count_++;
         cluster().on_slots_read(ranges_, now_);
       } else {
-        cluster().on_connected(node, {}, now_);
+        ServerFacts facts;
+        facts.is_push_trusted = !refuses_channels_;
+        cluster().on_connected(node, facts, now_);
       }
     }
     answer_names();
@@ -261,6 +263,7 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
   std::vector<protocol::SlotRange> ranges_;  // the truth
   Nanos now_ = kSecond;
   bool answers_map_ = true;
+  bool refuses_channels_ = false;
   std::string down_;  // servers that cannot be reached
   int map_count_ = 0;
   std::string hosts_;  // of the nodes, by number from 1 on
