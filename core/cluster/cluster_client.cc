@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -234,6 +235,27 @@ bool ClusterClient::is_outstanding() const {
 
 bool ClusterClient::waits_for_itself(const Request &request) const {
   return nodes_[home_of(request)]->client.waits_for_itself(request);
+}
+
+bool ClusterClient::is_idle() const {
+  return moves_.empty() && lists_.empty() &&
+         std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const auto &node) { return node->client.is_idle(); });
+}
+
+const char *ClusterClient::check() const {
+  std::set<uint16_t> known;
+  for (const auto &node : nodes_) {
+    for (const uint16_t slot : node->client.slots()) {
+      if (!known.insert(slot).second) return "one client has the locks of a slot";
+    }
+    for (const uint16_t slot : node->client.held_back()) {
+      const bool is_planned = std::any_of(moves_.begin(), moves_.end(),
+                                          [slot](const Move &move) { return move.slot == slot; });
+      if (!is_planned) return "a slot is held back only while it moves";
+    }
+  }
+  return nullptr;
 }
 
 void ClusterClient::describe(std::span<NodeStatus> nodes, Nanos now) {

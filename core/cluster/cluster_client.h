@@ -90,6 +90,10 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   bool is_outstanding() const override;
   bool waits_for_itself(const lock::Request &request) const override;
   void describe(std::span<NodeStatus> nodes, Nanos now) override;
+  // Whether nothing is left of what users asked for.
+  bool is_idle() const;
+  // The sentence of the model that does not hold, or null.
+  const char *check() const;
 
  private:
   struct Node {

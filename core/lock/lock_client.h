@@ -95,6 +95,7 @@ class LockClient final : public LockService {
   uint64_t last_number() const { return *last_id_; }
   // Nothing about the slot is sent to the server any more, until another client has taken it over.
   void hold_back(uint16_t slot) { moving_.insert(slot); }
+  const std::set<uint16_t> &held_back() const { return moving_; }
   // Whether no command about the slot is under way.
   bool is_at_rest(uint16_t slot) const;
   // Those of all locks that this client has something to do with.
@@ -146,7 +147,6 @@ class LockClient final : public LockService {
   bool is_connecting(Nanos now) const {
     return link_ == Link::kConnecting || (link_ == Link::kDown && has_work() && connect_at_ <= now);
   }
-  // Why it is not up.
   void describe(std::span<NodeStatus> nodes, Nanos now) override {
     nodes.front().clock_difference = clock_offset_.offset(now);
   }

@@ -121,6 +121,7 @@ void work(const Orders &orders, Begun &begun, FILE *out) {
 Plan plan_of(uint64_t seed, const Orders &orders) {
   const Scenario usual = orders.is_redlock    ? Plan::redlock_scenario_of(seed)
                          : orders.is_sentinel ? Plan::sentinel_scenario_of(seed)
+                         : orders.is_cluster  ? Plan::cluster_scenario_of(seed)
                                               : Plan::scenario_of(seed);
   Plan plan = Plan::of(seed, orders.duration, orders.scenario.value_or(usual));
   for (const Fault fault : orders.without) plan.do_without(fault);

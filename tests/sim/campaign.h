@@ -24,6 +24,7 @@ struct Orders {
   std::optional<Scenario> scenario;  // of every run; otherwise it follows from the seed
   bool is_redlock = false;           // choose from the scenarios of quorums only
   bool is_sentinel = false;          // .. of sentinels only
+  bool is_cluster = false;           // .. of clusters only
   std::vector<Fault> without;
   const Mutant *mutant = nullptr;
 };

@@ -44,10 +44,12 @@ Client::Client(Context &context, int slot, uint64_t life)
     if (has_password) settings.password = Server::kPassword;
     if (is_polling()) settings.user = Server::kPoller;
     if (context.plan.is_group()) name_sentinels(settings);
+    if (context.plan.is_cluster()) name_nodes(settings);
     settings_.push_back(std::move(settings));
     wires_.push_back(std::make_unique<Wire>(*this, node));
   }
   if (context.plan.is_group()) guide_.emplace(*this, context, settings_.front());
+  if (context.plan.is_cluster()) reader_.emplace(*this, context, settings_.front());
   make_service();
 }
 
@@ -66,6 +68,8 @@ void Client::make_service() {
   if (plan.is_quorum()) {
     service_ =
         std::make_unique<quorum::QuorumClient>(settings_, quorum_settings_, id, seed, output);
+  } else if (plan.is_cluster()) {
+    service_ = std::make_unique<cluster::ClusterClient>(settings_.front(), id, seed, output);
   } else {
     service_ = std::make_unique<lock::LockClient>(settings_.front(), id, seed, output);
   }
@@ -75,6 +79,7 @@ Client::~Client() {
   *is_alive_ = false;
   const CoreMemory::Scope scope;
   for (const auto &wire : wires_) wire->opening.reset();
+  reader_.reset();
   service_.reset();
 }
 
@@ -93,6 +98,7 @@ void Client::tell(const char *what, const lock::Request &request) {
 }
 
 bool Client::is_through() const {
+  if (is_cluster()) return cluster().is_idle();
   const auto *engine = dynamic_cast<const lock::LockClient *>(service_.get());
   return engine != nullptr ? engine->is_idle() : service_->drained_count() == wires_.size();
 }
@@ -130,6 +136,7 @@ void Client::shut_down() {
 void Client::send(size_t node, std::span<const std::string_view> argv) {
   const CoreMemory::Pause pause;
   context_.checker.sent(node, slot_, argv);
+  if (is_cluster()) note_command(*wires_[node], argv);
   wires_[node]->out.emplace_back(argv);
 }
 
@@ -211,6 +218,7 @@ void Client::settle() {
   given_up_.clear();
   context_.beliefs.check();
   context_.checker.check_client(slot_);
+  if (is_cluster()) check_cluster();
   for (const auto &wire : wires_) {
     if (std::exchange(wire->is_dropped, false)) {
       disconnect(*wire);
@@ -227,7 +235,7 @@ void Client::settle() {
     const CoreMemory::Scope scope;
     service_->connect_soon(0, now());
   }
-  for (const auto &wire : wires_) connect(*wire);
+  for (size_t i = 0; i < wires_.size(); i++) connect(*wires_[i]);
   side_.settle();
   arm();
 }
@@ -241,6 +249,7 @@ void Client::hang_up(Wire &wire, Network::Ending ending) {
     *link = 0;
   }
   wire.early.clear();
+  wire.slots.clear();
   wire.is_up = false;
 }
 
@@ -258,6 +267,8 @@ void Client::disconnect(Wire &wire) {
 
 void Client::connect(Wire &wire) {
   if (wire.opening || (guide_ && guide_->is_seeking())) return;
+  const bool reads_slots = is_cluster() && wire.node == 0;
+  if (reads_slots && reader_->is_reading()) return;
   {
     const CoreMemory::Scope scope;
     if (!service_->begin_connect(wire.node, now())) return;
@@ -266,13 +277,16 @@ void Client::connect(Wire &wire) {
   context_.stats.openings++;
   context_.on_opening(slot_, wire.node);
   wire.is_seeking = guide_.has_value();
+  if (reads_slots) return read_slots();
+  if (is_cluster()) return begin_opening(wire, *wire.settings);
   guide_ ? guide_->seek() : begin_opening(wire, settings_[wire.node]);
 }
 
 void Client::begin_opening(Wire &wire, const Settings &settings) {
+  wire.channel = service_->channel(is_cluster() ? wire.node : 0);
   {
     const CoreMemory::Scope scope;
-    wire.opening.emplace(settings, service_->channel(0), service_->needs_identity(), now());
+    wire.opening.emplace(settings, wire.channel, service_->needs_identity(), now());
   }
   wire.attempt++;
   dial(wire);
@@ -369,6 +383,7 @@ void Client::finish_connect(Wire &wire) {
   end_opening(wire);
   const CoreMemory::Pause pause;
   wire.is_up = true;
+  wire.slots.clear();  // also of commands that the service sent to a connection that had ended
   wire.up_since = context_.schedule.now();
   wire.left_since = kNever;
   context_.trace.say(context_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
@@ -378,7 +393,7 @@ void Client::finish_connect(Wire &wire) {
   // known to have restarted. Its connection is given up.
   if (!facts.run_id.empty()) {
     if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
-      context_.checker.learnt_of_restart(wire.node, service_->channel(0));
+      context_.checker.learnt_of_restart(wire.node, wire.channel);
     }
     wire.run_id = facts.run_id;
   }
@@ -491,6 +506,7 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
       switch (message.kind) {
         case Message::Kind::kReply: {
           if (guide_ && message.value.text.starts_with("READONLY")) note_told(wire.at);
+          if (is_cluster()) note_answer(wire, message.value);
           if (!is_resuming_) last_reply_at_ = context_.schedule.now();
           const CoreMemory::Pause pause;
           const ReplyView view(message.value);
@@ -501,6 +517,8 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
           return service.on_push(wire.node, message.text, now);
         case Message::Kind::kInvalidation:
           return service.on_invalidated(wire.node, message.text, now);
+        case Message::Kind::kUnsubscribed:
+          return service.on_unsubscribed(wire.node, now);
       }
     });
   }
@@ -552,6 +570,7 @@ void Client::resume() {
 void Client::forget_connections(Network::Ending ending) {
   if (guide_) guide_->hang_up(ending);
   side_.hang_up(ending);
+  if (reader_) reader_->hang_up(ending);
   for (const auto &wire : wires_) hang_up(*wire, ending);
 }
 

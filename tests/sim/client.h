@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/cluster_client.h"
 #include "context.h"
 #include "guide.h"
 #include "lock/lock_client.h"
@@ -23,6 +25,7 @@
 #include "protocol/opening.h"
 #include "quorum/quorum_client.h"
 #include "side.h"
+#include "slot_reader.h"
 
 namespace redlatch::sim {
 
@@ -56,12 +59,13 @@ class Client : private lock::Output {
   bool is_connected(size_t node) const { return wires_[node]->is_up; }
   bool is_opening(size_t node) const {
     return wires_[node]->opening.has_value() || (guide_ && guide_->is_seeking()) ||
-           side_.is_opening();
+           side_.is_opening() || (reader_ && node == 0 && reader_->is_reading());
   }
   bool is_busy() const { return !calls_.empty(); }
   bool is_waiting() const { return service_->expects_push(); }
   // Its connections to `node`; 0: none.
   uint64_t link(size_t node) const {
+    if (reader_ && node == 0) return reader_->link();
     return guide_ && guide_->link() != 0 ? guide_->link() : wires_[node]->link;
   }
   uint64_t watch_link() const { return guide_ ? guide_->watch_link() : 0; }
@@ -78,7 +82,10 @@ class Client : private lock::Output {
   int slot() const { return slot_; }
   // True if its user may not subscribe, so that it has to poll.
   bool is_polling() const { return context_.plan.has(Fault::kPollOnly) && slot_ % 4 == 3; }
-  const std::string &channel() const { return service_->channel(0); }
+  const std::string &channel(size_t node = 0) const { return service_->channel(node); }
+  size_t wire_count() const { return wires_.size(); }
+  // Whether messages to the channel of this cid reach it.
+  bool hears(std::string_view cid) const;
   // True if its service has nothing left to do.
   bool is_through() const;
 
@@ -113,6 +120,13 @@ class Client : private lock::Output {
     bool is_seeking = false;  // no primary is named yet
     Nanos up_since = 0;
     Nanos left_since = kNever;  // it was heard then that this server is no primary any more
+
+    // Of a cluster.
+    const Settings *settings = nullptr;
+    std::string channel;             // that of the opening
+    bool is_asking = false;          // the last command was ASKING
+    std::deque<int> slots;           // of the commands without an answer; kNoSlot: of no lock
+    Nanos misplaced_since = kNever;  // its channel has the slot of another node
   };
   struct Arrival {
     size_t node;
@@ -128,6 +142,7 @@ class Client : private lock::Output {
   void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
   void send_on_side(size_t node, std::span<const std::string_view> argv) override;
   void drop_side(size_t) override { side_.drop(); }
+  void open_node(size_t node, const Settings &settings) override;
 
   Nanos now() const { return clock_.read(context_.schedule.now()); }
   Nanos when(Nanos reading) const { return clock_.when(reading); }
@@ -156,6 +171,20 @@ class Client : private lock::Output {
   void note_told(size_t old_primary);
   bool is_parted(size_t server) const;
   void check_left(const Wire &wire) const;
+  // client_cluster.cc, called by the reader
+  friend class SlotReader;
+  static constexpr int kNoSlot = -1;
+  bool is_cluster() const { return reader_.has_value(); }
+  const cluster::ClusterClient &cluster() const;
+  void name_nodes(Settings &settings) const;
+  void read_slots();
+  void on_slots(std::vector<protocol::SlotRange> ranges);
+  void on_no_slots(const Outcome &why);
+  void note_command(Wire &wire, Argv argv);
+  void note_answer(Wire &wire, const Value &value);
+  void check_cluster();
+  void check_tickets();
+  void check_channels();
   void dial(Wire &wire);
   void dialled(Wire &wire);
   void answer(Wire &wire, uint64_t link, const Messages &messages);
@@ -182,8 +211,19 @@ class Client : private lock::Output {
   std::unique_ptr<lock::LockService> service_;
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
-  std::optional<Guide> guide_;      // with sentinels
-  Side side_;                       // where replicas confirm
+  std::optional<Guide> guide_;        // with sentinels
+  Side side_;                         // where replicas confirm
+  std::optional<SlotReader> reader_;  // of a cluster
+  // Of a cluster: the servers of slots, as the client was last told.
+  std::vector<protocol::SlotRange> ranges_;
+  std::map<uint16_t, size_t> redirects_, recent_redirects_;  // the latter since the reading began
+  struct Bounces {
+    Nanos since = 0;
+    int count = 0;
+    size_t server = SIZE_MAX;
+  };
+  std::map<uint16_t, Bounces> bounces_;
+  std::map<const lock::TokenRecord *, std::pair<std::string, std::string>> tickets_;
   std::map<size_t, Nanos> parted_;  // servers that are not reached until then
   Nanos last_reply_at_ = 0;         // last reply that no pause of this process has delayed
   bool is_resuming_ = false;

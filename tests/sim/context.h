@@ -20,6 +20,7 @@
 
 namespace redlatch::sim {
 
+class Cluster;
 class Group;
 struct Slot;
 
@@ -36,6 +37,7 @@ struct Context {
   const std::vector<Slot> &slots;  // processes
 
   Group *group = nullptr;  // of one server with replicas
+  Cluster *cluster = nullptr;
   bool is_working = true;  // callers begin new work
   bool is_calm = false;    // no new faults
   Nanos calm_since = 0;

@@ -21,7 +21,7 @@ namespace {
 constexpr Nanos kAfterFaults = 10 * kSecond;  // no fault lasts longer
 
 // The target of a fault. Faults without a target are settings that apply throughout the run.
-enum class Target : uint8_t { kNobody, kClient, kNode, kGroup };
+enum class Target : uint8_t { kNobody, kClient, kNode, kGroup, kCluster };
 
 constexpr Target target_of(Fault fault) {
   switch (fault) {
@@ -58,6 +58,13 @@ constexpr Target target_of(Fault fault) {
     case Fault::kSentinelDown:
     case Fault::kWatchCut:
       return Target::kGroup;
+    case Fault::kSlotMove:
+    case Fault::kSlotJump:
+    case Fault::kShardFailover:
+    case Fault::kShardCrash:
+    case Fault::kStaleMap:
+    case Fault::kClusterDown:
+      return Target::kCluster;
     default:
       return Target::kNobody;
   }
@@ -97,6 +104,7 @@ void World::inject() {
   const bool is_for_client = random_.chance(plan_.is_quorum() ? 500 : 750);
   Target target = is_for_client ? Target::kClient : Target::kNode;
   if (plan_.is_group() && random_.chance(600)) target = Target::kGroup;
+  if (plan_.is_cluster() && random_.chance(700)) target = Target::kCluster;
   std::vector<Fault> kinds;
   for (size_t i = 0; i < kFaultCount; i++) {
     const auto fault = static_cast<Fault>(i);
@@ -109,6 +117,7 @@ void World::inject() {
   trace_.mix(static_cast<uint64_t>(fault) + 1000);
   trace_.say(schedule_.now(), "fault: %s", std::string(name_of(fault)).c_str());
   if (target == Target::kGroup) return group_->inject(fault);
+  if (target == Target::kCluster) return cluster_->inject(fault);
   return is_for_client ? inject_into_client(fault) : inject_into_node(fault);
 }
 
@@ -147,7 +156,8 @@ void World::inject_into_client(Fault fault) {
     case Fault::kOneWay:
       return part(fault, *client);
     default:
-      return break_connection(fault, *client, any_node());
+      return break_connection(fault, *client,
+                              cluster_ ? random_.below(client->wire_count()) : any_node());
   }
 }
 
@@ -313,6 +323,7 @@ void World::inject_into_node(Fault fault) {
 
 void World::inject_into_node(Fault fault, size_t node) {
   if (group_) node = group_->primary();
+  if (cluster_) node = cluster_->any_primary();
   Server &server = *servers_[node];
   if (!server.is_up()) return;
   trace_.say(schedule_.now(), "at node %zu", node);
@@ -454,10 +465,11 @@ void World::calm() {
   context_.calm_since = schedule_.now() + kAfterFaults;
   network_.heal();
   if (group_) group_->calm();
+  if (cluster_) cluster_->calm();
   for (const auto &server : servers_) {
     server->set_out_of_memory(false);
     server->set_may_publish(true);
-    if (!group_) server->set_replica(false);
+    if (!group_ && !cluster_) server->set_replica(false);
   }
   for (const Slot &slot : slots_) {
     if (slot.client) slot.client->heal();

@@ -353,6 +353,9 @@ Value Store::Lua::dispatch(Argv argv) {
   if ((command->flags & Commands::kDenyOom) && store_.is_out_of_memory_ && !has_written_) {
     return Value::error("OOM command not allowed when used memory > 'maxmemory'.");
   }
+  if (store_.listener_.is_out_of_reach(argv)) {
+    return Value::error("ERR Script attempted to access a non local key in a cluster node");
+  }
   has_written_ |= (command->flags & Commands::kWrite) != 0;
   return Commands(store_).run(*command, argv);
 }

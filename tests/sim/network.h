@@ -46,10 +46,10 @@ class Command {
 
 // A message of a server.
 struct Message {
-  enum class Kind : uint8_t { kReply, kPush, kInvalidation };
+  enum class Kind : uint8_t { kReply, kPush, kInvalidation, kUnsubscribed };
   Kind kind = Kind::kReply;
   Value value;       // of a reply
-  std::string text;  // of a push; the key of an invalidation
+  std::string text;  // of a push; the key of an invalidation; the channel of the last one
 };
 
 using CommandList = std::vector<Command>;

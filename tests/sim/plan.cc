@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "force",          "attach",       "forge",       "partition",      "one-way",
     "minority",       "majority",     "forget",      "failover",       "primary-crash",
     "old-primary",    "split",        "replica-lag", "stale-sentinel", "sentinel-down",
-    "watch-cut"};
+    "watch-cut",      "slot-move",    "slot-jump",   "shard-failover", "shard-crash",
+    "stale-map",      "cluster-down"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -336,7 +337,7 @@ void load_sentinel(Plan &plan, Random &random) {
         Fault::kForeign, Fault::kForce, Fault::kAttach}) {
     switch_off(plan, fault);
   }
-  for (auto i = static_cast<size_t>(Fault::kFailover); i < kFaultCount; i++) {
+  for (auto i = static_cast<size_t>(Fault::kFailover); i < kSentinelFaultEnd; i++) {
     plan.faults.set(i, random.chance(600));
   }
   switch_on(plan, {random.chance(500) ? Fault::kPrimaryCrash : Fault::kOldPrimary});
@@ -370,13 +371,56 @@ void load_sentinel_replicas(Plan &plan, Random &random) {
   plan.min_replicas = plan.replica_count;
 }
 
+// Slots and failovers are the faults of the nodes here. Their clocks differ by less than the drift
+// of the shortest lease; what the rates of the clocks leave of it.
+void load_cluster(Plan &plan, Random &random) {
+  load_general(plan, random);
+  for (const Fault fault : {Fault::kServerLoss, Fault::kServerAmnesia, Fault::kMemory,
+                            Fault::kNoPublish, Fault::kReplica, Fault::kClockBack,
+                            Fault::kClockForward, Fault::kForeign, Fault::kForce, Fault::kAttach}) {
+    switch_off(plan, fault);
+  }
+  for (auto i = static_cast<size_t>(Fault::kSlotMove); i < kFaultCount; i++) {
+    plan.faults.set(i, random.chance(600));
+  }
+  switch_on(plan, {random.chance(500) ? Fault::kSlotMove : Fault::kSlotJump});
+  plan.is_sharded = true;
+  plan.shard_count = static_cast<int>(random.between(3, 4));
+  plan.name_count = 4;
+  plan.replication_max = random.between(1, 30) * kMs;
+  plan.slot_move_max = random.between(2, random.chance(700) ? 100 : 800) * kMs;
+  plan.delay_max = plan.delay_min + random.between(10, 3'000) * 1000;
+  plan.timeout = random.between(400, 1500) * kMs;
+  plan.lease_min = random.between(300, 1500) * kMs;
+  plan.lease_max = plan.lease_min + random.between(500, 8'000) * kMs;
+  plan.clock_offset_max = plan.has(Fault::kClockRate) ? kMs / 2 : plan.lease_min / 300;
+  plan.fault_interval = random.between(500, 2500) * kMs;
+  plan.yield_every = 0;
+}
+
+// Nothing that a server has acknowledged is lost.
+void load_cluster_moves(Plan &plan, Random &random) {
+  load_cluster(plan, random);
+  for (const Fault fault : {Fault::kShardCrash, Fault::kServerCrash}) switch_off(plan, fault);
+  switch_on(plan, {Fault::kSlotMove, Fault::kSlotJump, Fault::kShardFailover});
+  plan.fault_interval = random.between(200, 800) * kMs;
+}
+
+void load_cluster_readers(Plan &plan, Random &random) {
+  load_cluster_moves(plan, random);
+  plan.read_percent = static_cast<int>(random.between(40, 85));
+  plan.mode_change_percent = static_cast<int>(random.between(5, 40));
+  plan.owner_count = 2;
+  plan.think_max /= 2;
+}
+
 // What the handshake meets. Other libraries come without a password.
 void load_server(Plan &plan) {
   Random random(plan.seed, 11);
   if (plan.has(Fault::kLatePush)) plan.protocol = 2;
   plan.knows_hello = plan.protocol == 3 || plan.is_info_forbidden || random.chance(600);
   plan.has_password = !plan.has(Fault::kForeign) && random.chance(500);
-  plan.database = random.chance(300) ? 1 : 0;
+  plan.database = random.chance(300) && !plan.is_cluster() ? 1 : 0;
 }
 
 struct Loaded {
@@ -407,6 +451,9 @@ constexpr Loaded kScenarios[] = {
     {"sentinel", load_sentinel},
     {"sentinel-failover", load_sentinel_failover},
     {"sentinel-replicas", load_sentinel_replicas},
+    {"cluster", load_cluster},
+    {"cluster-moves", load_cluster_moves},
+    {"cluster-readers", load_cluster_readers},
 };
 static_assert(std::size(kScenarios) == static_cast<size_t>(Scenario::kCount));
 
@@ -467,6 +514,17 @@ Scenario Plan::sentinel_scenario_of(uint64_t seed) {
   }
 }
 
+Scenario Plan::cluster_scenario_of(uint64_t seed) {
+  switch (seed % 4) {
+    case 1:
+      return Scenario::kClusterMoves;
+    case 3:
+      return Scenario::kClusterReaders;
+    default:
+      return Scenario::kCluster;
+  }
+}
+
 Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   Random random(seed, 0);
   Plan plan;
@@ -494,7 +552,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
 }
 
 int64_t Plan::least_grants() const {
-  return is_watched() ? 30 : is_quorum() || is_group() ? 60 : 200;
+  return is_watched() ? 30 : is_quorum() || is_group() || is_cluster() ? 60 : 200;
 }
 
 void Plan::do_without(Fault fault) {
@@ -524,6 +582,11 @@ std::string Plan::describe() const {
     text += " " + std::to_string(replica_count) + " replicas at most " +
             std::to_string(replication_max / kMs) + " ms behind, clocks " +
             std::to_string(clock_offset_max / kMs) + " ms off;";
+  }
+  if (is_cluster()) {
+    text += " " + std::to_string(shard_count) + " shards, replicas at most " +
+            std::to_string(replication_max / kMs) + " ms behind, clocks " +
+            std::to_string(clock_offset_max / 1000) + " us off;";
   }
   text += " faults:";
   for (size_t i = 0; i < kFaultCount; i++) {

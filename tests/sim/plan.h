@@ -64,8 +64,16 @@ enum class Fault : uint8_t {
   kStaleSentinel,  // a sentinel does not learn of new primaries for a while
   kSentinelDown,   // a sentinel ends, and comes back
   kWatchCut,       // the connection on which a client hears of new primaries ends
+  // Faults of a cluster.
+  kSlotMove,       // a slot moves key by key
+  kSlotJump,       // a slot moves in one step
+  kShardFailover,  // a replica that has everything becomes the primary of its slots
+  kShardCrash,     // a primary ends, and its replica, which may lag, has its slots afterwards
+  kStaleMap,       // a node learns late which node has which slot
+  kClusterDown,    // a node says for a while that the cluster is down
 };
-inline constexpr size_t kFaultCount = 41;
+inline constexpr size_t kFaultCount = 47;
+inline constexpr size_t kSentinelFaultEnd = 41;
 inline constexpr size_t kServerFaultCount = 28;  // in runs with one server
 std::string_view name_of(Fault fault);
 // kFaultCount if no fault has that name.
@@ -99,6 +107,10 @@ enum class Scenario : uint8_t {
   kSentinel,          // failovers of all kinds, some with lost grants
   kSentinelFailover,  // failovers without loss: exclusion is checked across all of them
   kSentinelReplicas,  // as kSentinel; most callers want replicas to confirm their grants
+  // A cluster.
+  kCluster,         // slot moves and failovers of all kinds, some with lost grants
+  kClusterMoves,    // slots move all the time, and nothing is lost
+  kClusterReaders,  // the same with readers and writers
   kCount,
 };
 std::string_view name_of(Scenario scenario);
@@ -113,6 +125,7 @@ struct Plan {
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
   static Scenario redlock_scenario_of(uint64_t seed);   // the scenario if the run is of a quorum
   static Scenario sentinel_scenario_of(uint64_t seed);  // .. or of sentinels
+  static Scenario cluster_scenario_of(uint64_t seed);   // .. or of a cluster
   // The server's clock is as fast as the margin covers, those of clients are as slow.
   bool has_worst_rates() const { return is_of_rates() || scenario == Scenario::kStale; }
   // Leases expire without renewal while others wait for that.
@@ -186,7 +199,12 @@ struct Plan {
   Nanos replication_max = 0;  // the longest usual way of an effect to a replica
   int min_replicas = 0;       // the most that a caller wants to confirm its grant; 0: none
   bool is_group() const { return replica_count > 0; }
-  int server_count() const { return node_count + replica_count; }
+
+  // A cluster: each shard has a primary and a replica.
+  int shard_count = 0;
+  Nanos slot_move_max = 0;  // the longest pause between two keys of a slot that moves
+  bool is_cluster() const { return shard_count > 0; }
+  int server_count() const { return is_cluster() ? 2 * shard_count : node_count + replica_count; }
   int64_t least_grants() const;  // in a simulated minute, for a run to count
 };
 

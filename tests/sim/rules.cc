@@ -45,6 +45,10 @@ const std::unordered_map<std::string_view, Known> &scripts() {
 
 std::string_view token_of(std::string_view member) { return member.substr(0, kTokenSize); }
 
+std::string channel_of(std::string_view member) {
+  return std::string(kChannelPrefix).append(member.substr(0, kCidSize));
+}
+
 bool is_there(const Store::Entry &entry, int64_t now_ms) {
   return entry.expires_ms < 0 || entry.expires_ms >= now_ms;
 }
@@ -60,10 +64,13 @@ Rules::Call Rules::read(Argv argv) {
   }
   if (!argv[0].starts_with("EVAL") || argv.size() < 4) return call;
   const auto found = scripts().find(argv[1]);
-  const auto key_count = static_cast<size_t>(number(argv[2]));
+  auto key_count = static_cast<size_t>(number(argv[2]));
   if (key_count == 0) return call;
   call.lock = argv[3];
   const Argv args = argv.subspan(3 + key_count);
+  // On a cluster: the key that never exists.
+  const std::string_view last = argv[2 + key_count];
+  if (key_count > 1 && (last.ends_with(":rl1.n") || last.ends_with(":rl1:n"))) key_count--;
   if (found == scripts().end()) {
     call.token = args.empty() ? std::string_view() : args[0];
     call.is_foreign_delete = true;
@@ -80,7 +87,10 @@ Rules::Call Rules::read(Argv argv) {
   }
   if (key_count >= 4) call.readers = argv[call.script == protocol::Script::kInspect ? 7 : 6];
   if (key_count == 5 && call.script != protocol::Script::kInspect) call.turn = argv[7];
-  if (call.script == protocol::Script::kExtendShared) call.readers = argv[4];
+  if (call.script == protocol::Script::kExtendShared) {
+    call.readers = key_count > 1 ? argv[4] : std::string_view();
+    call.queue = call.fence = {};
+  }
   if (call.script == protocol::Script::kRaiseFence) call.fence = argv[4];
   if (call.script == protocol::Script::kDetach || call.script == protocol::Script::kAttach) {
     call.readers = argv[4];
@@ -279,12 +289,11 @@ void Rules::check_renewal(const Call &call, const Lock &is) {
 
 Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int64_t now_ms) const {
   Lock is;
-  const auto &keys = server_->store().keys();
-  const auto found = keys.find(lock);
-  if (found == keys.end() || !is_there(found->second, now_ms)) return is;
-  is.expires_ms = found->second.expires_ms;
-  const auto *value = std::get_if<std::string>(&found->second.data);
-  const auto *hash = std::get_if<Store::Hash>(&found->second.data);
+  const Store::Entry *entry = entry_at(lock);
+  if (entry == nullptr || !is_there(*entry, now_ms)) return is;
+  is.expires_ms = entry->expires_ms;
+  const auto *value = std::get_if<std::string>(&entry->data);
+  const auto *hash = std::get_if<Store::Hash>(&entry->data);
   is.holder = value != nullptr ? *value : "?";
   is.is_hash = hash != nullptr && hash->size() == 1;
   if (is.is_hash) {
@@ -400,7 +409,8 @@ void Rules::check_grant(const Call &call, const std::string &token, const Lock &
     ticket = gone.score;  // the last one counts: the member may have been queued again before
     is_upgrade = is_upgrade || gone.member[kTokenSize] == 'u';
     if (call.token == token) continue;
-    if (is_dead(gone.member)) verdict_.broken("the dead are skipped", how);
+    const bool is_here = server_->is_channel_here(channel_of(gone.member));
+    if (is_here && is_dead(gone.member)) verdict_.broken("the dead are skipped", how);
     if (is_overdue(gone.member, gone.score, now_ms)) {
       verdict_.broken("nobody is granted a lock after its wait", how);
     }
@@ -455,10 +465,8 @@ void Rules::check_fence(const Call &call, const Lock &was, Lock &is) {
   if (!call.script) return;
   const bool is_new = !is.holder.empty() && is.holder != was.holder && is.holder != kShared;
   if (call.fence.empty()) return;
-  const auto found = server_->store().keys().find(call.fence);
-  const auto *text = found == server_->store().keys().end()
-                         ? nullptr
-                         : std::get_if<std::string>(&found->second.data);
+  const Store::Entry *entry = entry_at(call.fence);
+  const auto *text = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->data);
   const int64_t fence = text == nullptr ? 0 : number(*text);
   if (is_new && fence <= was.last_fence) {
     verdict_.broken("each new owner has a higher fence", std::string(call.lock) + ": " +
@@ -475,8 +483,8 @@ void Rules::check_fence(const Call &call, const Lock &was, Lock &is) {
 
 void Rules::check_keys() {
   for (const std::string &key : changed_) {
-    const auto found = server_->store().keys().find(key);
-    if (found != server_->store().keys().end() && found->second.expires_ms < 0) {
+    const Store::Entry *entry = entry_at(key);
+    if (entry != nullptr && entry->expires_ms < 0) {
       verdict_.broken("every key ends", key);
     }
   }
@@ -489,16 +497,23 @@ bool Rules::is_overdue(std::string_view member, double score, int64_t now_ms) co
 }
 
 bool Rules::is_dead(std::string_view member) const {
-  std::string channel(kChannelPrefix);
-  channel.append(member.substr(0, kCidSize));
-  return server_->receiver_count(channel) == 0;
+  return server_->receiver_count(channel_of(member)) == 0;
 }
 
 const Store::SortedSet *Rules::queue_at(std::string_view key) const {
   if (key.empty()) return nullptr;
-  const auto found = server_->store().keys().find(key);
-  if (found == server_->store().keys().end()) return nullptr;
-  return std::get_if<Store::SortedSet>(&found->second.data);
+  const Store::Entry *entry = entry_at(key);
+  return entry == nullptr ? nullptr : std::get_if<Store::SortedSet>(&entry->data);
+}
+
+// Expired or not.
+const Store::Entry *Rules::entry_at(std::string_view key) const {
+  for (const Server *server : {static_cast<const Server *>(server_), other_}) {
+    if (server == nullptr) continue;
+    const auto found = server->store().keys().find(key);
+    if (found != server->store().keys().end()) return &found->second;
+  }
+  return nullptr;
 }
 
 // ---- Store::Listener ---------------------------------------------------------------------------
@@ -510,7 +525,7 @@ void Rules::changed(std::string_view key) {
   }
   // The key has expired, for good, even if the clock is stepped back.
   const auto found = locks_.find(key);
-  if (found == locks_.end() || server_->store().keys().contains(key)) return;
+  if (found == locks_.end() || entry_at(key) != nullptr) return;
   check_runout(key, found->second);
   found->second.holder.clear();
   found->second.holds.clear();

@@ -46,6 +46,8 @@ class Rules : public Witness, public Checker {
 
   // Another server has become the primary: its data count from now on.
   void follow(Server &server);
+  // The lock has moved to `server`, with all that it is. `other` has some keys; nullptr: none.
+  void move(Server &server, const Server *other);
   // Whether the server holds the lock for this token.
   bool is_held_by(std::string_view lock, const std::string &token) const;
   // The key of the holds of readers; empty if there is none.
@@ -172,10 +174,12 @@ class Rules : public Witness, public Checker {
   bool is_overdue(std::string_view member, double score, int64_t now_ms) const;
   bool is_dead(std::string_view member) const;
   const Store::SortedSet *queue_at(std::string_view key) const;
+  const Store::Entry *entry_at(std::string_view key) const;
 
   const Plan &plan_;
   Schedule &schedule_;
   Server *server_;
+  const Server *other_ = nullptr;  // has some keys while a slot moves
   Stats &stats_;
   Verdict &verdict_;
   Beliefs &beliefs_;

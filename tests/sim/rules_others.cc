@@ -28,10 +28,10 @@ constexpr Nanos kLongestPoll = 15 * kSecond;
 
 Rules::Turn Rules::turn_at(std::string_view key, int64_t now_ms) const {
   Turn turn;
-  const auto found = server_->store().keys().find(key);
-  if (key.empty() || found == server_->store().keys().end()) return turn;
-  const auto *text = std::get_if<std::string>(&found->second.data);
-  const bool is_over = found->second.expires_ms >= 0 && found->second.expires_ms < now_ms;
+  const Store::Entry *entry = key.empty() ? nullptr : entry_at(key);
+  if (entry == nullptr) return turn;
+  const auto *text = std::get_if<std::string>(&entry->data);
+  const bool is_over = entry->expires_ms >= 0 && entry->expires_ms < now_ms;
   if (text == nullptr || is_over) return turn;
   std::array<int64_t, 4> words{};
   std::string_view rest = *text;
@@ -216,6 +216,23 @@ void Rules::follow(Server &server) {
   }
 }
 
+// Its fence and its leases go with it. The times of the keys may be those of another clock.
+void Rules::move(Server &server, const Server *other) {
+  server_ = &server;
+  other_ = other;
+  const int64_t now_ms = server.now_us() / 1000;
+  for (auto &[key, lock] : locks_) {
+    Lock is = lock_at(key, readers_of(key), now_ms);
+    is.last_fence = lock.last_fence;
+    is.owner_fence = lock.owner_fence;
+    is.seen_fence = lock.seen_fence;
+    is.granted_at = lock.granted_at;
+    is.granted_fence = lock.granted_fence;
+    is.last_expires_ms = is.expires_ms;
+    lock = std::move(is);
+  }
+}
+
 std::string_view Rules::readers_of(std::string_view lock) const {
   const auto found = readers_of_.find(lock);
   return found == readers_of_.end() ? std::string_view() : std::string_view(found->second);
@@ -250,8 +267,7 @@ bool Rules::is_waited_for(const Context &context, const std::string &lock) const
   const auto readers = readers_of_.find(lock);
   const Lock is = lock_at(lock, readers == readers_of_.end() ? "" : readers->second, now_ms);
   const auto is_able = [&](const Slot &slot, std::string_view cid) {
-    return slot.client && slot.client->is_connected(0) && !slot.client->is_paused() &&
-           slot.client->channel().ends_with(cid);
+    return slot.client && !slot.client->is_paused() && slot.client->hears(cid);
   };
   for (const auto &[score, member] : queue->order) {
     if (is_overdue(member, score, now_ms)) continue;

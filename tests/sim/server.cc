@@ -22,6 +22,9 @@ Clock clock_of(const Plan &plan, int number) {
   Random random(plan.seed, is_one_of_several ? 20'000 + static_cast<uint64_t>(number) : 2);
   int64_t rate = plan.rate_limit_ppm;
   if (!plan.has_worst_rates()) rate = random.between(-rate, rate);
+  // The clocks of the nodes of a cluster must agree. They differ from those of the clients.
+  const int64_t most = plan.rate_limit_ppm;
+  if (plan.is_cluster()) rate = Random(plan.seed, 2).between(-most, most);
   const Nanos off = plan.clock_offset_max;
   return {kEpoch + (is_one_of_several ? random.between(-off, off) : 0), rate};
 }
@@ -69,7 +72,7 @@ bool Server::is_probed(uint64_t commands, uint64_t messages) const {
   const auto asking = sessions_.find(commands);
   const auto told = sessions_.find(messages);
   return (asking == sessions_.end() || asking->second.is_probed) &&
-         (told == sessions_.end() || !told->second.channel.empty());
+         (told == sessions_.end() || told->second.was_subscribed);
 }
 
 bool Server::has_read_replica(uint64_t link) const {
@@ -141,6 +144,11 @@ Value Server::execute(Session &session, Argv argv) {
     if (trace_.is_told()) tell(argv, *greeting);
     trace_.mix(static_cast<uint64_t>(us));
     return *std::move(greeting);
+  }
+  if (auto answer = answer_of_cluster(session, argv)) {
+    if (trace_.is_told()) tell(argv, *answer);
+    trace_.mix(static_cast<uint64_t>(us));
+    return *std::move(answer);
   }
   for (Witness *witness : witnesses_) witness->before(argv, us);
   Value reply;
@@ -231,6 +239,7 @@ void Server::changed(std::string_view key) {
     session.tracked.erase(found);
     push(link, {Message::Kind::kInvalidation, {}, std::string(key)});
   }
+  if (is_carried_) return;
   for (Witness *witness : witnesses_) witness->changed(key);
 }
 

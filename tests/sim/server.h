@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -51,6 +52,19 @@ class Journal {
   virtual int64_t confirmed_count(size_t server, uint64_t offset) const = 0;
 };
 
+// Of a cluster: the slots that a node knows of. Servers are numbered from 0.
+class Shards {
+ public:
+  virtual ~Shards() = default;
+  // The refusal of a command with these keys; nullopt: the server carries it out. `is_asking`: it
+  // comes behind ASKING.
+  virtual std::optional<Value> refusal(size_t server, Argv keys, bool is_asking) = 0;
+  // .. of a subscription, or of a message.
+  virtual std::optional<Value> refusal_of_channel(size_t server, std::string_view channel) = 0;
+  // The answer to CLUSTER INFO or CLUSTER SLOTS.
+  virtual Value describe(size_t server, std::string_view what) = 0;
+};
+
 class Server : public ServerEnd, private Store::Listener {
  public:
   // `number`: 1, 2, .. for one of several independent servers; 0 for the only one.
@@ -86,6 +100,23 @@ class Server : public ServerEnd, private Store::Listener {
   // The connection was last told that this server is a primary.
   bool has_read_primary(uint64_t link) const;
 
+  // Of a cluster.
+  void join(Journal &journal, Shards &shards) {
+    journal_ = &journal;
+    shards_ = &shards;
+  }
+  // The keys that a command names; empty for one that has nothing to do with a slot.
+  static Argv keys_of(Argv argv);
+  bool has_key(std::string_view key) const;
+  bool is_channel_here(std::string_view channel) const;
+  // Gives a key away, or takes it. Keys go with the time that is left, or with their absolute end.
+  std::optional<Store::Entry> extract(const std::string &key);
+  void restore(const std::string &key, const Store::Entry &entry);
+  // The slot of these channels is not served any more.
+  void unsubscribe(const std::function<bool(std::string_view channel)> &is_gone);
+  // It follows another server, and keeps the connections of its clients.
+  void step_down();
+
   // Faults.
   void pause(Nanos until);
   void crash();
@@ -106,6 +137,7 @@ class Server : public ServerEnd, private Store::Listener {
   }
 
   bool is_up() const { return is_up_; }
+  bool is_paused() const { return schedule_.now() < paused_until_; }
   bool has_restarted() const { return life_ > 0; }
   int64_t now_us() const { return clock_.read(schedule_.now()) / 1000; }
   const Clock &clock() const { return clock_; }
@@ -113,6 +145,7 @@ class Server : public ServerEnd, private Store::Listener {
   std::string run_id() const;
   int64_t uptime_s() const { return (now_us() - started_us_) / 1'000'000; }
   Store &store() { return store_; }
+  const Store &store() const { return store_; }
   int64_t receiver_count(std::string_view channel) const;
   // Delete expired keys, as the server does in the background.
   void expire();
@@ -130,11 +163,13 @@ class Server : public ServerEnd, private Store::Listener {
     uint64_t flushes_before = 0;  // the connection
     std::string channel;
     bool is_sharded = false;
+    bool was_subscribed = false;
     bool is_probed = false;
     bool has_read_replica = false;
     bool has_read_primary = false;
     bool is_tracking = false;
     bool tracks_next = false;
+    bool is_asking = false;  // ASKING stands before the next command
     std::set<std::string, std::less<>> tracked;
     uint64_t written = 0;  // the offset of its last write
     uint64_t wait = 0;     // the number of its WAIT that is not answered; 0: none
@@ -151,10 +186,13 @@ class Server : public ServerEnd, private Store::Listener {
   void changed(std::string_view key) override;
   void queued(std::string_view key, std::string_view member, double score) override;
   void dequeued(std::string_view key, std::string_view member, double score) override;
+  bool is_out_of_reach(Argv argv) override;
 
   void run(uint64_t link, CommandList commands);
   Value execute(Session &session, Argv argv);
   void tell(Argv argv, const Value &reply);
+  // server_cluster.cc
+  std::optional<Value> answer_of_cluster(Session &session, Argv argv);
   // server_replication.cc
   void journalise(Session &session);
   void wait(uint64_t link, Session &session, Argv argv);
@@ -195,7 +233,10 @@ class Server : public ServerEnd, private Store::Listener {
   uint64_t current_ = 0;  // the link whose command runs
   Messages answers_;      // to be sent on that link
   Journal *journal_ = nullptr;
-  uint64_t offset_ = 0;  // counts writes
+  Shards *shards_ = nullptr;
+  bool is_asking_ = false;   // the command that runs
+  bool is_carried_ = false;  // a key goes to another server, or comes from one
+  uint64_t offset_ = 0;      // counts writes
   uint64_t wait_count_ = 0;
   std::set<std::string> dirty_;  // keys that the command has changed
   std::vector<std::string_view> argv_;

@@ -58,8 +58,10 @@ std::optional<Value> Server::greet(Session &session, Argv argv) {
   if (argv[0].ends_with("SUBSCRIBE")) return subscribe(session, argv);
   if (!is_probe(argv)) return std::nullopt;
   Value counts = store_.execute(argv, now_us());
+  // The second channel may have the slot of another node of a cluster.
   session.is_probed =
-      counts.items.size() == 2 && counts.items[0].integer == 1 && counts.items[1].integer == 0;
+      counts.items.size() == 2 && counts.items[0].integer == 1 &&
+      (counts.items[1].integer == 0 || (shards_ != nullptr && counts.items[1].integer == -1));
   return counts;
 }
 
@@ -81,6 +83,9 @@ Value Server::hello(Session &session, Argv argv) {
   Value reply = Value::list({Value::of("server"), Value::of("redis"), Value::of("version"),
                              Value::of(plan_.is_sharded ? "7.0.15" : "6.2.14"), Value::of("proto"),
                              Value::of(int64_t{protocol})});
+  if (shards_ != nullptr) {
+    for (const char *text : {"mode", "cluster"}) reply.items.push_back(Value::of(text));
+  }
   if (journal_ != nullptr) {
     session.has_read_primary = !store_.is_replica();
     for (const char *text : {"role", store_.is_replica() ? "replica" : "master"}) {
@@ -111,8 +116,8 @@ Value Server::info(Session &session, std::string_view section) const {
   }
   return Value::of(
       "# Server\r\nredis_version:" + std::string(plan_.is_sharded ? "7.0.15" : "6.2.14") +
-      "\r\nredis_mode:standalone\r\nrun_id:" + run_id() +
-      "\r\nuptime_in_seconds:" + std::to_string(uptime_s()) + "\r\n");
+      "\r\nredis_mode:" + (shards_ != nullptr ? "cluster" : "standalone") +
+      "\r\nrun_id:" + run_id() + "\r\nuptime_in_seconds:" + std::to_string(uptime_s()) + "\r\n");
 }
 
 // Under the product's hash even if the text has the defect of a mutant.
@@ -130,7 +135,12 @@ Value Server::subscribe(Session &session, Argv argv) const {
   if (!session.may_subscribe) return no_permission();
   const bool is_sharded = argv[0] == "SSUBSCRIBE";
   if (is_sharded && !plan_.is_sharded) return unknown(argv[0]);
+  if (shards_ != nullptr) {
+    auto refusal = shards_->refusal_of_channel(static_cast<size_t>(number_ - 1), argv[1]);
+    if (refusal) return *std::move(refusal);
+  }
   session.channel = argv[1];
+  session.was_subscribed = true;
   session.is_sharded = is_sharded;
   return Value::list(
       {Value::of("subscribe"), Value::of(std::string(argv[1])), Value::of(int64_t{1})});

@@ -19,8 +19,8 @@ namespace {
 constexpr const char kUsage[] =
     "usage: simulate [--from SEED] [--seeds COUNT | --minutes N] [--jobs N]\n"
     "       simulate --seed N [--trace] [--shrink]\n"
-    "both:  [--simulated MINUTES] [--scenario NAME | --redlock | --sentinel]\n"
-    "       [--without FAULT,..]\n"
+    "both:  [--simulated MINUTES] [--scenario NAME | --redlock | --sentinel |\n"
+    "       --cluster] [--without FAULT,..]\n"
     "       [--mutant NAME] [--commit TEXT]\n";
 
 struct Arguments {
@@ -105,6 +105,8 @@ Arguments read(const std::vector<std::string> &words) {
       arguments.orders.is_redlock = true;
     } else if (words[i] == "--sentinel") {
       arguments.orders.is_sentinel = true;
+    } else if (words[i] == "--cluster") {
+      arguments.orders.is_cluster = true;
     } else if (words[i] == "--shrink") {
       arguments.is_shrunk = true;
     } else if (i + 1 == words.size()) {
@@ -130,6 +132,7 @@ void show_replay(uint64_t seed, const Orders &orders) {
   if (orders.scenario) printf(" --scenario %s", std::string(name_of(*orders.scenario)).c_str());
   if (orders.is_redlock) printf(" --redlock");
   if (orders.is_sentinel) printf(" --sentinel");
+  if (orders.is_cluster) printf(" --cluster");
   if (orders.mutant != nullptr) printf(" --mutant %s", std::string(orders.mutant->name).c_str());
   printf("\n");
 }

@@ -33,6 +33,8 @@ class Store {
                               bool is_sharded) = 0;
     // PUBSUB NUMSUB.
     virtual int64_t subscribers(std::string_view channel) = 0;
+    // A command inside a script needs a key or a channel that is at another node of a cluster.
+    virtual bool is_out_of_reach(Argv) { return false; }
     // `key` was written or deleted, has expired, or its expiry was set. Called afterwards.
     virtual void changed(std::string_view key) = 0;
     // A member was added to a sorted set, or removed from it (not with the whole key).

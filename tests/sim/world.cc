@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cluster_rules.h"
 #include "group_rules.h"
 #include "memory.h"
 #include "quorum_rules.h"
@@ -54,6 +55,10 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
     group_ = std::make_unique<Group>(context_, dynamic_cast<GroupRules &>(*checker_));
     context_.group = group_.get();
   }
+  if (plan_.is_cluster()) {
+    cluster_ = std::make_unique<Cluster>(context_, dynamic_cast<ClusterRules &>(*checker_));
+    context_.cluster = cluster_.get();
+  }
   for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
     if (plan_.has(setting)) stats_.inject(setting, true);
   }
@@ -70,12 +75,16 @@ World::~World() { slots_.clear(); }
 
 std::unique_ptr<Checker> World::make_checker(const Mutant *mutant) {
   for (int i = 0; i < plan_.server_count(); i++) {
-    const int number = plan_.is_quorum() || plan_.is_group() ? i + 1 : 0;
+    const bool is_one = !plan_.is_quorum() && !plan_.is_group() && !plan_.is_cluster();
+    const int number = is_one ? 0 : i + 1;
     servers_.push_back(std::make_unique<Server>(plan_, schedule_, network_, stats_, trace_,
                                                 verdict_, mutant, number));
   }
   if (plan_.is_group()) {
     return std::make_unique<GroupRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
+  }
+  if (plan_.is_cluster()) {
+    return std::make_unique<ClusterRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
   }
   if (plan_.is_quorum()) {
     return std::make_unique<QuorumRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
@@ -112,7 +121,8 @@ void World::hand_over(int from, const GivenLease &given) {
 }
 
 void World::run_until(Nanos end) {
-  const uint64_t limit = kBusySecond * static_cast<uint64_t>(std::min(plan_.node_count, 3));
+  const uint64_t limit =
+      kBusySecond * static_cast<uint64_t>(std::min(plan_.node_count + plan_.shard_count, 3));
   while (!verdict_.is_broken() && schedule_.next_at() <= end) {
     schedule_.run_next();
     if (schedule_.now() / kSecond != second_) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "caller.h"
+#include "cluster.h"
 #include "context.h"
 #include "group.h"
 #include "mutants.h"
@@ -97,6 +98,7 @@ class World {
   std::vector<size_t> gone_;  // nodes that do not come back
   std::vector<std::unique_ptr<Peer>> peers_;
   std::unique_ptr<Group> group_;
+  std::unique_ptr<Cluster> cluster_;
 };
 
 }  // namespace redlatch::sim

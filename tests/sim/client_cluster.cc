@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Client: of a cluster. It notes what the servers tell the product about slots, and checks where
+// the product sends its commands.
+#include <algorithm>
+#include <utility>
+
+#include "client.h"
+#include "cluster.h"
+#include "memory.h"
+#include "protocol/slots.h"
+#include "reply_view.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+// Redirects of one slot in a second: those that are followed at once, and some with a pause.
+constexpr int kMostBounces = 30;
+constexpr Nanos kMisplacedLimit = 5 * kSecond;
+
+}  // namespace
+
+const cluster::ClusterClient &Client::cluster() const {
+  return dynamic_cast<const cluster::ClusterClient &>(*service_);
+}
+
+void Client::name_nodes(Settings &settings) const {
+  settings.host.clear();
+  for (size_t i = 0; i < static_cast<size_t>(context_.plan.shard_count); i++) {
+    settings.cluster.addresses.push_back(node_address(i));
+  }
+}
+
+void Client::open_node(size_t, const Settings &settings) {
+  const CoreMemory::Pause pause;
+  wires_.push_back(std::make_unique<Wire>(*this, wires_.size()));
+  wires_.back()->settings = &settings;
+  wires_.back()->at = server_at({settings.host, settings.port});
+}
+
+// ---- the map -----------------------------------------------------------------------------------
+
+void Client::read_slots() {
+  recent_redirects_.clear();
+  std::vector<HostPort> servers;
+  {
+    const CoreMemory::Scope scope;
+    const auto known = service_->known_servers();
+    const CoreMemory::Pause pause;
+    servers = known;
+  }
+  reader_->begin(std::move(servers));
+}
+
+void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
+  later(scheduling(), [this, ranges = std::move(ranges)] {
+    ranges_ = ranges;
+    redirects_ = recent_redirects_;
+    call([&](lock::LockService &service, Nanos now) { service.on_slots_read(ranges, now); });
+  });
+}
+
+void Client::on_no_slots(const Outcome &why) {
+  later(scheduling(), [this, why] {
+    context_.trace.say(context_.schedule.now(), "client %d does not read the slots: %s", slot_,
+                       why.message.c_str());
+    call([&](lock::LockService &service, Nanos now) { service.on_connect_failed(0, why, now); });
+  });
+}
+
+// ---- rules -------------------------------------------------------------------------------------
+
+bool Client::hears(std::string_view cid) const {
+  return std::any_of(wires_.begin(), wires_.end(), [&](const auto &wire) {
+    const bool is_one = is_cluster() ? wire->node > 0 : wire->node == 0;
+    return is_one && wire->is_up && service_->channel(is_cluster() ? wire->node : 0).ends_with(cid);
+  });
+}
+
+// Rules: a script goes to the server that was named last, except once behind ASKING; no two servers
+// are sent commands about one slot at the same time; and redirects that go on are followed slowly.
+void Client::note_command(Wire &wire, Argv argv) {
+  const Argv keys = Server::keys_of(argv);
+  const bool is_script = argv[0].starts_with("EVAL") && !keys.empty();
+  const bool is_asked = !wire.slots.empty() && wire.slots.back() == kNoSlot && wire.is_asking;
+  wire.is_asking = argv[0] == "ASKING";
+  wire.slots.push_back(is_script && !is_asked ? protocol::slot_of(keys.front()) : kNoSlot);
+  if (!is_script || is_asked) return;
+  const auto slot = static_cast<uint16_t>(wire.slots.back());
+  const auto who = [&] {
+    return "client " + std::to_string(slot_) + ", slot " + std::to_string(slot) + ", node " +
+           std::to_string(wire.at);
+  };
+  size_t named = SIZE_MAX;
+  for (const auto &range : ranges_) {
+    if (range.contains(slot)) named = server_at(range.primary);
+  }
+  if (const auto found = redirects_.find(slot); found != redirects_.end()) named = found->second;
+  if (named != wire.at) {
+    context_.verdict.broken("a command goes to the node that was named last",
+                            who() + " instead of " + std::to_string(named));
+  }
+  for (const auto &other : wires_) {
+    if (other.get() == &wire || !other->is_up) continue;
+    if (std::find(other->slots.begin(), other->slots.end(), slot) == other->slots.end()) continue;
+    context_.verdict.broken("commands about a slot are under way to one node only",
+                            who() + " and " + std::to_string(other->at));
+  }
+  Bounces &bounces = bounces_[slot];
+  const Nanos now = context_.schedule.now();
+  if (now - bounces.since >= kSecond) bounces = {now, 0, bounces.server};
+  if (std::exchange(bounces.server, wire.at) != wire.at && ++bounces.count > kMostBounces) {
+    context_.verdict.broken("a loop of redirects is followed slowly", who());
+  }
+}
+
+void Client::note_answer(Wire &wire, const Value &value) {
+  if (wire.slots.empty()) return;
+  const int slot = wire.slots.front();
+  wire.slots.pop_front();
+  if (slot == kNoSlot || !value.is_error()) return;
+  const ReplyView view(value);
+  const auto redirect = protocol::read_redirect(view.get(), node_address(wire.at));
+  if (redirect.kind != protocol::Redirect::Kind::kMoved || redirect.slot != slot) return;
+  redirects_[redirect.slot] = recent_redirects_[redirect.slot] = server_at(redirect.to);
+}
+
+void Client::check_cluster() {
+  if (const char *broken = cluster().check()) {
+    context_.verdict.broken("the client of a cluster is legal", broken);
+  }
+  check_tickets();
+  check_channels();
+}
+
+// Rule: nobody's place gets worse by a move: a waiter whose token changes keeps its ticket.
+void Client::check_tickets() {
+  decltype(tickets_) tickets;
+  for (const auto &[request, call] : calls_) {
+    const lock::TokenRecord *record = request->record;
+    if (request->op != lock::Request::Op::kAcquire || record == nullptr) continue;
+    const bool is_waiting = record->phase == lock::TokenRecord::Phase::kAsking ||
+                            record->phase == lock::TokenRecord::Phase::kQueued;
+    if (!is_waiting) continue;
+    const std::string &token = record->identity.token;
+    const std::string &ticket = record->acquisition.ticket();
+    tickets[record] = {token, ticket};
+    const auto known = tickets_.find(record);
+    if (known == tickets_.end() || known->second.second.empty()) continue;
+    if (known->second.first == token || known->second.second == ticket) continue;
+    context_.verdict.broken("a waiter that moves keeps its ticket",
+                            "client " + std::to_string(slot_) + ", token " + token);
+  }
+  tickets_ = std::move(tickets);
+}
+
+// Rule: messages come on a channel in a slot of the node, or it is soon changed.
+void Client::check_channels() {
+  for (const auto &wire : wires_) {
+    if (wire->node == 0) continue;
+    const bool is_misplaced = context_.is_calm && wire->is_up &&
+                              !context_.servers[wire->at]->store().is_replica() &&
+                              !context_.servers[wire->at]->is_channel_here(wire->channel);
+    if (!is_misplaced) {
+      wire->misplaced_since = kNever;
+      continue;
+    }
+    const Nanos now = context_.schedule.now();
+    wire->misplaced_since = std::min(wire->misplaced_since, now);
+    const Nanos since = std::max({wire->misplaced_since, context_.calm_since, paused_until_});
+    if (now - since <= kMisplacedLimit + 2 * context_.plan.timeout) continue;
+    context_.verdict.broken(
+        "a channel is in a slot of its node",
+        "client " + std::to_string(slot_) + ", node " + std::to_string(wire->at));
+  }
+}
+
+}  // namespace redlatch::sim

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "cluster_rules.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "caller.h"
+#include "protocol/slots.h"
+
+namespace redlatch::sim {
+
+namespace {
+
+// A waiter that has moved has to remove its old place in this time, while nothing fails.
+constexpr Nanos kStrayLimit = 5 * kSecond;
+
+double number(std::string_view text) {
+  int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return static_cast<double>(value);
+}
+
+}  // namespace
+
+ClusterRules::ClusterRules(const Plan &plan, Schedule &schedule,
+                           const std::vector<std::unique_ptr<Server>> &servers, Stats &stats,
+                           Verdict &verdict, Beliefs &beliefs)
+    : plan_(plan),
+      schedule_(schedule),
+      servers_(servers),
+      stats_(stats),
+      verdict_(verdict),
+      beliefs_(beliefs) {
+  for (int i = 0; i < plan.name_count; i++) {
+    const std::string key = std::string(kNamespace) + lock_name(i);
+    place_numbers_[protocol::slot_of(key)] = places_.size();
+    places_.push_back(
+        std::make_unique<Place>(key, plan, schedule, *servers.front(), stats, verdict, beliefs));
+  }
+  for (size_t i = 0; i < servers.size(); i++) {
+    nodes_.push_back(std::make_unique<Node>(*this, i));
+    servers[i]->add_witness(*nodes_.back());
+  }
+}
+
+std::vector<uint16_t> ClusterRules::slots() const {
+  std::vector<uint16_t> slots;
+  for (const auto &[slot, number] : place_numbers_) slots.push_back(slot);
+  return slots;
+}
+
+// nullptr: a key that is of no lock.
+ClusterRules::Place *ClusterRules::place_of(std::string_view key) {
+  const auto found = place_numbers_.find(protocol::slot_of(key));
+  if (found == place_numbers_.end() || key.starts_with(kChannelPrefix)) return nullptr;
+  return places_[found->second].get();
+}
+
+ClusterRules::Place &ClusterRules::place_of_name(const std::string &name) {
+  return *place_of(std::string(kNamespace) + name);
+}
+
+// ---- servers -----------------------------------------------------------------------------------
+
+void ClusterRules::Node::before(Argv argv, int64_t now_us) {
+  const Argv keys = Server::keys_of(argv);
+  running = keys.empty() ? nullptr : all.place_of(keys.front());
+  is_checked = running != nullptr && keys.front() == running->key;
+  if (running == nullptr) return;
+  if (index != running->server && index != running->other) {
+    all.verdict_.broken("the simulator: a node serves its own slots only",
+                        running->key + ", node " + std::to_string(index));
+  }
+  if (is_checked) running->rules.before(argv, now_us);
+}
+
+// A part of a lease is extended by a command with the readers' key alone, which has no rules.
+void ClusterRules::Node::after(Argv argv, const Value &reply, int64_t now_us) {
+  if (running == nullptr) return;
+  if (is_checked) {
+    running->rules.after(argv, reply, now_us);
+  } else {
+    running->rules.move(*all.servers_[running->server],
+                        running->other == SIZE_MAX ? nullptr : all.servers_[running->other].get());
+  }
+  all.check_one_node(*running);
+  running = nullptr;
+}
+
+void ClusterRules::Node::changed(std::string_view key) {
+  Place *place = all.place_of(key);
+  if (place != nullptr && index == place->server) place->rules.changed(key);
+}
+
+void ClusterRules::Node::queued(std::string_view key, std::string_view member, double score) {
+  Place *place = all.place_of(key);
+  if (place == nullptr || index != place->server) return;
+  place->rules.queued(key, member, score);
+  const auto waiter = all.waiters_.find(member);
+  if (waiter != all.waiters_.end()) place->tickets[score].insert(waiter->second.client);
+}
+
+void ClusterRules::Node::dequeued(std::string_view key, std::string_view member, double score) {
+  Place *place = all.place_of(key);
+  if (place != nullptr && index == place->server) place->rules.dequeued(key, member, score);
+}
+
+void ClusterRules::moved(uint16_t slot, size_t server, const size_t *other) {
+  const auto found = place_numbers_.find(slot);
+  if (found == place_numbers_.end()) return;
+  Place &place = *places_[found->second];
+  place.server = server;
+  place.other = other == nullptr ? SIZE_MAX : *other;
+  place.rules.move(*servers_[server], other == nullptr ? nullptr : servers_[*other].get());
+  check_one_node(place);
+}
+
+void ClusterRules::key_moved(uint16_t slot, size_t from, size_t to) {
+  const auto found = place_numbers_.find(slot);
+  if (found == place_numbers_.end()) return;
+  const Place &place = *places_[found->second];
+  const bool is_there = servers_[to]->has_key(place.key) || !servers_[from]->has_key(place.key);
+  moved(slot, is_there ? to : from, is_there ? &from : &to);
+}
+
+// Rule: no lock is held at two nodes. What a server has as a replica does not count.
+void ClusterRules::check_one_node(const Place &place) {
+  int count = 0;
+  std::string where;
+  for (size_t i = 0; i < servers_.size(); i++) {
+    if (servers_[i]->store().is_replica() || !servers_[i]->is_up()) continue;
+    if (!servers_[i]->has_key(place.key)) continue;
+    count++;
+    where += " " + std::to_string(i);
+  }
+  if (count > 1) verdict_.broken("no lock is held at two nodes", place.key + ":" + where);
+}
+
+ClusterRules::Ends ClusterRules::leases_at(const Store &store, const Place &place) const {
+  Ends ends;
+  const auto found = store.keys().find(place.key);
+  if (found == store.keys().end()) return ends;
+  const auto *token = std::get_if<std::string>(&found->second.data);
+  if (token != nullptr && token->size() == kTokenSize) ends[*token] = found->second.expires_ms;
+  const auto readers = store.keys().find(place.rules.readers_of(place.key));
+  if (readers == store.keys().end()) return ends;
+  if (const auto *holds = std::get_if<Store::SortedSet>(&readers->second.data)) {
+    for (const auto &[member, end] : holds->scores) {
+      ends[member.substr(0, kTokenSize)] = static_cast<int64_t>(end);
+    }
+  }
+  return ends;
+}
+
+// A lease that the heir does not have is not promised to be the only one; one that is shorter there
+// is, until its end there.
+void ClusterRules::promoted(size_t old, size_t heir) {
+  for (size_t i = 0; i < places_.size(); i++) {
+    Place &place = *places_[i];
+    if (place.server != old) continue;
+    const Ends kept = leases_at(servers_[heir]->store(), place);
+    for (const auto &[token, end] : leases_at(servers_[old]->store(), place)) {
+      const auto found = kept.find(token);
+      if (found != kept.end() && found->second >= end) continue;
+      if (found != kept.end()) {
+        excuse_at(found->second, i, token, end);
+      } else {
+        stats_.lost_grants++;
+        beliefs_.excuse(token);
+      }
+    }
+    place.server = heir;
+    place.rules.follow(*servers_[heir]);
+  }
+}
+
+// See GroupRules::excuse_at().
+void ClusterRules::excuse_at(int64_t end_ms, size_t number, const std::string &token,
+                             int64_t last_ms) {
+  const Nanos end = servers_[places_[number]->server]->clock().when(end_ms * kMs);
+  schedule_.at(end, [this, end_ms, number, token, last_ms] {
+    const Place &place = *places_[number];
+    const Ends ends = leases_at(servers_[place.server]->store(), place);
+    const auto found = ends.find(token);
+    if (found == ends.end() || found->second <= end_ms) return beliefs_.excuse(token);
+    if (found->second < last_ms) excuse_at(found->second, number, token, last_ms);
+  });
+}
+
+// ---- clients -----------------------------------------------------------------------------------
+
+// Rule: a lease that was held is not asked for again, whatever became of it.
+void ClusterRules::sent(size_t node, int client, Argv argv) {
+  const Argv keys = Server::keys_of(argv);
+  Place *place = keys.empty() ? nullptr : place_of(keys.front());
+  if (place == nullptr || keys.front() != place->key) return;
+  const auto asked = Rules::asked(argv);
+  if (asked && held_.contains(asked->token)) {
+    verdict_.broken("a lease that was held is not made again",
+                    "client " + std::to_string(client) + ", token " + std::string(asked->token));
+  }
+  if (asked) note_asked(client, *asked, *place);
+  place->rules.sent(node, client, argv);
+}
+
+// Rules: a waiter that knows its ticket asks with it; one that begins with a ticket has had it at
+// another node.
+void ClusterRules::note_asked(int client, const Rules::Asking &asked, Place &place) {
+  const auto who = [&] {
+    return "client " + std::to_string(client) + ", token " + std::string(asked.token);
+  };
+  const uint64_t life = context_->slots[static_cast<size_t>(client)].life;
+  const auto [waiter, is_new] =
+      waiters_.try_emplace(std::string(asked.member), Waiter{client, life});
+  if (asked.ticket.empty()) {
+    if (waiter->second.has_ticket) verdict_.broken("a waiter asks with its ticket", who());
+    return;
+  }
+  waiter->second.has_ticket = true;
+  if (!is_new) return;
+  const double ticket = number(asked.ticket);
+  const auto found = place.tickets.find(ticket);
+  if (found == place.tickets.end() || !found->second.contains(client)) {
+    verdict_.broken("a waiter moves with its own ticket", who());
+  }
+  place.rules.note_ticket(asked.member, ticket);
+}
+
+void ClusterRules::granted(const lock::Request &request, Nanos last_reply_at,
+                           Beliefs::Holder &holder) {
+  place_of_name(request.lease->name).rules.granted(request, last_reply_at, holder);
+  held_.insert(holder.token);
+}
+
+void ClusterRules::succeeded(const lock::Request &request) {
+  if (request.lease) place_of_name(request.lease->name).rules.succeeded(request);
+}
+
+void ClusterRules::given_up(const std::string &token) {
+  for (const auto &place : places_) place->rules.given_up(token);
+}
+
+bool ClusterRules::was_granted(const std::string &token) const {
+  return std::any_of(places_.begin(), places_.end(),
+                     [&](const auto &place) { return place->rules.was_granted(token); });
+}
+
+std::vector<std::pair<std::string, std::string>> ClusterRules::waiters() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto &place : places_) {
+    const auto some = place->rules.waiters();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+// ---- in the long run ---------------------------------------------------------------------------
+
+void ClusterRules::watch(const Context &context) {
+  for (const auto &place : places_) {
+    place->rules.watch(context);
+    check_strays(*place, context);
+  }
+}
+
+bool ClusterRules::is_alive(const Waiter &waiter) const {
+  const Slot &slot = context_->slots[static_cast<size_t>(waiter.client)];
+  return slot.client && slot.life == waiter.life && !slot.client->is_paused();
+}
+
+// Rule: once nothing fails any more, a waiter that got another token leaves no place behind.
+void ClusterRules::check_strays(Place &place, const Context &context) {
+  if (!context.is_calm || schedule_.now() < context.calm_since) return place.strays.clear();
+  std::map<std::string, Nanos, std::less<>> strays;
+  for (const auto &[lock, member] : place.rules.waiters()) {
+    const auto waiter = waiters_.find(member);
+    if (waiter == waiters_.end() || !is_alive(waiter->second)) continue;
+    const Client &client = *context.slots[static_cast<size_t>(waiter->second.client)].client;
+    if (client.hears(std::string_view(member).substr(0, kCidSize))) continue;
+    const auto known = place.strays.find(member);
+    const Nanos since = known == place.strays.end() ? schedule_.now() : known->second;
+    strays.emplace(member, since);
+    if (schedule_.now() - since <= kStrayLimit + 2 * plan_.timeout) continue;
+    verdict_.broken("a waiter that has moved leaves no place behind", lock + ": " + member);
+  }
+  place.strays = std::move(strays);
+}
+
+void ClusterRules::check_leftovers(Nanos gone_for) {
+  for (const auto &place : places_) place->rules.check_leftovers(gone_for);
+}
+
+}  // namespace redlatch::sim
