@@ -40,12 +40,6 @@ has pkg-config || lacks "pkg-config" pkg-config
 
 # Headers, where there is a compiler to look for them; a search path of CMake's is CMake's to use.
 if [ -z "${CMAKE_PREFIX_PATH:-}${CMAKE_INCLUDE_PATH:-}" ]; then
-  if [ -z "${OPENSSL_ROOT_DIR:-}" ]; then
-    preprocesses "$c -x c ${CFLAGS:-}" '#include <openssl/opensslv.h>
-#if OPENSSL_VERSION_NUMBER < 0x30000000L
-#error
-#endif' || lacks "the headers of OpenSSL 3" libssl-dev
-  fi
   if [ -z "${CLI11_DIR:-}${CLI11_ROOT:-}" ]; then
     preprocesses "$cxx -x c++ ${CXXFLAGS:-}" '#include <CLI/CLI.hpp>' ||
       lacks "the headers of CLI11 2" libcli11-dev

@@ -14,12 +14,16 @@ namespace redlatch::net {
 
 namespace {
 
-// The library with the ABI of the headers that are included above.
+// The library whose ABI openssl.h declares.
 constexpr const char *kLibrary = "libssl.so.3";
 
 // Threads inside OpenSSL hold it for reading, a fork for writing. A fork that waits has precedence
 // over new readers.
+#ifdef PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
 #define REDLATCH_OPEN_TO_ALL PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+#else  // musl has no such kind, so that a fork may wait longer there
+#define REDLATCH_OPEN_TO_ALL PTHREAD_RWLOCK_INITIALIZER
+#endif
 pthread_rwlock_t g_forks = REDLATCH_OPEN_TO_ALL;
 
 // Throws, so that the next connection tries again: without the handlers a child could not use
@@ -44,7 +48,8 @@ std::string load(OpenSsl &functions) {
     if (function == nullptr) missing = name;
     return function;
   };
-#define REDLATCH_FIND(name) functions.name = reinterpret_cast<decltype(&::name)>(find(#name));
+#define REDLATCH_FIND(result, name, parameters) \
+  functions.name = reinterpret_cast<decltype(functions.name)>(find(#name));
   REDLATCH_OPENSSL_FUNCTIONS(REDLATCH_FIND)
 #undef REDLATCH_FIND
   if (missing != nullptr) return std::string(kLibrary) + " has no " + missing;

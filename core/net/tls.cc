@@ -21,8 +21,8 @@ namespace redlatch::net {
 namespace {
 
 std::string text_of(const OpenSsl &library, unsigned long code) {
-  if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE) throw std::bad_alloc();
-  if (ERR_SYSTEM_ERROR(code)) return std::generic_category().message(ERR_GET_REASON(code));
+  if (error_reason(code) == ERR_R_MALLOC_FAILURE) throw std::bad_alloc();
+  if (is_system_error(code)) return std::generic_category().message(error_reason(code));
   const char *text = code == 0 ? nullptr : library.ERR_reason_error_string(code);
   return text == nullptr ? "no reason given" : text;
 }
@@ -252,7 +252,7 @@ void Tls::take(std::string &sealed) {
 void Tls::note_failure(int result) {
   if (library_.SSL_get_error(session_, result) == SSL_ERROR_ZERO_RETURN) return;
   const unsigned long code = library_.ERR_get_error();
-  const int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
+  const int reason = error_library(code) == ERR_LIB_SSL ? error_reason(code) : 0;
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) return note_verdict();
   const int alert = reason - SSL_AD_REASON_OFFSET;
   const std::string text = text_of(library_, code);
