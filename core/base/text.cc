@@ -8,6 +8,16 @@
 
 namespace redlatch {
 
+namespace {
+
+// strerror_r() of glibc returns the text, that of POSIX and musl 0.
+[[maybe_unused]] const char *result_text(const char *text, std::span<char>) { return text; }
+[[maybe_unused]] const char *result_text(int result, std::span<char> buffer) {
+  return result == 0 ? buffer.data() : "unknown error";
+}
+
+}  // namespace
+
 std::string quoted(std::string_view text, size_t limit) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out = "'";
@@ -88,9 +98,13 @@ std::string_view cut(std::string_view text, size_t limit) {
   return text.substr(0, end);
 }
 
+const char *error_text(int error, std::span<char> buffer) {
+  return result_text(strerror_r(error, buffer.data(), buffer.size()), buffer);
+}
+
 std::string reason_of(int error) {
   std::array<char, 128> buffer{};
-  return strerror_r(error, buffer.data(), buffer.size());
+  return error_text(error, buffer);
 }
 
 std::string in_seconds(int64_t ms) {

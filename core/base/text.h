@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,7 +26,9 @@ std::string_view cut(std::string_view text, size_t limit);
 // `text` with *** for each `secret` in it, which may be empty.
 std::string without(std::string_view text, std::string_view secret);
 
-// The text of an errno value.
+// The text of an errno value, in `buffer` or constant, without memory of its own.
+const char *error_text(int error, std::span<char> buffer);
+// The same as a string.
 std::string reason_of(int error);
 
 // As "0.05 s".

@@ -5,14 +5,15 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <filesystem>
+#include <cstdlib>
+#include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -113,9 +114,8 @@ Outcome read_path(const Option &option, std::string_view value, std::string &tar
     return wrong_path(option, value,
                       may_be_folder ? " must be a file or a folder" : " must be a file");
   }
-  std::error_code error;
-  target = std::filesystem::absolute(path, error);
-  return error ? wrong_path(option, value, ": " + error.message()) : Outcome{};
+  target = path;
+  return make_absolute(target) ? Outcome{} : wrong_path(option, value, ": " + reason_of(errno));
 }
 
 bool is_size_good(const Option &option, std::string_view value) {
@@ -144,6 +144,15 @@ bool is_text_good(const Option &option, std::string_view value) {
 }
 
 }  // namespace
+
+bool make_absolute(std::string &path) {
+  if (path.empty()) return errno = EINVAL, false;
+  if (path.front() == '/') return true;
+  const std::unique_ptr<char, decltype(&std::free)> folder(getcwd(nullptr, 0), std::free);
+  if (folder == nullptr) return false;
+  path.insert(0, std::string(folder.get()) + "/");
+  return true;
+}
 
 std::string allowed_of(const Option &option) {
   const std::string most = std::to_string(option.most);

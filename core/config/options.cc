@@ -8,12 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "config/option_values.h"
 #include "config/tls_options.h"
 #include "config/url.h"
 
@@ -90,9 +89,8 @@ Outcome Options::set(std::string_view name, std::string_view value) {
 }
 
 Outcome Options::set_password_file(const std::string &name, std::string_view value) {
-  std::error_code error;
-  const std::string path = std::filesystem::absolute(value, error);
-  if (error) return invalid("cannot read the password file: " + error.message());
+  std::string path(value);
+  if (!make_absolute(path)) return invalid("cannot read the password file: " + reason_of(errno));
   const std::string password = name.substr(0, name.rfind('_'));
   std::string secret;
   PipeSecrets fresh;

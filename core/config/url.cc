@@ -35,8 +35,6 @@ constexpr std::array<std::string_view, 8> kNameParameters = {
     "sentinelmasterid", "master_name",  "mastername", "master",
     "master_set",       "service_name", "master_id",  "primary_name"};
 
-Outcome invalid(const std::string &message) { return failure(Status::kInvalid, message); }
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_alphanumeric(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -180,7 +178,9 @@ class UrlParser {
   Outcome parse();
 
  private:
-  Outcome wrong(const std::string &what) const { return invalid(what + " in " + shown_); }
+  Outcome wrong(const std::string &what) const {
+    return failure(Status::kInvalid, what + " in " + shown_);
+  }
   Outcome take_scheme();
   Outcome take_user();
   Outcome take_server();
@@ -238,7 +238,7 @@ Outcome UrlParser::take_scheme() {
   const size_t end = rest_.find("://");
   const std::string scheme(rest_.substr(0, end));
   if (end == std::string_view::npos || !is_scheme(scheme)) {
-    return invalid("URL must begin with one of " + list_of_schemes());
+    return failure(Status::kInvalid, "URL must begin with one of " + list_of_schemes());
   }
   rest_.remove_prefix(end + 3);
   const std::string known = canonical(scheme);

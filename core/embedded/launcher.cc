@@ -20,7 +20,9 @@
 #include "embedded/server_dir.h"
 #include "net/epoll_set.h"
 
-extern char **environ;  // NOLINT(readability-redundant-declaration): not every unistd.h has it
+// Not every unistd.h has it. It is the system's, so that it is visible where ours is hidden.
+// NOLINTNEXTLINE(readability-redundant-declaration)
+extern char **environ __attribute__((visibility("default")));
 
 namespace redlatch::embedded {
 

@@ -13,6 +13,7 @@
 #include <new>
 
 #include "base/status.h"
+#include "base/text.h"
 
 namespace redlatch::runtime {
 
@@ -34,7 +35,7 @@ class NoThread : public std::bad_alloc {
  public:
   explicit NoThread(int error) {
     std::array<char, 80> buffer{};
-    const char *reason = strerror_r(error, buffer.data(), buffer.size());
+    const char *reason = error_text(error, buffer);
     std::snprintf(text_.data(), text_.size(), "cannot start a thread: %s", reason);
   }
   const char *what() const noexcept override { return text_.data(); }

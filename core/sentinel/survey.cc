@@ -14,9 +14,9 @@ namespace redlatch::sentinel {
 namespace {
 
 // Replies to the questions, by how many are still to come.
-constexpr size_t kHelloIsNext = 4;
-constexpr size_t kAddressIsNext = 3;
-constexpr size_t kOthersAreNext = 2;
+constexpr size_t kHelloAwaited = 4;
+constexpr size_t kAddressAwaited = 3;
+constexpr size_t kOthersAwaited = 2;
 constexpr size_t kSizeIsNext = 1;
 // With two, the loss of one leaves no majority.
 constexpr size_t kFewest = 3;
@@ -68,7 +68,7 @@ void Survey::next(Nanos now) {
 
 void Survey::on_dialled(const Send &send) {
   assert(!is_over());
-  awaited_count_ = kHelloIsNext + 1;
+  awaited_count_ = kHelloAwaited + 1;
   const std::string &name = settings_.sentinel.primary_name;
   say_hello(asked_, send);
   ask(kAddress, name, send);
@@ -87,15 +87,15 @@ void Survey::on_reply(const Reply &reply, Nanos now) {
   if (awaited_count_ == 0) return;  // the sentinel sent more than it was asked for
   awaited_count_--;
   Member *mine = &members_[turn_];
-  if (awaited_count_ == kHelloIsNext) {
+  if (awaited_count_ == kHelloAwaited) {
     mine->why = check_hello(reply, asked_);
     if (!mine->why.ok()) next(now);
     return;
   }
-  if (awaited_count_ == kAddressIsNext) {
+  if (awaited_count_ == kAddressAwaited) {
     const std::string &name = settings_.sentinel.primary_name;
     mine->why_no_primary = read_address(reply, asked_, name, mine->primary);
-  } else if (awaited_count_ == kOthersAreNext) {
+  } else if (awaited_count_ == kOthersAwaited) {
     for (const auto &[address, id] : read_members(reply)) add(address, id);
   } else if (awaited_count_ == kSizeIsNext) {
     mine->epoch = read_epoch(reply);
