@@ -34,8 +34,8 @@ SCRIPT_SUFFIXES = (".py", ".sh", ".lua", ".cmake")
 SOURCE_SUFFIXES = BRACE_SUFFIXES + SCRIPT_SUFFIXES + (".i", ".def", ".map", ".pml")
 SOURCE_NAMES = ("CMakeLists.txt",)
 NOT_OURS = ("LICENSE",)
-# Written by machines, a checksum to a line.
-CHECKSUM_LISTS = ("go.sum", "package-lock.json", ".sha256")
+# Written by machines, a checksum or a type to a line.
+CHECKSUM_LISTS = ("go.sum", "package-lock.json", ".sha256", ".abi")
 
 # What each folder may name. The order of core's folders is that of
 # docs/ARCHITECTURE.md: arrows point down, and siblings never name each other.
