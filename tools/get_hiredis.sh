@@ -2,19 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
 #
-# get_hiredis.sh [--needs] PREFIX: sees to it that a hiredis >= 1.0 can be linked *into*
+# get_hiredis.sh [--needs | --source] PREFIX: sees to it that a hiredis >= 1.0 can be linked *into*
 # libredlatch. That takes a static, position independent archive, so a system that has only the
 # shared library is not enough. Where the system's own will not do, it is built into PREFIX: from
 # PREFIX/hiredis-*.tar.gz, which an sdist carries, else from the source package of a newer suite.
 # apt fetches that, so its signature is checked, and with lists of our own, so the system's package
 # state stays as it is; it is kept in PREFIX, and the next build needs no network.
 #
-# With --needs it only prints which commands it would miss, or `recipe` where it knows no way.
+# With --needs it only prints which commands it would miss, or `recipe` where it knows no way. With
+# --source it only sees to it that the source is in PREFIX, as the amalgamation needs it.
 set -eu
 
-only_needs=''
-[ "${1:-}" != --needs ] || { only_needs=1; shift; }
-prefix=${1:?usage: get_hiredis.sh [--needs] PREFIX}
+only_needs='' only_source=''
+case ${1:-} in
+  --needs) only_needs=1; shift ;;
+  --source) only_source=1; shift ;;
+esac
+prefix=${1:?usage: get_hiredis.sh [--needs | --source] PREFIX}
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 min=1.0.0
 # That of a caller which is a CMake itself, such as pip's.
@@ -50,14 +54,14 @@ usable() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-if usable; then
+if [ -z "$only_source" ] && usable; then
   [ -z "$only_needs" ] || exit 0
   say "the system's hiredis $(pkg-config --modversion hiredis) will do"
   exit 0
 fi
 PKG_CONFIG_PATH=$prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 export PKG_CONFIG_PATH
-if usable; then
+if [ -z "$only_source" ] && usable; then
   [ -z "$only_needs" ] || exit 0
   say "hiredis $(pkg-config --modversion hiredis) is in place"
   exit 0
@@ -65,6 +69,7 @@ fi
 
 kept=''
 for file in "$prefix"/hiredis-*.tar.gz; do [ ! -f "$file" ] || kept=$file; done
+if [ -n "$only_source" ] && [ -n "$kept" ]; then exit 0; fi
 ID='' VERSION_CODENAME='' suite=''
 [ ! -r /etc/os-release ] || . /etc/os-release
 case $ID in
@@ -147,6 +152,7 @@ fetch_source() {
   mkdir -p "$prefix"
   tar -czf "$tmp/kept.tar.gz" -C "$tmp/src" "${unpacked%/}"
   mv "$tmp/kept.tar.gz" "$prefix/${unpacked%/}.tar.gz"
+  [ -z "$only_source" ] || exit 0
   say "building the source package of $suite into $prefix"
 }
 

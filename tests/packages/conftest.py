@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""The packages under test, made once for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .packages import make
+
+# Belongs to the long runs.
+collect_ignore = [] if os.environ.get("REDLATCH_TEST_LONG") else ["test_musl.py"]
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packages")
+    make(folder)
+    return folder

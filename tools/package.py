@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Makes the packages below build/packages: scripts/package calls it.
+
+    tools/package.py [--out FOLDER] [KIND..]   make the packages of these kinds, or of all
+    tools/package.py --list                    print the kinds
+    tools/package.py --table                   print the support matrix of docs/packages.md
+
+Beside the packages it writes contents.json, SHA256SUMS, an SBOM (redlatch.spdx.json) and
+THIRD-PARTY-NOTICES.txt, of all packages that are in the folder then. The same commit gives the same
+bytes: the only time in them is that of the commit, or SOURCE_DATE_EPOCH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import amalgamate
+import package_go
+from archives import sha256_of, write_tar
+
+TOP = Path(__file__).resolve().parent.parent
+OWN_FILES = ("contents.json", "SHA256SUMS", "redlatch.spdx.json", "THIRD-PARTY-NOTICES.txt")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the packages are made of."""
+
+    root: Path
+    hiredis: Path
+    epoch: int
+
+    @cached_property
+    def version(self) -> str:
+        return (self.root / "VERSION").read_text().strip()
+
+    @cached_property
+    def amalgamation(self) -> dict[str, str]:
+        return amalgamate.amalgamation(self.root, self.hiredis)
+
+    @cached_property
+    def hiredis_version(self) -> str:
+        return amalgamate.hiredis_version(amalgamate.read_hiredis(self.hiredis))
+
+    @cached_property
+    def notices(self) -> str:
+        return f"""\
+redlatch contains software of others. Its own licence is in LICENSE.
+
+hiredis {self.hiredis_version}: the parser of replies (alloc, read and sds)
+{"-" * 75}
+{self.amalgamation["LICENSE.hiredis"].rstrip()}
+{"-" * 75}
+
+OpenSSL is not contained. A connection over TLS loads the OpenSSL 3 of the host.
+"""
+
+
+def make_source(inputs: Inputs, out: Path) -> list[Path]:
+    name = f"redlatch-{inputs.version}-amalgamation"
+    path = out / "source" / f"{name}.tar.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = {**inputs.amalgamation, "THIRD-PARTY-NOTICES.txt": inputs.notices}
+    write_tar(path, name, files, inputs.epoch)
+    return [path]
+
+
+def make_go(inputs: Inputs, out: Path) -> list[Path]:
+    proxy = out / "go"
+    amalgamation, notices = inputs.amalgamation, inputs.notices
+    return package_go.write_proxy(inputs.root, proxy, amalgamation, notices, inputs.epoch)
+
+
+@dataclass(frozen=True)
+class Kind:
+    make: Callable[[Inputs, Path], list[Path]]
+    what: str
+    runs_on: str
+    needs: str
+    # Platforms on which nothing has run it here.
+    unproven: str
+
+
+LINUX = "Linux, x86-64 and arm64, glibc and musl"
+KINDS = {
+    "source": Kind(make_source, "the library as one file of C++ and one of C", LINUX,
+                   "gcc 10 or clang 14, or later", "arm64, gcc 10"),
+    "go": Kind(make_go, "the Go modules, as the folder of a module proxy", LINUX,
+               "Go 1.21, and gcc 10 or clang 14, or later", "arm64, gcc 10"),
+}
+
+
+def support_table() -> str:
+    rows = ["| kind | contents | runs on | needs | unproven |", "|---|---|---|---|---|"]
+    rows += [f"| `{name}` | {kind.what} | {kind.runs_on} | {kind.needs} | {kind.unproven} |"
+             for name, kind in KINDS.items()]
+    return "\n".join(rows) + "\n"
+
+
+def commit_time() -> int:
+    named = os.environ.get("SOURCE_DATE_EPOCH")
+    if named is not None:
+        if not named.isdigit():
+            sys.exit(f"SOURCE_DATE_EPOCH must be a number of seconds (got '{named}')")
+        return int(named)
+    command = ["git", "-C", str(TOP), "log", "-1", "--format=%ct"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit("SOURCE_DATE_EPOCH must be set where there is no git checkout")
+    return int(done.stdout)
+
+
+def packages_in(out: Path) -> dict[str, Path]:
+    """All packages there, by name, also those of an earlier run."""
+    paths = (path for path in sorted(out.rglob("*")) if path.is_file())
+    names = {path.relative_to(out).as_posix(): path for path in paths}
+    return {name: path for name, path in names.items() if name not in OWN_FILES}
+
+
+def contents_of(inputs: Inputs, packages: dict[str, Path]) -> str:
+    rows = []
+    for name, path in packages.items():
+        kind = KINDS.get(name.split("/")[0])
+        if kind is None:
+            sys.exit(f"{path} is of no kind of package: remove it")
+        row = {"file": name, "kind": name.split("/")[0], "bytes": path.stat().st_size}
+        row |= {"sha256": sha256_of(path), "runs_on": kind.runs_on, "needs": kind.needs}
+        rows.append({**row, "unproven": kind.unproven})
+    return json.dumps({"version": inputs.version, "packages": rows}, indent=1) + "\n"
+
+
+def file_id(index: int) -> str:
+    return f"SPDXRef-File-{index}"
+
+
+def sbom_of(inputs: Inputs, packages: dict[str, Path]) -> str:
+    """SPDX 2.3. Its name is that of its contents, so that the same contents have the same name."""
+    sums = {name: sha256_of(path) for name, path in packages.items()}
+    digest = hashlib.sha256(json.dumps(sums).encode()).hexdigest()
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(inputs.epoch))
+    # Of what was used of it, because its archive may be packed again by each machine.
+    parser = inputs.amalgamation["redlatch_hiredis.h"] + inputs.amalgamation["redlatch_hiredis.c"]
+    used = f"SHA256 of its parser as used here: {hashlib.sha256(parser.encode()).hexdigest()}"
+    absent = {"downloadLocation": "NOASSERTION", "filesAnalyzed": False}
+
+    def package(name: str, version: str, licence: str, author: str) -> dict[str, object]:
+        return {"SPDXID": f"SPDXRef-{name}", "name": name, "versionInfo": version, **absent,
+                "licenseConcluded": licence, "licenseDeclared": licence,
+                "copyrightText": author, "supplier": "NOASSERTION"}
+
+    ours = package("redlatch", inputs.version, "Apache-2.0", "Copyright The redlatch authors")
+    hiredis = package("hiredis", inputs.hiredis_version, "BSD-3-Clause", "NOASSERTION")
+    files = [
+        {"SPDXID": file_id(index), "fileName": f"./{name}",
+         "checksums": [{"algorithm": "SHA256", "checksumValue": value}],
+         "licenseConcluded": "Apache-2.0 AND BSD-3-Clause", "copyrightText": "NOASSERTION"}
+        for index, (name, value) in enumerate(sums.items())
+    ]
+    relations = [("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-redlatch"),
+                 ("SPDXRef-redlatch", "CONTAINS", "SPDXRef-hiredis")]
+    relations += [(file_id(i), "GENERATED_FROM", "SPDXRef-redlatch") for i in range(len(files))]
+    document = {
+        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
+        "name": f"redlatch-{inputs.version}",
+        "documentNamespace": f"https://redlatch.io/spdx/{inputs.version}/{digest}",
+        "creationInfo": {"created": moment, "creators": ["Tool: tools/package.py"]},
+        "packages": [ours, {**hiredis, "comment": used}],
+        "files": files,
+        "relationships": [
+            {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
+            for one, kind, other in relations
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def make(inputs: Inputs, kinds: list[str], out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    for kind in kinds:
+        shutil.rmtree(out / kind, ignore_errors=True)  # packages of another version
+        for path in KINDS[kind].make(inputs, out):
+            print(f"{path.stat().st_size:>9}  {path.relative_to(out)}")
+    packages = packages_in(out)
+    (out / "contents.json").write_text(contents_of(inputs, packages))
+    (out / "redlatch.spdx.json").write_text(sbom_of(inputs, packages))
+    (out / "THIRD-PARTY-NOTICES.txt").write_text(inputs.notices)
+    listed = {**packages, **{name: out / name for name in OWN_FILES if name != "SHA256SUMS"}}
+    sums = (f"{sha256_of(path)}  {name}\n" for name, path in sorted(listed.items()))
+    (out / "SHA256SUMS").write_text("".join(sums))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Makes the packages.")
+    parser.add_argument("--out", type=Path, default=TOP / "build/packages")
+    parser.add_argument("--hiredis", type=Path, help="hiredis-VERSION.tar.gz, its source")
+    parser.add_argument("--list", action="store_true", help="print the kinds")
+    parser.add_argument("--table", action="store_true", help="print the support matrix")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    arguments = parser.parse_args()
+    if arguments.list or arguments.table:
+        print("\n".join(KINDS) if arguments.list else support_table(), end="\n" * arguments.list)
+        return
+    for kind in arguments.kinds:
+        if kind not in KINDS:
+            parser.error(f"KIND must be one of {', '.join(KINDS)} (got '{kind}')")
+    hiredis = arguments.hiredis or amalgamate.find_hiredis()
+    make(Inputs(TOP, hiredis, commit_time()), arguments.kinds or list(KINDS), arguments.out)
+
+
+if __name__ == "__main__":
+    main()
