@@ -364,6 +364,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   const auto queued = acquisition.on_queued(answer.ticket, answer.key_digest);
   if (queued.transition != Acquisition::Transition::kNone) return perform(record, queued, now);
   record.trouble.clear();
+  record.is_slot_moving = false;
   set_phase(record, Phase::kQueued);
   record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
   const Nanos delay = plan_recheck(record, answer, now);
@@ -380,10 +381,14 @@ void LockClient::refuse_try(TokenRecord &record, Status status, std::string_view
 void LockClient::on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal,
                                     Nanos now) {
   const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
+  const bool is_moving = settings_.is_of_cluster && refusal.is_of_slot;
   if (!may_pass || !record.acquisition.is_queueable()) {
-    return fail_callers(record, refusal.status(), refusal.message, now);
+    if (!is_moving) return fail_callers(record, refusal.status(), refusal.message, now);
+    const std::string what = "lock " + quoted(record.lock->name) + " cannot be acquired now";
+    return fail_callers(record, Status::kUnavailable, slot_moves_message(what), now);
   }
   record.trouble = refusal.message;
+  record.is_slot_moving = is_moving;
   perform(record, record.acquisition.on_postponed(now, entropy_.next()), now);
 }
 
@@ -541,6 +546,10 @@ bool LockClient::is_queued(const Request &request) {
 }
 
 Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &record) const {
+  const std::string not_granted = "lock " + quoted(record.lock->name) + " was not granted within " +
+                                  in_seconds(request.wait_ms);
+  // No error of the server: the wait ran out, as behind a holder.
+  if (record.is_slot_moving) return failure(Status::kTimeout, slot_moves_message(not_granted));
   if (!record.trouble.empty()) return failure(Status::kServer, record.trouble);
   if (record.phase == Phase::kAsking && record.acquisition.is_outcome_unknown()) {
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
@@ -557,9 +566,7 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
   const std::string holder =
       waits_for_itself(request) ? "; holder: the thread that waits" : holder_text(lock.blocker);
   const bool is_obvious = lock.obstacle.empty() || (lock.obstacle == kHeldAlone && !holder.empty());
-  return failure(Status::kTimeout, "lock " + quoted(lock.name) + " was not granted within " +
-                                       in_seconds(request.wait_ms) +
-                                       (is_obvious ? "" : ": " + lock.obstacle) + holder);
+  return failure(Status::kTimeout, not_granted + (is_obvious ? "" : ": " + lock.obstacle) + holder);
 }
 
 }  // namespace redlatch::lock

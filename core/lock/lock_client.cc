@@ -344,6 +344,12 @@ Outcome LockClient::why_late(const Request &request) const {
                      "background until the lease would have ended");
     default:
       if (!request.is_sent && link_ != Link::kUp) return link_failure_;
+      if (request.is_postponed && !request.is_unanswered && !is_about_lease(request)) {
+        return failure(Status::kUnavailable,
+                       settings_.address() + " does not serve the slot of lock " +
+                           quoted(request.name) +
+                           " now: it is being moved to another node, or has no primary");
+      }
       return failure(Status::kOutcomeUnknown,
                      "sent to " + settings_.address() + ", but no answer came");
   }

@@ -69,6 +69,11 @@ inline std::string wrong_type_message(std::string_view name, std::string_view ty
          std::string(cut(type, 64)) + ")";
 }
 
+// Why a lock of a cluster is kept, but neither acquired nor released.
+inline std::string slot_moves_message(const std::string &what) {
+  return what + ": the slot of the lock is being moved to another node of the cluster";
+}
+
 // A GET of a client's name, for an inspection, a refused try, or a later message.
 struct NameQuery {
   std::string cid;
@@ -110,7 +115,8 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   // While asking and queued.
   Acquisition acquisition;
   bool is_throttled = false;
-  std::string trouble;  // the server's last refusal
+  std::string trouble;          // the server's last refusal
+  bool is_slot_moving = false;  // .. was that the slot is being moved
   protocol::YieldPolicy yield_policy;
 
   protocol::Identity proof() const { return {identity.token, identity.owner}; }

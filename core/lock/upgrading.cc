@@ -142,7 +142,12 @@ void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal
     return carry_out(record, record.upgrade->on_postponed(now, entropy_.next()), now);
   }
   const auto step = record.upgrade->on_refused(now, link_of(record));
-  finish_upgrade(record, refusal.status(), refusal.message);
+  if (settings_.is_of_cluster && refusal.is_of_slot) {
+    const std::string what = "lock " + quoted(record.lock->name) + " cannot be upgraded now";
+    finish_upgrade(record, Status::kUnavailable, slot_moves_message(what));
+  } else {
+    finish_upgrade(record, refusal.status(), refusal.message);
+  }
   carry_out(record, step, now);
 }
 

@@ -16,6 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 12> kTransient = {
     "LOADING", "BUSY",     "OOM",         "READONLY", "MASTERDOWN", "NOREPLICAS",
     "MISCONF", "TRYAGAIN", "CLUSTERDOWN", "MOVED",    "ASK",        "UNKILLABLE"};
+constexpr std::array<std::string_view, 3> kOfSlot = {"TRYAGAIN", "ASK", "MOVED"};
 constexpr std::array<std::string_view, 4> kDenied = {"NOPERM", "NOAUTH", "WRONGPASS", "DENIED"};
 
 template <size_t N>
@@ -76,6 +77,7 @@ Refusal refusal_of(const Reply &reply, std::string_view secret) {
     refusal.kind = Refusal::Kind::kNoScript;
   } else if (is_one_of(kTransient, word)) {
     refusal.kind = Refusal::Kind::kTransient;
+    refusal.is_of_slot = is_one_of(kOfSlot, word);
   } else if (is_one_of(kDenied, word) || mentions_denial(text)) {
     refusal.kind = Refusal::Kind::kDenied;
   }

@@ -28,6 +28,8 @@ struct Refusal {
   };
   Kind kind = Kind::kNone;
   std::string message;  // the text of the server
+  // kTransient: TRYAGAIN, ASK, MOVED. Not at this node now; nothing was done.
+  bool is_of_slot = false;
 
   explicit operator bool() const { return kind != Kind::kNone; }
   Status status() const { return kind == Kind::kDenied ? Status::kDenied : Status::kServer; }

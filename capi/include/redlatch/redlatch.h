@@ -407,11 +407,14 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY                 wait_ms is 0, and it is held or waited for. A string or a hash
  *                                 that redlatch did not write counts as held by another library.
- *         RL_TIMEOUT              the wait ran out in the queue. The request is withdrawn in the
- *                                 background; a grant that comes before the withdrawal is released,
- *                                 and the next waiter gets it.
+ *         RL_TIMEOUT              the wait ran out in the queue, or while the slot of the lock was
+ *                                 being moved to another node of a cluster. The request is
+ *                                 withdrawn in the background; a grant that comes before the
+ *                                 withdrawal is released, and the next waiter gets it.
  *         RL_E_UNAVAILABLE        cannot connect to the server: with wait_ms 0 after one attempt,
  *                                 else when the wait runs out, also after a place in the queue.
+ *                                 Or wait_ms is 0, and the slot of the lock is being moved to
+ *                                 another node of a cluster.
  *         RL_E_OUTCOME_UNKNOWN    sent, and not one answer within the wait; a cleanup continues in
  *                                 the background.
  *         RL_E_ALREADY_HELD       the owner that the options name has it already, and it is not

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: a lock follows its slot, and is kept while the slot is being moved. Method: the client of a
+// cluster alone, with made replies.
+#include <set>
+
+#include "cluster_world.h"
+
+namespace redlatch {
+namespace {
+
+// ---- moves --------------------------------------------------------------------------------------
+
+TEST_F(ClusterTest, a_held_lease_moves_with_its_token) {
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  advance_to_command('a');
+  EXPECT_EQ(scripts('a'), "extend");
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "extend") << "at once";
+  EXPECT_EQ(argument(next('b'), 0), lease->token);
+  reply('b', count(1));
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  const auto released = release(lease);
+  ASSERT_EQ(scripts('b'), "release");
+  EXPECT_EQ(argument(next('b'), 0), lease->token);
+  reply('b', count(1));
+  EXPECT_EQ(released->status.load(), Status::kOk);
+  EXPECT_EQ(scripts('a'), "");
+}
+
+TEST_F(ClusterTest, a_lease_that_the_new_node_does_not_know_is_lost) {
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  advance_to_command('a');
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "extend");
+  reply('b', count(0));
+  EXPECT_EQ(state(lease), Lease::kLost);
+  EXPECT_EQ(ended_count_, 1);
+  EXPECT_EQ(scripts('b').find("acquire"), std::string::npos) << "it is never made again";
+}
+
+TEST_F(ClusterTest, a_waiter_moves_with_its_ticket_and_never_uses_a_token_twice) {
+  const std::string name = name_at('a');
+  const auto request = acquire(name);
+  run();
+  std::set<std::string> tokens;
+  EXPECT_TRUE(tokens.insert(argument(next('a'), 0)).second);
+  std::string member = argument(next('a'), 2);
+  reply('a', queued());
+  char host = 'a';
+  for (int i = 0; i < 4; i++) {
+    SCOPED_TRACE("move " + std::to_string(i));
+    const char other = host == 'a' ? 'b' : 'a';
+    advance_to_command(host);
+    ASSERT_EQ(scripts(host), "acquire");
+    give(slot_of(name), other);
+    reply(host, moved(slot_of(name), other));
+    advance_to_command(other, kSecond);
+    ASSERT_EQ(scripts(other), "acquire cancel") << "the lock is not granted to another in between";
+    EXPECT_TRUE(tokens.insert(argument(next(other), 0)).second) << "a token is used twice";
+    EXPECT_EQ(argument(next(other), 3), kTicket);
+    EXPECT_EQ(argument(sent_[other][1], 0), member) << "the old place is given up";
+    const std::string channel = cluster().channel(node_of(other));
+    EXPECT_TRUE(channel.ends_with(argument(next(other), 0).substr(0, 22)))
+        << "messages come on the channel of the new node";
+    member = argument(next(other), 2);
+    reply(other, queued());
+    reply(other, count(1));
+    EXPECT_EQ(scripts(host), "");
+    host = other;
+  }
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  advance_to_command(host);
+  reply(host, granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, callers_of_one_place_move_together) {
+  const std::string name = name_at('a');
+  const auto first = acquire(name);
+  const auto second = acquire(name);
+  run();
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "acquire") << "the old token was never queued";
+  reply('b', granted());
+  EXPECT_EQ(first->status.load(), Status::kOk);
+  release(first->lease);
+  EXPECT_EQ(second->status.load(), Status::kOk) << "handed off locally";
+}
+
+TEST_F(ClusterTest, one_try_that_met_moved_is_made_at_the_new_node) {
+  const std::string name = name_at('a');
+  const auto request = acquire(name, 0);
+  run();
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "acquire");
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  reply('b', granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, requests_that_met_moved_are_sent_to_the_new_node) {
+  const std::string name = name_at('a');
+  const auto forced = start(Request::Op::kForce, name);
+  const auto inspected_ = start(Request::Op::kInspect, name);
+  run();
+  ASSERT_EQ(scripts('a'), "force_release inspect");
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  EXPECT_EQ(hosts_, "a") << "a lock moves when no command about it is under way";
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "force_release inspect");
+  reply('b', count(1));
+  reply('b', inspected());
+  EXPECT_EQ(forced->status.load(), Status::kOk) << forced->message;
+  EXPECT_EQ(inspected_->status.load(), Status::kOk) << inspected_->message;
+}
+
+TEST_F(ClusterTest, a_release_that_met_moved_is_sent_to_the_new_node) {
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  const auto released = release(lease);
+  ASSERT_EQ(scripts('a'), "release");
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  advance_to_command('b', kSecond);
+  ASSERT_EQ(scripts('b'), "release");
+  EXPECT_EQ(argument(next('b'), 0), lease->token);
+  reply('b', count(1));
+  EXPECT_EQ(released->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, other_locks_of_the_node_stay) {
+  const std::string name = name_at('a'), other = name_at('a', 1);
+  ASSERT_NE(slot_of(name), slot_of(other));
+  const auto lease = held(name), kept = held(other);
+  give(slot_of(name), 'b');
+  const auto released = release(lease);
+  reply('a', moved(slot_of(name), 'b'));
+  advance_to_command('b', kSecond);
+  EXPECT_EQ(scripts('b'), "release");
+  release(kept);
+  EXPECT_EQ(scripts('a'), "release");
+}
+
+TEST_F(ClusterTest, a_map_read_again_moves_what_no_answer_has_named) {
+  const std::string name = name_at('a'), other = name_at('a', 1);
+  const auto lease = held(name), second = held(other);
+  give(slot_of(name), 'b');
+  give(slot_of(other), 'c');
+  const auto released = release(lease);
+  reply('a', moved(slot_of(name), 'b'));
+  advance(100 * kMs);
+  EXPECT_EQ(map_count_, 2);
+  ASSERT_EQ(scripts('c'), "extend") << "the map named its new node";
+  EXPECT_EQ(argument(next('c'), 0), second->token);
+}
+
+// ---- while a slot is being moved ----------------------------------------------------------------
+
+TEST_F(ClusterTest, try_again_repeats_release_force_and_inspect) {
+  const std::string name = name_at('a');
+  const auto lease = held(name);
+  const auto released = release(lease);
+  const auto forced = start(Request::Op::kForce, name);
+  const auto inspected_ = start(Request::Op::kInspect, name);
+  ASSERT_EQ(scripts('a'), "release force_release inspect");
+  for (int i = 0; i < 3; i++) reply('a', try_again());
+  EXPECT_EQ(scripts('a'), "") << "not at once";
+  std::multiset<std::string> seen;
+  for (int i = 0; i < 3; i++) {
+    advance_to_command('a', kSecond);
+    const std::string script = script_of(next('a'));
+    seen.insert(script);
+    reply('a', script == "inspect" ? inspected() : count(1));
+  }
+  EXPECT_EQ(seen, (std::multiset<std::string>{"force_release", "inspect", "release"}));
+  EXPECT_EQ(released->status.load(), Status::kOk);
+  EXPECT_EQ(forced->status.load(), Status::kOk);
+  EXPECT_EQ(inspected_->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, a_release_that_is_repeated_ends_with_the_command_timeout) {
+  const auto lease = held(name_at('a'));
+  const auto released = release(lease);
+  const Nanos until = now_ + 2 * settings_.command_timeout;
+  while (!released->is_finished() && now_ < until) {
+    if (scripts('a') == "release") reply('a', try_again());
+    advance(10 * kMs);
+  }
+  EXPECT_EQ(released->status.load(), Status::kOutcomeUnknown) << released->message;
+}
+
+TEST_F(ClusterTest, an_acquire_waits_while_its_slot_is_moved) {
+  const std::string name = name_at('a');
+  const auto request = acquire(name);
+  run();
+  for (int i = 0; i < 5; i++) {
+    ASSERT_EQ(scripts('a'), "acquire");
+    reply('a', try_again());
+    EXPECT_EQ(scripts('a'), "");
+    advance_to_command('a', 2 * kSecond);
+  }
+  reply('a', granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
+TEST_F(ClusterTest, a_wait_that_runs_out_while_its_slot_is_moved_is_a_timeout) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto request = acquire(name, 700);
+  run();
+  for (int i = 0; i < 200 && !request->is_finished(); i++) {
+    const bool is_first = i % 2 == 0;
+    if (scripts('a') == "acquire") reply('a', is_first ? try_again() : ask(slot_of(name), 'b'));
+    advance(10 * kMs);
+  }
+  EXPECT_EQ(request->status.load(), Status::kTimeout);
+  EXPECT_EQ(request->message, "lock '" + name +
+                                  "' was not granted within 0.7 s: the slot of the lock is being "
+                                  "moved to another node of the cluster");
+}
+
+TEST_F(ClusterTest, what_was_refused_before_the_queue_is_not_why_a_wait_ran_out) {
+  const auto request = acquire(name_at('a'), 700);
+  run();
+  reply('a', try_again());
+  advance_to_command('a', kSecond);
+  reply('a', queued());
+  advance(kSecond);
+  EXPECT_EQ(request->status.load(), Status::kTimeout);
+  EXPECT_EQ(request->message.find("slot"), std::string::npos) << request->message;
+}
+
+TEST_F(ClusterTest, one_try_while_its_slot_is_moved_is_unavailable) {
+  const std::string name = name_at('a');
+  const auto request = acquire(name, 0);
+  run();
+  reply('a', try_again());
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_EQ(request->message, "lock '" + name +
+                                  "' cannot be acquired now: the slot of the lock is being moved "
+                                  "to another node of the cluster");
+}
+
+TEST_F(ClusterTest, a_request_that_its_node_cannot_serve_in_time_did_nothing) {
+  const auto request = start(Request::Op::kForce, name_at('a'));
+  run();
+  const Nanos until = now_ + 60 * kSecond;
+  while (!request->is_finished() && now_ < until) {
+    if (scripts('a') == "force_release") reply('a', try_again());
+    advance(10 * kMs);
+  }
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_NE(request->message.find("does not serve the slot of lock"), std::string::npos)
+      << request->message;
+}
+
+TEST_F(ClusterTest, try_again_extends_with_the_lock_key_alone_then_asks_the_other_node) {
+  const std::string name = name_at('a');
+  held(name_at('b'));  // so that node is connected
+  const auto lease = held(name);
+  for (int i = 0; i < 2; i++) {
+    SCOPED_TRACE("extension " + std::to_string(i));
+    const Nanos deadline = lease->deadline;
+    while (scripts('a').empty() && now_ < deadline) {
+      advance(50 * kMs);
+      if (!scripts('b').empty()) reply('b', count(1));
+    }
+    ASSERT_EQ(scripts('a'), "extend") << "an ASK is not remembered";
+    EXPECT_GT(key_count(next('a')), 1u);
+    reply('a', try_again());
+    ASSERT_EQ(scripts('a'), "extend") << "at once";
+    EXPECT_EQ(key_count(next('a')), 1u);
+    EXPECT_EQ(scripts('b'), "");
+    reply('a', ask(slot_of(name), 'b'));
+    ASSERT_EQ(scripts('b'), "ASKING extend");
+    EXPECT_EQ(key_count(sent_['b'][1]), 1u);
+    EXPECT_EQ(argument(sent_['b'][1], 0), lease->token);
+    reply('b', MadeReply::text("OK"));
+    reply('b', count(1));
+    EXPECT_GT(lease->deadline, deadline);
+    EXPECT_EQ(state(lease), Lease::kHeld);
+  }
+  EXPECT_EQ(map_count_, 1) << "the map stays";
+}
+
+TEST_F(ClusterTest, a_lease_that_its_node_does_not_have_while_the_slot_moves_is_lost) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto lease = held(name);
+  for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
+    advance(50 * kMs);
+    if (!scripts('b').empty()) reply('b', count(1));
+  }
+  reply('a', ask(slot_of(name), 'b'));
+  ASSERT_EQ(scripts('a'), "extend");
+  reply('a', ask(slot_of(name), 'b'));
+  ASSERT_EQ(scripts('b'), "ASKING extend");
+  reply('b', MadeReply::text("OK"));
+  reply('b', count(0));
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(ClusterTest, an_errand_whose_node_is_lost_leaves_the_lease) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto lease = held(name);
+  for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
+    advance(50 * kMs);
+    if (!scripts('b').empty()) reply('b', count(1));
+  }
+  reply('a', try_again());
+  reply('a', ask(slot_of(name), 'b'));
+  ASSERT_EQ(scripts('b'), "ASKING extend");
+  disconnect('b');
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  advance_to_command('a', 5 * kSecond);
+  ASSERT_EQ(scripts('a'), "extend") << "it is tried again";
+  reply('a', count(1));
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+}  // namespace
+}  // namespace redlatch
