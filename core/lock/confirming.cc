@@ -168,13 +168,21 @@ Nanos LockClient::side_due() const {
   if (link_ != Link::kUp) return kNever;
   if (side_ == Link::kDown) return replication_.is_due() ? side_at_ : kNever;
   if (side_ != Link::kUp) return kNever;
-  return replication_.is_due() ? 0 : side_at_;
+  return replication_.is_due() ? 0 : std::min(side_at_, replication_.put_off_until());
 }
 
 // A batch is due, or an answer is late, or the connection was not used for long.
 void LockClient::on_side_due(Nanos now) {
   if (side_ != Link::kUp) return;  // the next attempt is due
-  replication_.is_due() ? send_batch(now) : drop_side();
+  while (Replication::Entry *entry = replication_.take_up(now).entry) {
+    const std::string why = "replicas were not asked within " + in_seconds(entry->timeout() / kMs) +
+                            ", because the slot of the lock is being moved to another node of the "
+                            "cluster, or has no primary";
+    refuse_confirmation(record_of(*entry), Status::kNotReplicated, why, now);
+  }
+  verify(replication_);
+  if (replication_.is_due()) return send_batch(now);
+  if (side_at_ <= now) drop_side();
 }
 
 void LockClient::send_on_side(protocol::Command &command, InFlight in_flight) {
@@ -236,12 +244,7 @@ void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply,
     is_side_text_wanted_ = true;
     return replication_.on_unknown_script(*record.replicas);
   }
-  const auto redirect = protocol::read_redirect(reply, {settings_.host, settings_.port});
-  if (redirect.kind == protocol::Redirect::Kind::kMoved && redirect.slot == record.lock->slot()) {
-    output_.redirected(node_, redirect);
-    hold_back(redirect.slot);
-    return replication_.on_unknown_script(*record.replicas);
-  }
+  if (settings_.is_of_cluster && is_put_off(record, reply, now)) return;
   if (protocol::is_not_primary(reply)) return on_wait_refused(reply, now);
   if (refusal) {
     replication_.drop(*record.replicas);
@@ -251,6 +254,20 @@ void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply,
   replication_.on_extended(*record.replicas);
   verify(replication_);
   prolong(record, in_flight.sent_at, in_flight.lease, now);
+}
+
+// The node cannot extend the lease now, because the slot is being moved: the replicas are asked a
+// little later, or by the client that takes the lock over.
+bool LockClient::is_put_off(TokenRecord &record, const Reply &reply, Nanos now) {
+  using Kind = protocol::Redirect::Kind;
+  const auto redirect = protocol::read_redirect(reply, {settings_.host, settings_.port});
+  if (redirect.kind == Kind::kNone) return false;
+  const bool is_moved = redirect.kind == Kind::kMoved && redirect.slot == record.lock->slot();
+  if (is_moved || redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
+  if (is_moved) hold_back(redirect.slot);
+  replication_.on_put_off(*record.replicas, now + postponed_.next(entropy_.next()));
+  verify(replication_);
+  return true;
 }
 
 void LockClient::on_counted(int64_t count, Nanos now) {

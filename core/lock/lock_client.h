@@ -31,6 +31,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "lock/client_names.h"
+#include "lock/in_flight.h"
 #include "lock/lock_state.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
@@ -175,59 +176,6 @@ class LockClient final : public LockService {
  private:
   using Phase = TokenRecord::Phase;
 
-  enum class CommandKind : uint8_t {
-    kAcquire,
-    kRelease,
-    kCancel,
-    kServeQueue,
-    kExtend,
-    kUpgrade,
-    kRollBack,  // an upgrade
-    kRequest,
-    kTrack,    // prepares kFindKey
-    kFindKey,  // is the key that is tracked from now on still there?
-    kAnnounce,
-    kName,
-    kUndoAttach,
-    kErrand,  // a command for a client of another node
-    kAsking,  // prepares kErrand
-    kHealth,
-    kWait,  // for replicas, on the connection at the side
-  };
-  // One pass of questions about the health of the server.
-  struct Checkup {
-    protocol::HealthCheck check;
-    std::optional<protocol::LockTrial> trial;
-    std::shared_ptr<Request> request;  // nullptr: in the background, without a trial
-    bool is_lost = false;
-
-    bool is_over() const { return check.is_over() && (!trial || trial->is_over()); }
-  };
-  // The keys that an extension names. While their slot moves only one at a time: the lock key, and
-  // if several hold the lock, the readers' key behind it.
-  enum class Extent : uint8_t { kAll, kLock, kReaders };
-  struct InFlight {
-    CommandKind kind;
-    protocol::EvalMode eval;
-    Nanos sent_at;
-    Nanos lease;  // that was asked for
-    // What the reply is about; a null record if that is nothing.
-    std::variant<std::shared_ptr<TokenRecord>, std::shared_ptr<Request>, std::shared_ptr<LockState>,
-                 std::shared_ptr<NameQuery>, std::shared_ptr<Checkup>, std::shared_ptr<Errand>>
-        subject;
-    bool is_description = false;   // an extension that says who holds
-    Extent extent = Extent::kAll;  // of an extension
-    bool is_errand = false;        // another server has answered
-
-    template <class T>
-    const std::shared_ptr<T> &about() const {
-      const auto *found = std::get_if<std::shared_ptr<T>>(&subject);
-      assert(found != nullptr && *found != nullptr);
-      return *found;
-    }
-    TokenRecord &record() const { return *about<TokenRecord>(); }
-  };
-  friend struct Errand;
   // EVALSHA met a server that does not know the script. EVAL cannot.
   static bool wants_text(const protocol::Refusal &refusal, const InFlight &in_flight) {
     return refusal.kind == protocol::Refusal::Kind::kNoScript &&
@@ -366,6 +314,7 @@ class LockClient final : public LockService {
   void send_on_side(protocol::Command &command, InFlight in_flight);
   void send_batch(Nanos now);
   void on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now);
+  bool is_put_off(TokenRecord &record, const Reply &reply, Nanos now);
   void on_counted(int64_t count, Nanos now);
   void on_confirmed(TokenRecord &record, int64_t count);
   void on_wait_refused(const Reply &reply, Nanos now);
@@ -580,13 +529,6 @@ void LockClient::for_each_record(const Action &action) {
     at = records_.upper_bound(record->id);
   }
 }
-
-// A command that the client of one node gives to the client of another one. The owner outlives it.
-struct Errand {
-  LockClient &owner;
-  LockClient::InFlight in_flight;
-  std::shared_ptr<LockState> lock = nullptr;  // once it was sent
-};
 
 // `action` may finish its request, and no other.
 template <class Action>

@@ -38,8 +38,13 @@ void Replication::want(Entry &entry, Nanos limit) {
 
 void Replication::drop(Entry &entry) {
   if (entry.state_ == Entry::State::kIdle) return;
-  (entry.state_ == Entry::State::kDue ? due_ : batch_).remove(entry);
+  list_of(entry).remove(entry);
   entry.state_ = Entry::State::kIdle;
+}
+
+Replication::List &Replication::list_of(const Entry &entry) {
+  if (entry.state_ == Entry::State::kPutOff) return put_off_;
+  return entry.state_ == Entry::State::kDue ? due_ : batch_;
 }
 
 // All that want the same number: one that wants fewer is not kept waiting for the most.
@@ -86,6 +91,36 @@ void Replication::on_unknown_script(Entry &entry) {
   due_.push(entry);
 }
 
+void Replication::on_put_off(Entry &entry, Nanos retry_at) {
+  if (entry.state_ != Entry::State::kBatched) return;
+  batch_.remove(entry);
+  entry.state_ = Entry::State::kPutOff;
+  entry.retry_at_ = std::min(retry_at, entry.until_);
+  put_off_.push(entry);
+}
+
+Nanos Replication::put_off_until() const {
+  Nanos until = kNever;
+  for (const Entry *at = put_off_.first; at != nullptr; at = at->next_) {
+    until = std::min(until, at->retry_at_);
+  }
+  return until;
+}
+
+Replication::Step Replication::take_up(Nanos now) {
+  for (Entry *at = put_off_.first; at != nullptr;) {
+    Entry &entry = *at;
+    at = at->next_;
+    if (entry.retry_at_ > now) continue;
+    put_off_.remove(entry);
+    const bool is_over = entry.until_ - now < kShortestWait;
+    entry.state_ = is_over ? Entry::State::kIdle : Entry::State::kDue;
+    if (is_over) return {Verdict::kTooFew, &entry};
+    due_.push(entry);
+  }
+  return {};
+}
+
 Replication::Step Replication::on_counted(int64_t count, Nanos now) {
   Entry *entry = batch_.first;
   if (entry == nullptr) {
@@ -115,10 +150,18 @@ Replication::Entry *Replication::on_refused() {
   return take(batch_);
 }
 
-Replication::Entry *Replication::take_due() { return take(due_); }
+Replication::Entry *Replication::take_due() {
+  return take(due_.first != nullptr ? due_ : put_off_);
+}
 
 void Replication::on_link_lost() {
   is_waiting_ = false;
+  while (Entry *entry = put_off_.first) {
+    put_off_.remove(*entry);
+    entry->state_ = Entry::State::kDue;
+    entry->until_ = 0;
+    due_.push(*entry);
+  }
   // In front of those that came later, in the same order.
   while (Entry *entry = batch_.last) {
     batch_.remove(*entry);
@@ -133,16 +176,18 @@ void Replication::on_link_lost() {
 const char *Replication::check() const {
   if (batch_.first != nullptr && !is_waiting_) return "a batch is answered by its WAIT";
   int seen = 0;
-  const auto is_whole = [&seen](const List &list, bool is_due) {
+  const auto is_whole = [&seen](const List &list, Entry::State first, Entry::State second) {
     const Entry *before = nullptr;
     for (const Entry *at = list.first; at != nullptr; before = at, at = at->next_) {
-      if (at->previous_ != before || (at->state_ == Entry::State::kDue) != is_due) return false;
-      if (at->state_ == Entry::State::kIdle || ++seen > 100) return seen > 100;
+      if (at->previous_ != before || (at->state_ != first && at->state_ != second)) return false;
+      if (++seen > 100) return true;
     }
     return list.last == before;
   };
-  if (!is_whole(due_, true)) return "what is due is in the list of what is due";
-  if (!is_whole(batch_, false)) return "what is batched is in the batch";
+  using State = Entry::State;
+  if (!is_whole(due_, State::kDue, State::kDue)) return "what is due is in the list of what is due";
+  if (!is_whole(batch_, State::kBatched, State::kWritten)) return "what is batched is in the batch";
+  if (!is_whole(put_off_, State::kPutOff, State::kPutOff)) return "what is put off is in its list";
   for (const Entry *at = batch_.first; at != nullptr; at = at->next_) {
     if (at->replicas_ != replicas_) return "a batch wants one number of replicas";
     if (++seen > 200) return nullptr;

@@ -9,7 +9,10 @@
 // callers share a WAIT, so a replica that hangs costs two of them, however many callers there are.
 //
 //   an entry:  kIdle --want--> kDue --start--> kBatched --extended--> kWritten --counted--> kIdle
-//                                ^----- too few, with time left; lost link -----/
+//                      ^         ^----- too few, with time left; lost link -----/
+//                      |                    |
+//                      |                    | not carried out now: the slot is being moved
+//                      \--- its time --- kPutOff
 #pragma once
 
 #include <cstddef>
@@ -36,13 +39,14 @@ class Replication {
 
    private:
     friend class Replication;
-    enum class State : uint8_t { kIdle, kDue, kBatched, kWritten };
+    enum class State : uint8_t { kIdle, kDue, kBatched, kWritten, kPutOff };
 
     const int replicas_;
     const Nanos timeout_;
     State state_ = State::kIdle;
     Nanos limit_ = kNever;  // the caller does not wait longer
     Nanos until_ = 0;       // of its WAITs; 0: none was sent
+    Nanos retry_at_ = 0;    // kPutOff
     Entry *next_ = nullptr, *previous_ = nullptr;
   };
   enum class Verdict : uint8_t {
@@ -79,6 +83,14 @@ class Replication {
   void on_extended(Entry &entry);
   // The extension was not carried out: it is in the next batch.
   void on_unknown_script(Entry &entry);
+  // The server could not carry the extension out now: it is in a batch after `retry_at`, if its
+  // time has not ended by then.
+  void on_put_off(Entry &entry, Nanos retry_at);
+  // When to call take_up(); kNever: nothing was put off.
+  Nanos put_off_until() const;
+  // What was put off until `now` is due. @return an entry whose time is over, kTooFew; call it
+  // again until kNone.
+  Step take_up(Nanos now);
   // The answer to WAIT: call it again until no entry of the batch is left.
   Step on_counted(int64_t count, Nanos now);
   // WAIT was refused. @return an entry, which is idle now; null: there is no other.
@@ -88,8 +100,10 @@ class Replication {
 
   // ---- what is known
   bool is_waiting() const { return is_waiting_; }
-  bool is_idle() const { return due_.first == nullptr && !is_waiting_; }
-  // Takes the oldest entry off that is due. For an owner that gives up all of them.
+  bool is_idle() const {
+    return due_.first == nullptr && put_off_.first == nullptr && !is_waiting_;
+  }
+  // Takes an entry off that is due or was put off. For an owner that gives up all of them.
   Entry *take_due();
 
   // The sentence of the model that does not hold, or null.
@@ -102,8 +116,9 @@ class Replication {
     void remove(Entry &entry);
   };
   Entry *take(List &list);
+  List &list_of(const Entry &entry);
 
-  List due_, batch_;
+  List due_, batch_, put_off_;
   bool is_waiting_ = false;  // WAIT was sent, or its extensions
   int replicas_ = 0;
 };

@@ -368,4 +368,76 @@ TEST_F(ConfirmingTest, late_answer_ends_the_connection) {
   EXPECT_EQ(request->status.load(), Status::kPending);
 }
 
+// ---- a slot of a cluster that is being moved ----------------------------------------------------
+
+class ConfirmingOnClusterTest : public ConfirmingTest {
+ protected:
+  ConfirmingOnClusterTest() {
+    settings_.is_of_cluster = true;
+    client_ = make_client();
+  }
+  std::string redirect(const char *word) const {
+    const auto slot = protocol::slot_of(settings_.name_space + "lock");
+    return std::string(word) + " " + std::to_string(slot) + " other:6379";
+  }
+};
+
+TEST_F(ConfirmingOnClusterTest, extension_that_the_node_cannot_serve_is_repeated) {
+  const auto request = confirming(-1, 1);
+  for (const std::string &text : {std::string("TRYAGAIN Multiple keys"), redirect("ASK"),
+                                  std::string("CLUSTERDOWN The cluster is down")}) {
+    SCOPED_TRACE(text);
+    side_reply(MadeReply::error(text));
+    counted(1);
+    EXPECT_EQ(request->status.load(), Status::kPending);
+    EXPECT_TRUE(side_sent_.empty()) << "not at once";
+    advance(150 * kMs);
+    ASSERT_EQ(side_sent_.size(), 2u);
+    EXPECT_EQ(script_of(side_sent_[0]), "extend");
+  }
+  confirmed_by(1);
+  EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+}
+
+TEST_F(ConfirmingOnClusterTest, extension_that_is_never_served_ends_with_sync_timeout) {
+  const auto request = confirming(-1, 1);
+  for (int i = 0; i < 100 && !request->is_finished(); i++) {
+    if (!side_sent_.empty()) {
+      side_reply(MadeReply::error(redirect("ASK")));
+      counted(1);
+    }
+    advance(20 * kMs);
+  }
+  EXPECT_EQ(request->status.load(), Status::kNotReplicated);
+  EXPECT_EQ(request->message,
+            "lock 'lock': replicas were not asked within 1 s, because the slot of the lock is "
+            "being moved to another node of the cluster, or has no primary");
+  reply_count("release", 1);
+}
+
+TEST_F(ConfirmingOnClusterTest, client_that_takes_the_lock_over_asks_its_replicas) {
+  const auto request = confirming(-1, 1);
+  const auto slot = protocol::slot_of(settings_.name_space + "lock");
+  side_reply(MadeReply::error(redirect("MOVED")));
+  counted(1);
+  EXPECT_TRUE(side_sent_.empty());
+  ASSERT_TRUE(client_->is_at_rest(slot));
+  const std::array<uint8_t, 16> random{9};
+  lock::Output &output = *this;
+  lock::LockClient other(settings_, random, 8, output, 1);
+  other.take_over(*client_, slot, now_);
+  other.resume(slot, now_);
+  ASSERT_TRUE(other.begin_connect(1, now_));
+  other.on_connected(1, {}, now_);
+  ASSERT_TRUE(other.begin_side_connect(1, now_));
+  other.on_side_connected(1, now_);
+  other.on_timer(now_);
+  ASSERT_EQ(side_sent_.size(), 2u);
+  other.on_side_reply(
+      1, MadeReply::list(MadeReply::integer(1), MadeReply::integer(server_ms())).get(), now_);
+  other.on_side_reply(1, MadeReply::integer(1).get(), now_);
+  EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+  request->lease.reset();
+}
+
 }  // namespace redlatch

@@ -76,6 +76,49 @@ TEST_F(ReplicationTest, enough_replicas_confirm) {
   EXPECT_FALSE(entry->is_wanted());
 }
 
+TEST_F(ReplicationTest, what_is_put_off_is_in_a_later_batch_within_its_time) {
+  const auto moving = want(), other = want();
+  ASSERT_EQ(send(), 2u);
+  machine_.on_put_off(*moving, now_ + 100 * kMs);
+  machine_.on_extended(*other);
+  check();
+  EXPECT_EQ(count(2).confirmed, std::vector<Entry *>{other.get()}) << "the others do not wait";
+  EXPECT_FALSE(machine_.is_due()) << "not at once";
+  EXPECT_FALSE(machine_.is_idle());
+  EXPECT_EQ(machine_.put_off_until(), now_ + 100 * kMs);
+  now_ += 100 * kMs;
+  EXPECT_EQ(machine_.take_up(now_).verdict, Verdict::kNone);
+  EXPECT_EQ(machine_.put_off_until(), kNever);
+  ASSERT_EQ(send(), 1u);
+  EXPECT_EQ(machine_.wait_ms(now_), 900) << "its time goes on";
+  machine_.on_put_off(*moving, now_ + 5'000 * kMs);
+  (void)count(2);
+  EXPECT_EQ(machine_.put_off_until(), now_ + 900 * kMs) << "not beyond its time";
+  now_ += 900 * kMs;
+  const auto step = machine_.take_up(now_);
+  check();
+  EXPECT_EQ(step.verdict, Verdict::kTooFew);
+  EXPECT_EQ(step.entry, moving.get());
+  EXPECT_EQ(machine_.take_up(now_).verdict, Verdict::kNone);
+  EXPECT_TRUE(machine_.is_idle());
+}
+
+TEST_F(ReplicationTest, what_is_put_off_can_be_dropped_given_up_and_repeated) {
+  const auto dropped = want(), repeated = want();
+  ASSERT_EQ(send(), 2u);
+  for (const auto *entry : {&dropped, &repeated}) machine_.on_put_off(**entry, now_ + 100 * kMs);
+  machine_.drop(*dropped);
+  check();
+  machine_.on_link_lost();
+  check();
+  ASSERT_EQ(send(), 1u);
+  EXPECT_EQ(machine_.wait_ms(now_), 1'000) << "the outage is not the replicas' fault";
+  machine_.on_put_off(*repeated, now_ + 100 * kMs);
+  (void)count(0);
+  EXPECT_EQ(machine_.take_due(), repeated.get());
+  EXPECT_TRUE(machine_.is_idle());
+}
+
 TEST_F(ReplicationTest, one_replica_fewer_is_too_few) {
   const auto entry = want();
   send();

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// InFlight: a command of LockClient that waits for its answer.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+
+#include "base/clock.h"
+#include "lock/lock_state.h"
+#include "protocol/health.h"
+#include "protocol/lock_trial.h"
+#include "protocol/scripts.h"
+
+namespace redlatch::lock {
+
+class LockClient;
+struct Errand;
+
+enum class CommandKind : uint8_t {
+  kAcquire,
+  kRelease,
+  kCancel,
+  kServeQueue,
+  kExtend,
+  kUpgrade,
+  kRollBack,  // an upgrade
+  kRequest,
+  kTrack,    // prepares kFindKey
+  kFindKey,  // is the key that is tracked from now on still there?
+  kAnnounce,
+  kName,
+  kUndoAttach,
+  kErrand,  // a command for a client of another node
+  kAsking,  // prepares kErrand
+  kHealth,
+  kWait,  // for replicas, on the connection at the side
+};
+
+// One pass of questions about the health of the server.
+struct Checkup {
+  protocol::HealthCheck check;
+  std::optional<protocol::LockTrial> trial;
+  std::shared_ptr<Request> request;  // nullptr: in the background, without a trial
+  bool is_lost = false;
+
+  bool is_over() const { return check.is_over() && (!trial || trial->is_over()); }
+};
+
+// The keys that an extension names. While their slot moves only one at a time: the lock key, and
+// if several hold the lock, the readers' key behind it.
+enum class Extent : uint8_t { kAll, kLock, kReaders };
+
+struct InFlight {
+  CommandKind kind;
+  protocol::EvalMode eval;
+  Nanos sent_at;
+  Nanos lease;  // that was asked for
+  // What the reply is about; a null record if that is nothing.
+  std::variant<std::shared_ptr<TokenRecord>, std::shared_ptr<Request>, std::shared_ptr<LockState>,
+               std::shared_ptr<NameQuery>, std::shared_ptr<Checkup>, std::shared_ptr<Errand>>
+      subject;
+  bool is_description = false;   // an extension that says who holds
+  Extent extent = Extent::kAll;  // of an extension
+  bool is_errand = false;        // another server has answered
+
+  template <class T>
+  const std::shared_ptr<T> &about() const {
+    const auto *found = std::get_if<std::shared_ptr<T>>(&subject);
+    assert(found != nullptr && *found != nullptr);
+    return *found;
+  }
+  TokenRecord &record() const { return *about<TokenRecord>(); }
+};
+
+// A command that the client of one node gives to the client of another one. The owner outlives it.
+struct Errand {
+  LockClient &owner;
+  InFlight in_flight;
+  std::shared_ptr<LockState> lock = nullptr;  // once it was sent
+};
+
+}  // namespace redlatch::lock
