@@ -31,8 +31,12 @@ void LockClient::write_extend(protocol::Command &out, const TokenRecord &record,
 }
 
 void LockClient::write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
-                                   protocol::EvalMode eval, Extent extent) const {
+                                   protocol::EvalMode eval, Extent extent) {
   const auto &keys = record.lock->keys;
+  if (extent == Extent::kReaderKey) {
+    reader_key_ = protocol::reader_key(keys, record.identity.token);
+    return protocol::extend_reader_key(out, reader_key_, lease / kMs);
+  }
   const bool is_lock = extent == Extent::kLock;
   if (!record.is_sharing) {
     return protocol::extend_alone(out, features_, eval, keys, record.identity.token, lease / kMs);
@@ -75,8 +79,8 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
   HeldLease *extended = record.held_lease();
   if (extended != nullptr) extended->on_answered();
   protocol::CountAnswer answer;
-  const auto refusal = decode(reply, answer);
-  if (!refusal && extend_readers_key(in_flight, answer, now)) return;
+  const auto refusal = read_extension(in_flight, reply, answer);
+  if (!refusal && extend_next_part(in_flight, answer, now)) return;
   if (!refusal && !in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != Phase::kHeld) return;
   HeldLease &held = record.held();

@@ -52,8 +52,9 @@ struct Checkup {
 };
 
 // The keys that an extension names. While their slot moves only one at a time: the lock key, and
-// if several hold the lock, the readers' key behind it.
-enum class Extent : uint8_t { kAll, kLock, kReaders };
+// if several hold the lock, behind it the readers' key, in the hash_rw format after the key that
+// Redisson reads.
+enum class Extent : uint8_t { kAll, kLock, kReaderKey, kReaders };
 
 struct InFlight {
   CommandKind kind;

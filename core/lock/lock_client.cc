@@ -258,7 +258,9 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     if (refusal || answer.result < 1) return;
     return undo_attach(request, answer.attach_count, now);
   }
-  const auto refusal = read_answer(*request, reply, answer);
+  const auto refusal = request->op == Request::Op::kExtend
+                           ? read_extension(in_flight, reply, answer)
+                           : read_answer(*request, reply, answer);
   if (wants_text(refusal, in_flight)) {
     return send_request(request, now, protocol::EvalMode::kText);
   }
@@ -268,7 +270,7 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     return roll_back_downgrade(*request, now);
   }
   if (!in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
-  if (extend_readers_key(in_flight, answer, now)) return;
+  if (extend_next_part(in_flight, answer, now)) return;
   if (request->arguments && is_of_other_format(*request, answer)) {
     return send_request(request, now);
   }

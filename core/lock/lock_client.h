@@ -355,7 +355,6 @@ class LockClient final : public LockService {
   }
   // Whether commands about `lock` can be sent.
   bool is_up(const LockState &lock) const { return link_ == Link::kUp && !is_moving(lock); }
-  static bool can_extend_part(const LockState &lock);
   static const LockState *lock_of(const Request &request);
   static const LockState *lock_of(const InFlight &in_flight);
   bool is_taken_as_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -364,8 +363,9 @@ class LockClient final : public LockService {
   void take_out(Request &request) noexcept;
   void on_half_done(const InFlight &in_flight, Nanos now);
   void extend_lock_key(const InFlight &in_flight, Nanos now);
-  bool extend_readers_key(const InFlight &in_flight, const protocol::CountAnswer &answer,
-                          Nanos now);
+  bool extend_next_part(const InFlight &in_flight, const protocol::CountAnswer &answer, Nanos now);
+  static protocol::Refusal read_extension(const InFlight &in_flight, const Reply &reply,
+                                          protocol::CountAnswer &answer);
   void limit_releaser(TokenRecord &record, Nanos sent_at);
   bool postpone(const InFlight &in_flight, Nanos now);
   void resend_postponed(Nanos now);
@@ -443,7 +443,7 @@ class LockClient final : public LockService {
                    protocol::EvalMode eval = protocol::EvalMode::kDigest,
                    Extent extent = Extent::kAll);
   void write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
-                         protocol::EvalMode eval, Extent extent) const;
+                         protocol::EvalMode eval, Extent extent);
   void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                     protocol::EvalMode eval, const protocol::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -505,6 +505,7 @@ class LockClient final : public LockService {
   Nanos check_at_ = kNever;      // when to ask for the health of the server, in the background
   int lost_check_count_ = 0;     // such questions that the connection did not survive
   std::set<uint16_t> moving_;    // slots of a cluster that another node serves
+  std::string reader_key_;       // that the last command named: a Command only borrows it
   Nanos resend_at_ = kNever;     // when to send postponed requests again
   timing::Backoff postponed_ = timing::kServerRetry;
   ClientNames names_of_clients_;

@@ -112,12 +112,6 @@ const LockState *LockClient::lock_of(const InFlight &in_flight) {
   return nullptr;
 }
 
-// In the hash_rw format a reader has one more key, which Redisson reads: it is extended with the
-// others or not at all.
-bool LockClient::can_extend_part(const LockState &lock) {
-  return lock.keys.format != protocol::Format::kHashRw;
-}
-
 bool LockClient::is_at_rest(uint16_t slot) const {
   const auto is_about = [slot](const InFlight &in_flight) {
     const LockState *lock = lock_of(in_flight);
@@ -175,11 +169,11 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
   const bool is_extension = in_flight.kind == CommandKind::kExtend ||
                             (request != nullptr && (*request)->op == Request::Op::kExtend);
   if (is_extension && redirect.kind != Kind::kDown) {
-    if (in_flight.extent == Extent::kAll && can_extend_part(*lock)) {
+    if (in_flight.extent == Extent::kAll) {
       extend_lock_key(in_flight, now);
       return true;
     }
-    if (redirect.kind == Kind::kAsk && is_elsewhere && in_flight.extent != Extent::kAll) {
+    if (redirect.kind == Kind::kAsk && is_elsewhere) {
       const auto errand = std::make_shared<Errand>(Errand{*this, in_flight});
       if (output_.ask_elsewhere(node_, redirect.to, errand)) return true;
     }
@@ -259,20 +253,32 @@ void LockClient::extend_lock_key(const InFlight &in_flight, Nanos now) {
   send_extend(record, step, now, in_flight.eval, Extent::kLock);
 }
 
+// SET, which extends the key that Redisson reads, has no answer of a script.
+protocol::Refusal LockClient::read_extension(const InFlight &in_flight, const Reply &reply,
+                                             protocol::CountAnswer &answer) {
+  if (in_flight.extent != Extent::kReaderKey || reply.is_error()) return decode(reply, answer);
+  answer.result = 2;
+  return {};
+}
+
 // The lock key says that several hold the lock; the readers' key has their tokens, and until it has
-// answered as well the lease is not extended. The lease counts from the time at which the first of
-// the two commands was sent. @return whether `in_flight` is not the last of the two.
-bool LockClient::extend_readers_key(const InFlight &in_flight, const protocol::CountAnswer &answer,
-                                    Nanos now) {
-  if (in_flight.extent != Extent::kLock || answer.result != 2) return false;
+// answered as well the lease is not extended. The key that Redisson reads is extended between the
+// two: once the lease counts as extended, Redisson sees a reader for as long. The lease counts from
+// the time at which the first of them was sent. @return whether `in_flight` is not the last one.
+bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::CountAnswer &answer,
+                                  Nanos now) {
+  const bool is_part = in_flight.extent == Extent::kLock || in_flight.extent == Extent::kReaderKey;
+  if (!is_part || answer.result != 2) return false;
   const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject);
   TokenRecord *record = request != nullptr ? (*request)->lease->record : &in_flight.record();
   if (record == nullptr || record->is_gone || record->phase != Phase::kHeld) return false;
+  const bool has_reader_key = record->lock->keys.format == protocol::Format::kHashRw;
   InFlight next = in_flight;
-  next.extent = Extent::kReaders;
+  next.extent =
+      in_flight.extent == Extent::kLock && has_reader_key ? Extent::kReaderKey : Extent::kReaders;
   next.is_errand = false;
   protocol::Command command;
-  write_extend_part(command, *record, in_flight.lease, in_flight.eval, Extent::kReaders);
+  write_extend_part(command, *record, in_flight.lease, in_flight.eval, next.extent);
   if (!is_up(*record->lock) || !try_send(command, std::move(next))) {
     on_half_done(in_flight, now);
   } else if (request == nullptr) {
@@ -325,7 +331,7 @@ bool LockClient::run(const std::shared_ptr<Errand> &errand, Nanos now) {
   asking.add("ASKING");
   protocol::Command command;
   write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
-  if (asked.extent != Extent::kReaders) asked.sent_at = now;
+  if (asked.extent == Extent::kLock) asked.sent_at = now;
   asked.is_errand = true;
   send(asking, InFlight{CommandKind::kAsking, asked.eval, now, 0, {}});
   const InFlight in_flight{CommandKind::kErrand, asked.eval, now, asked.lease, errand};

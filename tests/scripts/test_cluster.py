@@ -253,6 +253,19 @@ def test_the_lock_key_alone_promises_a_reader_nothing(cluster: Cluster, composed
     assert lock.part(lock.source, "r", other, TTL_MS)[0] == 2
 
 
+def test_a_lock_key_that_redisson_made_anew_extends_no_reader(
+    cluster: Cluster, composed: Texts
+) -> None:
+    """Redisson clears no R: a reader whose field is not in K has lost the lock."""
+    lock = Slot(cluster, composed[1], "hash_rw")
+    held, other = token(), token()
+    assert lock.read(lock.source, held)[0] == 1 and lock.read(lock.source, other)[0] == 1
+    lock.source.cmd("HDEL", lock.k, held)
+    assert lock.part(lock.source, "k", held, 60_000)[0] == 0
+    assert lock.source.cmd("PTTL", lock.k) <= TTL_MS
+    assert lock.part(lock.source, "k", other, TTL_MS)[0] == 2
+
+
 @pytest.mark.parametrize("format", ["string", "hash_rw"])
 def test_a_writer_is_extended_by_the_lock_key_alone(
     cluster: Cluster, composed: Texts, format: str

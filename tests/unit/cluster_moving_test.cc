@@ -297,6 +297,118 @@ TEST_F(ClusterTest, try_again_extends_with_the_lock_key_alone_then_asks_the_othe
   EXPECT_EQ(map_count_, 1) << "the map stays";
 }
 
+class HashRwOnClusterTest : public ClusterTest {
+ protected:
+  // Its next extension has met TRYAGAIN: the part of the lock key is to be answered.
+  std::shared_ptr<Lease> extending(protocol::Mode mode) {
+    held(name_at('b'));  // so that node is connected
+    const auto request = acquire(name_, mode, protocol::Format::kHashRw);
+    run();
+    reply('a', granted());
+    EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+    for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
+      advance(20 * kMs);
+      if (!scripts('b').empty()) reply('b', count(1));
+    }
+    EXPECT_EQ(scripts('a'), "extend_shared");
+    deadline_ = request->lease->deadline;
+    reply('a', try_again());
+    EXPECT_EQ(scripts('a'), "extend_shared") << "at once";
+    EXPECT_EQ(key_count(next('a')), 1u);
+    EXPECT_EQ(argument(next('a'), 2), "k");
+    return request->lease;
+  }
+  Words reader_key(const std::shared_ptr<Lease> &lease) const {
+    const std::string key = "{" + settings_.name_space + name_ + "}:" + lease->token;
+    return {"SET", key + ":rwlock_timeout:1", "1", "PX", "30000"};
+  }
+
+  const std::string name_ = name_at('a');
+  Nanos deadline_ = 0;
+};
+
+TEST_F(HashRwOnClusterTest, a_reader_is_extended_in_three_parts) {
+  const auto lease = extending(protocol::Mode::kRead);
+  const Nanos sent_at = now_;
+  advance(10 * kMs);
+  reply('a', count(2));
+  ASSERT_EQ(scripts('a'), "SET");
+  EXPECT_EQ(next('a'), reader_key(lease));
+  advance(10 * kMs);
+  reply('a', MadeReply::text("OK"));
+  EXPECT_EQ(lease->deadline, deadline_) << "the readers' key decides";
+  ASSERT_EQ(scripts('a'), "extend_shared");
+  EXPECT_EQ(key_count(next('a')), 1u);
+  EXPECT_EQ(argument(next('a'), 2), "r");
+  reply('a', count(2));
+  EXPECT_GT(lease->deadline, deadline_);
+  EXPECT_LT(lease->deadline, sent_at + 30 * kSecond) << "from the first part on";
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(HashRwOnClusterTest, each_part_is_sent_where_its_key_is) {
+  const auto lease = extending(protocol::Mode::kRead);
+  reply('a', count(2));
+  reply('a', ask(slot_of(name_), 'b'));
+  ASSERT_EQ(scripts('b'), "ASKING SET");
+  EXPECT_EQ(sent_['b'][1], reader_key(lease));
+  reply('b', MadeReply::text("OK"));
+  reply('b', MadeReply::text("OK"));
+  ASSERT_EQ(scripts('a'), "extend_shared") << "the next part is asked of the owner first";
+  EXPECT_EQ(argument(next('a'), 2), "r");
+  reply('a', ask(slot_of(name_), 'b'));
+  ASSERT_EQ(scripts('b'), "ASKING extend_shared");
+  reply('b', MadeReply::text("OK"));
+  reply('b', count(2));
+  EXPECT_GT(lease->deadline, deadline_);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
+TEST_F(HashRwOnClusterTest, a_writer_is_extended_with_the_lock_key_alone) {
+  const auto lease = extending(protocol::Mode::kWrite);
+  reply('a', count(1));
+  EXPECT_EQ(scripts('a'), "");
+  EXPECT_GT(lease->deadline, deadline_);
+}
+
+TEST_F(HashRwOnClusterTest, a_reader_whose_readers_key_does_not_know_it_is_lost) {
+  const auto lease = extending(protocol::Mode::kRead);
+  reply('a', count(2));
+  reply('a', MadeReply::text("OK"));
+  reply('a', count(0));
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(HashRwOnClusterTest, a_refused_part_is_tried_again_with_the_next_renewal) {
+  const auto lease = extending(protocol::Mode::kRead);
+  reply('a', count(2));
+  reply('a', MadeReply::error("OOM command not allowed"));
+  EXPECT_EQ(lease->deadline, deadline_);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  advance_to_command('a', 30 * kSecond);
+  EXPECT_EQ(scripts('a'), "extend_shared");
+}
+
+TEST_F(HashRwOnClusterTest, a_caller_extends_in_three_parts) {
+  const auto lease = extending(protocol::Mode::kRead);
+  reply('a', count(2));
+  reply('a', MadeReply::text("OK"));
+  reply('a', count(2));
+  auto request = std::make_shared<Request>(Request::Op::kExtend);
+  request->lease = lease;
+  request->extend_to = 25 * kSecond;
+  cluster().start(request, now_);
+  ASSERT_EQ(scripts('a'), "extend_shared");
+  reply('a', try_again());
+  reply('a', count(2));
+  ASSERT_EQ(scripts('a'), "SET");
+  EXPECT_EQ(next('a')[4], "25000");
+  reply('a', MadeReply::text("OK"));
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  reply('a', count(2));
+  EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+}
+
 TEST_F(ClusterTest, a_lease_that_its_node_does_not_have_while_the_slot_moves_is_lost) {
   const std::string name = name_at('a');
   held(name_at('b'));

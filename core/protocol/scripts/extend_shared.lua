@@ -40,8 +40,13 @@ end
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
 if part == 'k' then
-  --@only string hash_rw
+  --@only string
   local result = holder == token and 1 or (holder == '@SHARED@' and 2 or 0)
+  --@end
+  --@only hash_rw
+  -- A field of its own: Redisson makes K anew without R.
+  local is_reader = holder == '@SHARED@' and redis.call('HEXISTS', K, token) == 1
+  local result = holder == token and 1 or (is_reader and 2 or 0)
   --@end
   --@only hash
   local result = holder == owner and 2 or 0
