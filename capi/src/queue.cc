@@ -69,7 +69,7 @@ rl_status rl_queue_drive(rl_queue *queue, rl_client *client) {
     end_driving(*queue);
     return RL_OK;
   }
-  if (client->runtime->is_quorum()) return RL_E_UNSUPPORTED;
+  if (!client->runtime->may_be_driven()) return RL_E_UNSUPPORTED;
   return client->runtime->begin_reading_by(queue->queue) ? RL_OK : RL_E_INVALID;
 }
 

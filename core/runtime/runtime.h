@@ -96,6 +96,11 @@ class Runtime final : public Wakeup,
   void shut_down();
 
   bool read() noexcept override;
+  // Whether a queue can: not if there are, or may be, connections to several servers.
+  bool may_be_driven() {
+    const Lock lock(mutex_);
+    return !has_several();
+  }
   bool begin_reading_by(const std::shared_ptr<Queue> &queue) override;
   void end_reading_by(const Queue &queue) noexcept override;
 

@@ -338,6 +338,16 @@ static void queues(void) {
   rl_client_close(client);
 }
 
+/* A queue drives a client of one server; what it is shows without a connection. */
+static void a_queue_drives_no_cluster(void) {
+  rl_queue* queue = rl_queue_new(err);
+  rl_client* cluster = rl_client_open(TEXT("redis+cluster://localhost:1"), NULL, err);
+  REQUIRE(queue != NULL && cluster != NULL);
+  CHECK_INT(RL_E_UNSUPPORTED, rl_queue_drive(queue, cluster));
+  rl_client_close(cluster);
+  rl_queue_free(queue);
+}
+
 static rl_client* open_redlock(void) {
   rl_client* redlock;
   rl_client_options* options = rl_client_options_new();
@@ -553,6 +563,7 @@ static const struct test tests[] = {
     {"leases", leases},
     {"requests", requests},
     {"queues", queues},
+    {"a_queue_drives_no_cluster", a_queue_drives_no_cluster},
     {"redlock_options", redlock_options},
     {"redlock_urls", redlock_urls},
     {"redlocks", redlocks},

@@ -984,8 +984,10 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
  *
  * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue
  *                drives one client; if another queue drives `client`, this one replaces it.
- * @return RL_OK; RL_E_INVALID  `queue` is NULL or drives another client, or `client` is one of a
- *         cluster, which no queue can drive; RL_E_UNSUPPORTED  a Redlock; RL_E_FORKED.
+ * @return RL_OK; RL_E_INVALID  `queue` is NULL or drives another client; RL_E_UNSUPPORTED  `client`
+ *         is a Redlock or of a cluster, which has several connections; RL_E_FORKED. A client whose
+ *         redis:// URL turns out to name a node of a cluster is read by the library's thread from
+ *         then on, as after NULL.
  * Blocks: never. Threads: any. Since: 0.1.
  */
 RL_API rl_status rl_queue_drive(rl_queue *queue, rl_client *client);
