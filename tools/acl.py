@@ -28,7 +28,7 @@ CONNECTION = (
     "subscribe unsubscribe wait"
 ).split()
 # TIME is in the scripts, WAIT above.
-HEALTH = ("info", "config|get", "client|trackinginfo")
+HEALTH = ("info", "config|get", "client|trackinginfo", "cluster|info")
 SHARDED = ("spublish", "ssubscribe", "sunsubscribe")
 
 _CALL = re.compile(r"redis\.p?call\('([A-Z@]+)'")

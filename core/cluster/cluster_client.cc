@@ -149,52 +149,18 @@ void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
   } else if (request->op == Request::Op::kConnect && is_map_known_ && !is_map_wanted_) {
     return finish(*request, Status::kOk, {});
   } else if (request->op == Request::Op::kCheck && is_map_known_) {
-    const size_t primary = next_primary(0);
-    if (primary < map_.server_count()) node = node_of(first_slot(primary));
-    if (node == 0) return refuse(*request, primary);
+    return start_check(request, now);
   }
   client(node).start(request, now);
 }
 
-// Lists the locks of one primary after the other. A lock whose slot moves meanwhile may be missing.
-void ClusterClient::start_list(const std::shared_ptr<Request> &request, Nanos now) {
-  lock::Listing &listing = *request->arguments->listing;
-  if (!is_map_known_) return lobby().start(request, now);
-  const bool is_over = listing.is_last_step && listing.keys.empty() && !goes_on(listing);
-  const size_t primary = next_primary(listing.node);
-  if (is_over || primary >= map_.server_count()) return finish(*request, Status::kEnd, {});
-  listing.node = primary;
-  const size_t node = node_of(first_slot(primary));
-  if (node == 0) return refuse(*request, primary);
-  client(node).start(request, now);
-}
-
-// The primary may not be used, or the map has no primary.
-void ClusterClient::refuse(Request &request, size_t primary) {
-  const bool is_there = primary < map_.server_count();
-  const auto why = is_there ? not_allowed(map_.server(static_cast<uint16_t>(primary)))
-                            : std::string(": no node serves a slot");
-  finish(request, Status::kUnavailable, settings_.address() + why);
-}
-
-// @return whether another primary is to be asked next.
-bool ClusterClient::goes_on(lock::Listing &listing) const {
-  const size_t primary = next_primary(listing.node + 1);
-  if (primary >= map_.server_count()) return false;
-  listing.node = primary;
-  listing.cursor = "0";
-  listing.is_last_step = false;
-  return true;
-}
-
-// @return map_.server_count() behind the last primary.
-size_t ClusterClient::next_primary(size_t number) const {
-  while (number < map_.server_count() && !map_.is_primary(static_cast<uint16_t>(number))) number++;
-  return number;
-}
-
 Status ClusterClient::cancel(Request &request, Nanos now) {
   now_ = now;
+  if (const Check *check = check_of(request)) {
+    for (const auto &part : check->parts) (void)client(home_of(*part)).cancel(*part, now);
+    settle(now);
+    return request.status.load();
+  }
   const Status status = client(home_of(request)).cancel(request, now);
   settle(now);
   return status;
@@ -506,12 +472,6 @@ bool ClusterClient::ask_elsewhere(size_t, const HostPort &to,
   return false;
 }
 
-bool ClusterClient::continues_list(const std::shared_ptr<Request> &request) {
-  if (next_primary(request->arguments->listing->node + 1) >= map_.server_count()) return false;
-  lists_.push_back(request);
-  return true;
-}
-
 // ---- what was planned --------------------------------------------------------------------------
 
 // Without memory it is tried again a moment later: what was called has taken effect.
@@ -520,6 +480,7 @@ void ClusterClient::settle(Nanos now) noexcept {
   try {
     carry_out_moves(now);
     for (size_t i = 1; i < nodes_.size(); i++) redraw(i, now);
+    end_checks();
     while (!lists_.empty()) {
       const auto request = std::move(lists_.back());
       lists_.pop_back();

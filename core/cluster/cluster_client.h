@@ -118,11 +118,19 @@ class ClusterClient final : public lock::LockService, private lock::Output {
     timing::Backoff pause = timing::kServerRetry;
   };
 
+  // A request for the health of all primaries, and a part of it for each.
+  struct Check {
+    std::shared_ptr<lock::Request> request;
+    std::vector<std::shared_ptr<lock::Request>> parts;
+  };
+
   // Reports of the clients.
   void send(size_t node, std::span<const std::string_view> argv) override {
     output_.send(node, argv);
   }
-  void finished(lock::Request &request) override { output_.finished(request); }
+  void finished(lock::Request &request) override {
+    if (!is_part(request)) output_.finished(request);
+  }
   void lease_ended(lock::Lease &lease) override { output_.lease_ended(lease); }
   void lease_moved(lock::Lease &lease) override { output_.lease_moved(lease); }
   void drop_link(size_t node) override { output_.drop_link(node); }
@@ -160,6 +168,10 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   }
   void start_list(const std::shared_ptr<lock::Request> &request, Nanos now);
   bool goes_on(lock::Listing &listing) const;
+  void start_check(const std::shared_ptr<lock::Request> &request, Nanos now);
+  void end_checks();
+  bool is_part(const lock::Request &request) const;
+  Check *check_of(const lock::Request &request);
   size_t next_primary(size_t number) const;
   uint16_t first_slot(size_t primary) const {
     return map_.ranges_of(static_cast<uint16_t>(primary)).front().first;
@@ -196,7 +208,8 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   std::map<uint16_t, HostPort> recent_;  // redirects since the attempt to read the map began
   Nanos settle_at_ = kNever;             // when to try again what failed for want of memory
   std::vector<std::shared_ptr<lock::Request>> lists_;  // to be continued at another node
-  Nanos now_ = 0;                                      // of the event
+  std::vector<Check> checks_;
+  Nanos now_ = 0;  // of the event
 };
 
 }  // namespace redlatch::cluster

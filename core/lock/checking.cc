@@ -29,13 +29,14 @@ void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) 
   try {
     checkup = std::make_shared<Checkup>();
     checkup->request = request;
+    checkup->check = protocol::HealthCheck(settings_.is_of_cluster);
     const auto ask = [&](protocol::Command &command) {
       send(command, InFlight{CommandKind::kHealth, protocol::EvalMode::kText, now, 0, checkup});
     };
     // First: a checkup that could not be sent as a whole is never over.
     const std::string_view tag = settings_.is_of_cluster ? channel_ : std::string_view();
     if (request) checkup->trial.emplace(settings_.name_space, cid_, *last_id_ += 2, tag);
-    protocol::HealthCheck::ask(ask);
+    checkup->check.ask(ask);
     if (checkup->trial) checkup->trial->ask(features_, ask);
   } catch (const std::bad_alloc &) {
     if (!request) return;

@@ -20,7 +20,7 @@ using Trial = HealthFacts::Trial;
 
 // Plain questions, each with one part: several names in one INFO or CONFIG GET are an error before
 // Redis 7.0.
-enum class Kind : uint8_t { kTime, kInfo, kSetting, kWait, kTracking };
+enum class Kind : uint8_t { kTime, kInfo, kSetting, kWait, kTracking, kClusterInfo };
 struct Question {
   Kind kind;
   std::string_view part;
@@ -41,6 +41,7 @@ constexpr std::array kQuestions = {
     Question{Kind::kSetting, "save"},
     Question{Kind::kWait, ""},
     Question{Kind::kTracking, ""},
+    Question{Kind::kClusterInfo, ""},  // last: only nodes of a cluster are asked
 };
 
 void write(Command &out, const Question &question) {
@@ -61,6 +62,9 @@ void write(Command &out, const Question &question) {
     case Kind::kTracking:
       // Changes nothing; a server without tracking does not know it either.
       out.add("CLIENT").add("TRACKINGINFO");
+      return;
+    case Kind::kClusterInfo:
+      out.add("CLUSTER").add("INFO");
       return;
   }
 }
@@ -290,6 +294,12 @@ Finding Judge::cluster() const {
   const bool is_known_member = context_.server.role == NodeRole::kClusterMember;
   if (!facts_.is_cluster && !is_known_member) return no_info("cluster");
   if (!facts_.is_cluster.value_or(is_known_member)) return ok("cluster", "no cluster");
+  const bool has_state = !facts_.cluster_state.empty();
+  if (has_state && facts_.cluster_state != "ok") {
+    return fail("cluster", "cluster_state is " + facts_.cluster_state + ": no lock can be taken",
+                "see CLUSTER INFO and CLUSTER NODES there: a slot has no server, or most primaries "
+                "are away");
+  }
   if (!facts_.needs_all_slots) return no_setting("cluster");
   if (!*facts_.needs_all_slots) return ok("cluster", "served also when a slot has no server");
   return warn("cluster",
@@ -374,15 +384,20 @@ void add_trial(std::vector<Finding> &findings, const LockTrial &trial) {
 
 }  // namespace
 
-void HealthCheck::ask(const Send &send) {
-  for (const Question &question : kQuestions) {
+size_t HealthCheck::question_count() const {
+  static_assert(kQuestions.back().kind == Kind::kClusterInfo);
+  return kQuestions.size() - (is_of_cluster_ ? 0 : 1);
+}
+
+void HealthCheck::ask(const Send &send) const {
+  for (size_t i = 0; i < question_count(); i++) {
     Command command;
-    write(command, question);
+    write(command, kQuestions[i]);
     send(command);
   }
 }
 
-bool HealthCheck::is_over() const { return answer_count_ == kQuestions.size(); }
+bool HealthCheck::is_over() const { return answer_count_ == question_count(); }
 
 void HealthCheck::on_reply(const Reply &reply, Nanos asked_at, Nanos now) {
   if (is_over()) return;
@@ -408,6 +423,9 @@ void HealthCheck::on_reply(const Reply &reply, Nanos asked_at, Nanos now) {
       return;
     case Kind::kTracking:
       facts_.tracking = tried(reply);
+      return;
+    case Kind::kClusterInfo:
+      if (!reply.is_error()) facts_.cluster_state = word(info_value(reply.text(), "cluster_state"));
       return;
   }
 }

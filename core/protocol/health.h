@@ -36,6 +36,7 @@ struct HealthFacts {
   std::string role;
   std::optional<int64_t> replica_count;
   std::optional<bool> is_cluster;
+  std::string cluster_state;  // CLUSTER INFO: ok or fail
 
   // CONFIG GET
   std::optional<int64_t> idle_timeout_s, min_replicas;
@@ -58,8 +59,12 @@ class HealthCheck {
  public:
   using Send = std::function<void(Command &command)>;
 
+  HealthCheck() = default;
+  // A node of a cluster is asked for the state of the cluster, too.
+  explicit HealthCheck(bool is_of_cluster) : is_of_cluster_(is_of_cluster) {}
+
   // Sends all questions.
-  static void ask(const Send &send);
+  void ask(const Send &send) const;
   // Takes the next reply. `asked_at`: when the questions were sent.
   void on_reply(const Reply &reply, Nanos asked_at, Nanos now);
   // Whether all replies have come.
@@ -70,6 +75,9 @@ class HealthCheck {
   void read_info(const Reply &reply);
   void read_setting(std::string_view name, const Reply &reply);
 
+  size_t question_count() const;
+
+  bool is_of_cluster_ = false;
   HealthFacts facts_;
   size_t answer_count_ = 0;
 };

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
 """Goal: what a lock has beside its lease and its queue, the replicas that confirm it and Redisson's
-keys, survives the move of a slot.
+keys, survives the move of a slot; a check asks all primaries.
 
 Method: one real cluster with replicas; slots are moved by hand, also with a stop in the middle.
 """
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from conformance.runners import PREPARE
+from support.build import built
 from support.cluster import NEVER_MS, Cluster
 from support.servers import available_kinds
 from support.wait import wait_until
@@ -126,3 +128,24 @@ def test_a_hash_rw_lease_outlives_a_move_that_stands_still(
             clients.say(1, f"m{number} acquire_write wait_ms=30000", "OK")
             clients.say(1, f"m{number} release", "OK")
         clients.end()
+
+
+def test_a_check_asks_all_primaries(cluster: Cluster) -> None:
+    """Goal: the findings are those of each primary, by its address, with the state of the cluster;
+    one that does not answer is a row of its own. Method: `doctor`; a setting of one primary."""
+
+    def doctor() -> list[list[str]]:
+        command = [str(built("cli/redlatch")), "--url", cluster.url(connect_timeout="1s")]
+        command += ["-o", "tsv", "doctor"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+    second = cluster.primaries[1]
+    second.cmd("CONFIG", "SET", "timeout", 1000)
+    found = doctor()
+    for node in cluster.primaries:
+        address = f"{node.host}:{node.port}"
+        mine = {row[1]: row for row in found if any(address in cell for cell in row)}
+        assert {"reachable", "role", "cluster", "lock", "handover"} <= set(mine), (address, found)
+        assert mine["idle-timeout"][0] == ("warn" if node is second else "ok"), mine
+    second.cmd("CONFIG", "SET", "timeout", 0)

@@ -247,6 +247,70 @@ TEST_F(ClusterTest, a_listing_asks_one_node_after_the_other) {
   EXPECT_EQ(scripts('a') + scripts('b') + scripts('c'), "");
 }
 
+class CheckOnClusterTest : public ClusterTest {
+ protected:
+  // The questions of a check, and no script of its trial: their number does not matter here.
+  void answer_all(char host) {
+    EXPECT_FALSE(sent_[host].empty()) << host << " was asked nothing";
+    while (!sent_[host].empty()) reply(host, MadeReply::error("ERR no"));
+  }
+  bool was_asked(char host, const Words &words) {
+    const auto &sent = sent_[host];
+    return std::find(sent.begin(), sent.end(), words) != sent.end();
+  }
+};
+
+TEST_F(CheckOnClusterTest, all_primaries_are_asked_for_their_health) {
+  const auto request = start(Request::Op::kCheck, "", 0);
+  run();
+  run();
+  EXPECT_EQ(hosts_, "abc");
+  for (const char host : {'a', 'b', 'c'}) {
+    EXPECT_TRUE(was_asked(host, {"CLUSTER", "INFO"})) << host;
+    EXPECT_EQ(request->status.load(), Status::kPending) << host;
+    answer_all(host);
+  }
+  EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+  EXPECT_EQ(finished_count_, 1) << "callers see one request";
+  EXPECT_EQ(start(Request::Op::kCheck, "", 0)->status.load(), Status::kPending);
+}
+
+TEST_F(CheckOnClusterTest, a_primary_that_is_away_does_not_fail_the_check) {
+  down_ = "b";
+  const auto request = start(Request::Op::kCheck, "", -1);
+  run();
+  run();
+  answer_all('a');
+  answer_all('c');
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  ASSERT_TRUE(cluster().begin_connect(node_of('b'), now_));
+  cluster().on_connect_failed(node_of('b'), failure(Status::kUnavailable, "b is away"), now_);
+  EXPECT_EQ(request->status.load(), Status::kOk) << "also without a limit of the wait";
+}
+
+TEST_F(CheckOnClusterTest, a_check_that_no_primary_answers_says_why) {
+  down_ = "abc";
+  const auto request = start(Request::Op::kCheck, "", 0);
+  run();
+  for (const char host : {'a', 'b', 'c'}) {
+    ASSERT_TRUE(cluster().begin_connect(node_of(host), now_));
+    cluster().on_connect_failed(node_of(host), failure(Status::kUnavailable, "it is away"), now_);
+  }
+  EXPECT_EQ(request->status.load(), Status::kUnavailable);
+  EXPECT_EQ(request->message, "it is away");
+}
+
+TEST_F(CheckOnClusterTest, a_check_is_cancelled_at_all_primaries) {
+  const auto request = start(Request::Op::kCheck, "", 0);
+  run();
+  run();
+  answer_all('a');
+  EXPECT_EQ(cluster().cancel(*request, now_), Status::kCancelled);
+  EXPECT_EQ(request->status.load(), Status::kCancelled);
+  answer_all('b');
+  EXPECT_EQ(finished_count_, 1);
+}
+
 TEST_F(ClusterTest, shutdown_releases_at_all_nodes) {
   const auto first = held(name_at('a')), second = held(name_at('b'));
   cluster().shut_down(now_);

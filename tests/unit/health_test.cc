@@ -62,6 +62,7 @@ Answers good_answers() {
   config("save", "");
   answers["WAIT 0 1"] = [] { return MadeReply::integer(0); };
   answers["CLIENT TRACKINGINFO"] = [] { return MadeReply::list(); };
+  answers["CLUSTER INFO"] = [] { return MadeReply::text("cluster_state:ok\r\n"); };
   return answers;
 }
 
@@ -79,8 +80,8 @@ class HealthTest : public ::testing::Test {
     }
   }
   std::vector<Finding> findings() {
-    HealthCheck check;
-    HealthCheck::ask([&](protocol::Command &command) {
+    HealthCheck check(is_of_cluster_);
+    check.ask([&](protocol::Command &command) {
       EXPECT_FALSE(check.is_over());
       const auto answer = answers_.find(joined(command.argv()));
       ASSERT_NE(answer, answers_.end()) << joined(command.argv());
@@ -105,6 +106,7 @@ class HealthTest : public ::testing::Test {
   }
 
   Answers answers_ = good_answers();
+  bool is_of_cluster_ = false;
   ServerFacts server_ = [] {
     ServerFacts facts;
     facts.version = "Redis 7.4.1";
@@ -113,6 +115,18 @@ class HealthTest : public ::testing::Test {
   }();
   HealthContext context_{server_, 5 * kSecond - kMs, false, true};
 };
+
+TEST_F(HealthTest, a_cluster_that_is_down_takes_no_locks) {
+  is_of_cluster_ = true;
+  on_info("cluster", "cluster_enabled:1\r\n");
+  expect("cluster", FindingLevel::kWarn, "cluster-require-full-coverage is yes");
+  on_config("cluster-require-full-coverage", "no");
+  expect("cluster", FindingLevel::kOk, "served also when a slot has no server");
+  answers_["CLUSTER INFO"] = [] { return MadeReply::text("cluster_state:fail\r\n"); };
+  expect("cluster", FindingLevel::kFail, "cluster_state is fail");
+  refuse("CLUSTER INFO", "NOPERM no");
+  expect("cluster", FindingLevel::kOk, "served also");
+}
 
 TEST_F(HealthTest, NothingIsFoundWhereAllIsWell) {
   for (const Finding &finding : findings()) {

@@ -345,9 +345,10 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
 /**
  * Ask each server of `client` now for what endangers locks there, such as eviction, and wait for
  * the answers. Connects if needed, for `wait_ms` as in rl_client_connect(). With a Redlock each
- * node gets one attempt, of at most `wait_ms` if that is above 0. With a cluster this call asks one
- * primary; the findings about the other nodes are those of the background. What a server does not
- * answer, or refuses, is RL_LEVEL_UNKNOWN and no error.
+ * node gets one attempt, of at most `wait_ms` if that is above 0. With a cluster this call waits
+ * for the map of the slots as rl_client_connect() does, and then asks all primaries at once, with
+ * one attempt each; it connects to all of them. What a server does not answer, or refuses, is
+ * RL_LEVEL_UNKNOWN and no error.
  *
  * The same questions are asked in the background a short while after each connection, unless the
  * option health is no: what is new and RL_LEVEL_WARN or worse is a line of the log.
@@ -359,8 +360,9 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  *         or NULL: RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER  RL_TIMEOUT
  *                  RL_E_OUTCOME_UNKNOWN  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: as rl_client_connect(), and 2 x command_timeout; with sentinels connect_timeout more.
- * Threads: any.  Server: INFO, CONFIG GET, TIME, WAIT, CLIENT TRACKINGINFO, and the scripts of a
- * lock on a name that no other client uses; no key of that lock remains.  Since: 0.1.
+ * Threads: any.  Server: INFO, CONFIG GET, TIME, WAIT, CLIENT TRACKINGINFO, with a cluster also
+ * CLUSTER INFO, and the scripts of a lock on a name that no other client uses; no key of that lock
+ * remains.  Since: 0.1.
  */
 RL_API rl_info *rl_client_check(rl_client *client, int64_t wait_ms, rl_error *err);
 /**
