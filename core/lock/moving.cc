@@ -520,13 +520,25 @@ void LockClient::resume(uint16_t slot, Nanos now) {
   });
 }
 
-// Waiters send ACQUIRE before the cleanup of their old tokens, however much is in flight.
+// Waiters send ACQUIRE before the cleanup of their old tokens, however much is in flight. Then the
+// first of each script has its text: a server that does not know the digest refuses ACQUIRE, and
+// would carry the cleanup out before its repetition.
 template <class Predicate>
 void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
+  const bool has_cleanup = std::any_of(records_.begin(), records_.end(), [&](const auto &entry) {
+    return entry.second->phase == Phase::kCleanup && is_wanted(*entry.second);
+  });
+  uint32_t known = has_cleanup ? 0 : ~0U;  // scripts, by bits: a set would need memory
   for_each_record([&](TokenRecord &record) {
     if (!is_waiting(record.phase) || !is_wanted(record)) return;
     record.watcher.on_connected();
-    if (record.acquisition.may_ask(true)) send_ask(record, now, protocol::EvalMode::kDigest);
+    if (!record.acquisition.may_ask(true)) return;
+    const auto format = static_cast<unsigned>(record.lock->keys.format);
+    const bool is_reader = record.identity.mode == protocol::Mode::kRead;
+    const uint32_t script = 1U << (format * 4 + (is_reader ? 2 : 0) + (record.is_unfenced ? 1 : 0));
+    const bool is_known = (known & script) != 0;
+    known |= script;
+    send_ask(record, now, is_known ? protocol::EvalMode::kDigest : protocol::EvalMode::kText);
   });
   for_each_record([&](TokenRecord &record) {
     if (!is_waiting(record.phase) && is_wanted(record)) resume(record, now);

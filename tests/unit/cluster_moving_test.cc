@@ -82,6 +82,25 @@ TEST_F(ClusterTest, a_waiter_moves_with_its_ticket_and_never_uses_a_token_twice)
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
+// The node knows the script of CANCEL, and not that of ACQUIRE: the old place would end before the
+// new one is there, and the lock could be granted to the next waiter in between.
+TEST_F(ClusterTest, an_old_place_ends_after_the_new_one_whatever_scripts_the_node_knows) {
+  const std::string name = name_at('a');
+  const auto writer = acquire(name);
+  const auto reader = acquire(name, protocol::Mode::kRead, protocol::Format::kString);
+  run();
+  ASSERT_EQ(scripts('a'), "acquire acquire_read");
+  EXPECT_EQ(next('a')[0], "EVALSHA");
+  for (int i = 0; i < 2; i++) reply('a', queued());
+  give(slot_of(name), 'b');
+  const auto forced = start(Request::Op::kForce, name);
+  reply('a', moved(slot_of(name), 'b'));
+  run();
+  ASSERT_EQ(scripts('b'), "acquire acquire_read cancel cancel force_release");
+  for (int i = 0; i < 2; i++) EXPECT_EQ(sent_['b'][i][0], "EVAL") << "it knows what has its text";
+  for (int i = 2; i < 5; i++) EXPECT_EQ(sent_['b'][i][0], "EVALSHA");
+}
+
 TEST_F(ClusterTest, callers_of_one_place_move_together) {
   const std::string name = name_at('a');
   const auto first = acquire(name);
