@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lock/lock_client.h"
+#include "timing/waiting.h"
 
 namespace redlatch::lock {
 
@@ -31,7 +32,11 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
     watch.sent(record.watcher, now);
     verify(watch);
   }
-  return watch.poll_delay(record.watcher, seen, link, entropy_);
+  const Nanos delay = watch.poll_delay(record.watcher, seen, link, entropy_);
+  if (!settings_.is_of_cluster) return delay;
+  // Nothing reports to a waiter that the slot of its lock has moved: the new node cannot reach its
+  // channel, and grants the lock for the provisional time only.
+  return std::min(delay, timing::poll_past_head(record.watcher.rank()));
 }
 
 // Ask for a report of the next change of the lock key.

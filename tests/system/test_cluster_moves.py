@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: what a lock has beside its lease and its queue, the replicas that confirm it and Redisson's
-keys, survives the move of a slot; a check asks all primaries.
+"""Goal: what a lock has beside its lease and its queue, the replicas that confirm it, Redisson's
+keys and the channel of a waiter, survives the move of a slot; a check asks all primaries.
 
 Method: one real cluster with replicas; slots are moved by hand, also with a stop in the middle.
 """
@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from conformance.runners import PREPARE
 from support.build import built
-from support.cluster import NEVER_MS, Cluster
+from support.cluster import NEVER_MS, Cluster, Node, slot_of
 from support.servers import available_kinds
 from support.wait import wait_until
 
 from .actor import Actor, Pending
-from .conftest import aux_key
+from .conftest import aux_key, queue_length
 from .test_cluster import Clients, count_of_error, kinds_of_moves, names_at, value
 
 Spawn = Callable[[str], Actor]
@@ -149,3 +149,48 @@ def test_a_check_asks_all_primaries(cluster: Cluster) -> None:
         assert {"reachable", "role", "cluster", "lock", "handover"} <= set(mine), (address, found)
         assert mine["idle-timeout"][0] == ("warn" if node is second else "ok"), mine
     second.cmd("CONFIG", "SET", "timeout", 0)
+
+
+# Of a waiter whose lock or channel has moved: the head of a queue looks each second.
+SOON = 5.0
+
+
+@pytest.mark.parametrize("what", ["channel", "lock"])
+def test_a_waiter_that_no_message_reaches_is_granted_soon(
+    cluster: Cluster, spawn: Spawn, name: str, what: str
+) -> None:
+    """Goal: a release behind the move of the slot of a waiter's channel, or of its lock, reaches it
+    long before it would look for the end of the holder's lease. Method: the slot moves when the
+    waiter has been in the queue for a while, and the holder releases at once."""
+    kind = kinds_of_moves(cluster)[-1]
+    source = cluster.primaries[0]
+    one = next(names_at(cluster, source, name))
+    holder, waiter = spawn(cluster.url()), spawn(cluster.url())
+    holder.ok("acquire", name=one, wait=0, ttl_ms=LONG_TTL_MS)
+    known = set(channels(source))
+    pending = waiter.begin("acquire", name=one, wait=WAIT_MS, ttl_ms=LONG_TTL_MS)
+    wait_until(lambda: queue_length(source, one) == 1)
+    mine = set(channels(source)) - known
+    assert len(mine) == 1
+    # Its question for the name of the holder, after a second, finds a move by chance.
+    asked = script_count(source)
+    wait_until(lambda: script_count(source) > asked)
+    slot = slot_of(mine.pop() if what == "channel" else one)
+    cluster.move_slot(slot, cluster.others(slot)[0], kind)
+    begun = time.monotonic()
+    holder.ok("release")
+    assert pending.get().status == "RL_OK"
+    assert time.monotonic() - begun < SOON
+    waiter.ok("release")
+
+
+def script_count(node: Node) -> int:
+    """Calls of scripts so far."""
+    lines = node.cmd("INFO", "commandstats").decode().splitlines()
+    found = [line for line in lines if line.startswith("cmdstat_evalsha:")]
+    return int(found[0].split("calls=")[1].split(",")[0]) if found else 0
+
+
+def channels(node: Node) -> list[bytes]:
+    found: list[bytes] = node.cmd("PUBSUB", "SHARDCHANNELS")
+    return found

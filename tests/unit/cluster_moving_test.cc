@@ -101,6 +101,21 @@ TEST_F(ClusterTest, an_old_place_ends_after_the_new_one_whatever_scripts_the_nod
   for (int i = 2; i < 5; i++) EXPECT_EQ(sent_['b'][i][0], "EVALSHA");
 }
 
+// The head once a second, those behind it less often: no report says that the slot has moved.
+TEST_F(ClusterTest, a_waiter_finds_out_by_itself_that_its_slot_has_moved) {
+  const std::string name = name_at('a');
+  const auto request = acquire(name);
+  run();
+  reply('a', queued());
+  for (int i = 0; i < 5; i++) {
+    const Nanos asked_at = now_;
+    advance_to_command('a', 20 * kSecond);
+    EXPECT_EQ(scripts('a'), "acquire");
+    EXPECT_LE(now_ - asked_at, kSecond + 10 * kMs) << "long before the end of the holder's ttl";
+    reply('a', queued());
+  }
+}
+
 TEST_F(ClusterTest, callers_of_one_place_move_together) {
   const std::string name = name_at('a');
   const auto first = acquire(name);
