@@ -256,6 +256,11 @@ RL_API const char *rl_error_message(const rl_error *err);
  * client connects to the nodes that its locks need. rl_client_connect(), rl_client_info(),
  * rl_client_check(), rl_list_open() and rl_queue_drive() say what is different with a cluster.
  *
+ * A redis:// or rediss:// URL whose server says at the first connection that it is a node of a
+ * cluster is a client of that cluster from then on, and the log has a line about it; db must be 0,
+ * else calls end with RL_E_UNSUPPORTED. A node that is reached by a unix socket is used as one
+ * server, and refuses the locks of other nodes; a Redlock refuses all nodes of clusters.
+ *
  * The last is a private server on this host, one for each folder. The first command joins it, or
  * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
  *
@@ -280,7 +285,8 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  *
  * A Redlock is connected when most of its nodes may vote; a message about it names each node that
  * may not. A cluster is connected when one of its nodes has answered which node serves which slot;
- * the client connects to a node when a lock needs it.
+ * the client connects to a node when a lock needs it. So RL_OK does not say that each node can be
+ * reached: rl_client_check() does.
  *
  * @param wait_ms  0 = one attempt with each server; n = try again until n ms have passed; -1 = no
  *                 limit.
@@ -290,7 +296,8 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  *         RL_E_DENIED        AUTH or ACL refused; or the TLS certificate of the server is not
  *                            valid, or the server refused ours: no further attempt is made. With
  *                            a Redlock also: a node refused INFO, which has its start time.
- *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host.
+ *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host; or
+ *                            redis+cluster:// and the server is not in cluster mode.
  *                            With a Redlock also: a node is a member of a cluster, or too few nodes
  *                            are primaries for a majority (a replica has no vote).
  *         RL_E_SERVER        the server answered with an error.
@@ -334,8 +341,9 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
  * Return the state of each server of `client`, as last known: a row RL_PART_NODE for each, in the
  * order of the URLs. No command is sent.
  *
- * With a cluster: a row for each node that this client has used, in the order of the first use.
- * Until there is such a node: one row for the hosts of the URL.
+ * With a cluster: a row for each node that this client has used, in the order of the first use;
+ * rl_client_check() uses all primaries. A node keeps its row when it has no slots any more. Until
+ * there is such a node: one row for the hosts of the URL.
  *
  * @return the info, freed by rl_info_free(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: never.  Threads: any.  Since: 0.1.
