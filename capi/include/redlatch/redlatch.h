@@ -596,11 +596,13 @@ RL_API void rl_redlock_close(rl_client *client);
  *         RL_E_WRONG_TYPE    the key is data (see rl_acquire()) on so many nodes that the others
  *                            are no majority; the message names each. On fewer nodes, these just
  *                            have no vote.
- *         RL_E_UNAVAILABLE   most nodes did not answer within node_timeout, or may not vote; the
- *                            message names each and why.
- *         RL_E_DENIED        RL_E_UNSUPPORTED  RL_E_INVALID  the node that the message names: see
- *                            rl_client_connect(). RL_E_INVALID: also for a ttl that is longer
- *                            than the restart guard, or not longer than min_validity.
+ *         RL_E_UNAVAILABLE   with wait_ms 0 after one round, else when the wait runs out: most
+ *                            nodes did not answer within node_timeout, or may not vote; the message
+ *                            names each and why.
+ *         RL_E_DENIED        RL_E_UNSUPPORTED  RL_E_INVALID  so many nodes fail for this reason
+ *                            that the others are no majority: see rl_client_connect().
+ *                            RL_E_INVALID: also for a ttl that is longer than the restart guard, or
+ *                            not longer than min_validity.
  *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
  * Blocks: wait_ms; with 0 one node_timeout (two with fenced), the first time also for the
  * connections.  Threads: any.  Server: script `acquire`, and `raise_fence` if fenced.  Since: 0.1.
@@ -898,8 +900,8 @@ RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
  * Cancel `request`. Local, immediate and decisive.
  *
  * @return RL_CANCELLED  it was cancelled: a grant that still arrives is released, and the next
- *                       waiter gets it. A release, an extension or a forced release that was sent
- *                       already is not taken back.
+ *                       waiter gets it. A release is not taken back from rl_release_start() on,
+ *                       an extension or a forced release once it was sent.
  *         otherwise     it was finished before, and keeps that result.
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
