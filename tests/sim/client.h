@@ -182,6 +182,7 @@ class Client : private lock::Output {
   void on_no_slots(const Outcome &why);
   void note_command(Wire &wire, Argv argv);
   void note_answer(Wire &wire, const Value &value);
+  size_t named_server(uint16_t slot) const;
   void check_cluster();
   void check_tickets();
   void check_channels();

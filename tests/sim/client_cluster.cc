@@ -79,8 +79,10 @@ bool Client::hears(std::string_view cid) const {
   });
 }
 
-// Rules: a script goes to the server that was named last, except once behind ASKING; no two servers
-// are sent commands about one slot at the same time; and redirects that go on are followed slowly.
+// Rules: a script of several keys names the one that never exists, so that it cannot run on a slot
+// that moves; a script goes to the server that was named last, except once behind ASKING; no two
+// servers are sent commands about one slot at the same time; and redirects that go on are followed
+// slowly.
 void Client::note_command(Wire &wire, Argv argv) {
   const Argv keys = Server::keys_of(argv);
   const bool is_script = argv[0].starts_with("EVAL") && !keys.empty();
@@ -93,11 +95,11 @@ void Client::note_command(Wire &wire, Argv argv) {
     return "client " + std::to_string(slot_) + ", slot " + std::to_string(slot) + ", node " +
            std::to_string(wire.at);
   };
-  size_t named = SIZE_MAX;
-  for (const auto &range : ranges_) {
-    if (range.contains(slot)) named = server_at(range.primary);
+  const bool has_absent = keys.back().ends_with(":rl1.n") || keys.back().ends_with(":rl1:n");
+  if (keys.size() > 1 && !has_absent) {
+    context_.verdict.broken("a script of several keys names the one that never exists", who());
   }
-  if (const auto found = redirects_.find(slot); found != redirects_.end()) named = found->second;
+  const size_t named = named_server(slot);
   if (named != wire.at) {
     context_.verdict.broken("a command goes to the node that was named last",
                             who() + " instead of " + std::to_string(named));
@@ -114,6 +116,15 @@ void Client::note_command(Wire &wire, Argv argv) {
   if (std::exchange(bounces.server, wire.at) != wire.at && ++bounces.count > kMostBounces) {
     context_.verdict.broken("a loop of redirects is followed slowly", who());
   }
+}
+
+// As the client was told last.
+size_t Client::named_server(uint16_t slot) const {
+  if (const auto found = redirects_.find(slot); found != redirects_.end()) return found->second;
+  for (const auto &range : ranges_) {
+    if (range.contains(slot)) return server_at(range.primary);
+  }
+  return SIZE_MAX;
 }
 
 void Client::note_answer(Wire &wire, const Value &value) {
@@ -156,13 +167,15 @@ void Client::check_tickets() {
   tickets_ = std::move(tickets);
 }
 
-// Rule: messages come on a channel in a slot of the node, or it is soon changed.
+// Rule: messages come on a channel in a slot of the node, or it is soon changed, once the client
+// knows.
 void Client::check_channels() {
   for (const auto &wire : wires_) {
     if (wire->node == 0) continue;
     const bool is_misplaced = context_.is_calm && wire->is_up &&
                               !context_.servers[wire->at]->store().is_replica() &&
-                              !context_.servers[wire->at]->is_channel_here(wire->channel);
+                              !context_.servers[wire->at]->is_channel_here(wire->channel) &&
+                              named_server(protocol::slot_of(wire->channel)) != wire->at;
     if (!is_misplaced) {
       wire->misplaced_since = kNever;
       continue;

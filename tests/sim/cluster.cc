@@ -50,6 +50,8 @@ Cluster::Cluster(Context &context, ClusterRules &rules)
     server(i).join(*this, *this);
     if (i >= count) server(i).set_replica(true);
   }
+  lag_max_ = context.plan.replication_max;
+  if (context.plan.has(Fault::kShardCrash) && random_.chance(500)) lag_max_ *= 10;
   rules.join(context);
   for (const uint16_t slot : rules.slots()) rules.moved(slot, owner_of(slot), nullptr);
 }
@@ -289,7 +291,7 @@ void Cluster::wrote(size_t primary, Effects effects) {
   if (shard.primary != primary || !shard.is_synced) return;
   const auto shared = std::make_shared<Effects>(std::move(effects));
   const uint64_t offset = server(primary).offset();
-  const Nanos way = random_.between(context_.plan.delay_min, context_.plan.replication_max);
+  const Nanos way = random_.between(context_.plan.delay_min, lag_max_);
   shard.last = std::max(shard.last, context_.schedule.now() + way);
   context_.schedule.at(shard.last, [this, primary, offset, shared, number = shard.number] {
     Shard &there = shard_at(primary);
@@ -387,6 +389,7 @@ void Cluster::crash() {
   shard.is_busy = true;
   const size_t old = shard.primary;
   server(old).crash();
+  if (random_.chance(700)) shard.number++;  // what was on its way is lost
   const Nanos detection = between(200, 1500);
   if (random_.chance(500)) {
     context_.schedule.in(detection / 2, [this, number] {

@@ -97,6 +97,7 @@ class Cluster : public Journal, public Shards {
   Context &context_;
   ClusterRules &rules_;
   Random random_;
+  Nanos lag_max_ = 0;  // of a replica
   std::vector<Shard> shards_;
   std::vector<uint8_t> owner_;       // by slot: a shard
   std::vector<uint32_t> version_;    // by slot

@@ -6,9 +6,10 @@ sources, where one at a time is switched on at run time.
 
     mutants.py CORE OUTPUT_DIR
 
-copies core/{base,timing,protocol,lock,quorum,sentinel} to OUTPUT_DIR and changes there every place
-of CORE_MUTANTS; the product itself has no hooks. It also writes core_mutants.inc, the list for
-mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they are in mutants.cc.
+copies core/{base,timing,protocol,lock,quorum,sentinel,cluster} to OUTPUT_DIR and changes there
+every place of CORE_MUTANTS; the product itself has no hooks. It also writes core_mutants.inc, the
+list for mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they are in
+mutants.cc.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import sys
 from pathlib import Path
 
 from mutant import Edit, Mutant
+from mutants_cluster import CLUSTER_MUTANTS
 from mutants_handshake import HANDSHAKE_MUTANTS
 from mutants_quorum import QUORUM_MUTANTS
 from mutants_sentinel import SENTINEL_MUTANTS
 
-FOLDERS = ("base", "timing", "protocol", "lock", "quorum", "sentinel")
+FOLDERS = ("base", "timing", "protocol", "lock", "quorum", "sentinel", "cluster")
 
 CORE_MUTANTS = (
     Mutant(
@@ -424,7 +426,7 @@ CORE_MUTANTS = (
             "if (--record.lock->record_count == 0 && !IS_ON) names_",
         ),
     ),
-) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS + SENTINEL_MUTANTS
+) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS + SENTINEL_MUTANTS + CLUSTER_MUTANTS
 
 
 def write(path: Path, text: str) -> None:

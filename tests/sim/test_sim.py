@@ -21,6 +21,7 @@ IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 SEEDS = 4_000 if IS_LONG else 600
 QUORUM_SEEDS = 1_000 if IS_LONG else 60
 SENTINEL_SEEDS = 1_000 if IS_LONG else 60
+CLUSTER_SEEDS = 1_000 if IS_LONG else 20
 LIMIT_SECONDS = 3000.0 if IS_LONG else 900.0
 # A run that breaks a rule because of this mutant.
 BROKEN = ["--seed", "4", "--simulated", "2", "--mutant", "blind-delete"]
@@ -51,8 +52,9 @@ def hash_in(text: str) -> str:
         ([], SEEDS, 0.8),
         (["--redlock"], QUORUM_SEEDS, 0.7),
         (["--sentinel"], SENTINEL_SEEDS, 0.7),
+        (["--cluster"], CLUSTER_SEEDS, 0.7),
     ],
-    ids=["all", "quorums", "sentinels"],
+    ids=["all", "quorums", "sentinels", "clusters"],
 )
 def test_no_seed_breaks_a_rule(
     capsys: pytest.CaptureFixture[str],

@@ -158,7 +158,7 @@ TEST_F(ClusterTest, a_cluster_that_cannot_be_reached_fails_a_try) {
 
 // ---- channels -----------------------------------------------------------------------------------
 
-// Found by the simulator (--cluster, seed 15).
+// Found by the simulation of clusters.
 TEST_F(ClusterTest, a_channel_that_is_refused_is_drawn_anew_when_its_slot_is_known) {
   refuses_channels_ = true;
   const auto request = acquire(name_at('a', 3));

@@ -520,7 +520,7 @@ TEST_F(HeldLeaseTest, a_clock_that_is_ahead_shortens_the_lease) {
   EXPECT_TRUE(held_.is_over(now_));
 }
 
-// Found by the simulator (--cluster, seed 95).
+// Found by the simulation of clusters.
 TEST_F(HeldLeaseTest, a_clock_that_is_ahead_makes_a_renewal_necessary_before_max_hold) {
   start(by_reply(), {.ttl = kTtl, .end_at = now_ + kTtl - 1'000 * kMs});
   EXPECT_EQ(held_.renewal_at(), kNever) << "the lease lasts until max_hold";

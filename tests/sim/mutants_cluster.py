@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Defects of what a client of a cluster does when slots move."""
+
+from __future__ import annotations
+
+from mutant import Edit, Mutant
+
+CLUSTER_MUTANTS = (
+    Mutant(
+        "kept-map",
+        "MOVED does not change the map",
+        1,
+        Edit(
+            "cluster/cluster_client.cc",
+            "  map_.set(redirect.slot, redirect.to);",
+            "  if (!IS_ON) map_.set(redirect.slot, redirect.to);",
+        ),
+        scenario="kClusterMoves",
+    ),
+    Mutant(
+        "fast-loop",
+        "a loop of redirects is followed without a pause",
+        1,
+        Edit(
+            "cluster/cluster_client.cc",
+            "const Nanos pause = is_loop ?",
+            "const Nanos pause = is_loop && !IS_ON ?",
+        ),
+        scenario="kClusterMoves",
+    ),
+    Mutant(
+        "kept-ask",
+        "an ASK is remembered",
+        1,
+        Edit(
+            "lock/moving.cc",
+            "  if (redirect.kind == Kind::kMoved && is_elsewhere) {",
+            "  const bool is_kept = IS_ON && redirect.kind == Kind::kAsk;\n"
+            "  if ((redirect.kind == Kind::kMoved || is_kept) && is_elsewhere) {",
+        ),
+        Edit(
+            "cluster/cluster_client.cc",
+            "  if (redirect.kind != protocol::Redirect::Kind::kMoved) return;",
+            "  const bool is_kept = IS_ON && redirect.kind == protocol::Redirect::Kind::kAsk;\n"
+            "  if (redirect.kind != protocol::Redirect::Kind::kMoved && !is_kept) return;",
+        ),
+        scenario="kClusterMoves",
+    ),
+    Mutant(
+        "moved-behind",
+        "a waiter moves without its ticket",
+        1,
+        Edit(
+            "lock/acquisition.cc",
+            "  assert(waits() && !is_unanswered_ && !may_be_queued_);\n",
+            "  if (IS_ON) ticket_.clear();\n",
+        ),
+        scenario="kClusterMoves",
+    ),
+    Mutant(
+        "old-place",
+        "a waiter that moves keeps its old place, too",
+        2,
+        Edit(
+            "lock/moving.cc",
+            "  start_cleanup(old, left, 0, now);",
+            "  start_cleanup(old, IS_ON ? ServerFootprint() : left, 0, now);",
+        ),
+        scenario="kClusterMoves",
+    ),
+    Mutant(
+        "kept-channel",
+        "the channel stays when its slot leaves the node",
+        1,
+        Edit(
+            "cluster/cluster_client.cc",
+            "nodes_[index]->is_redrawn || is_lost;",
+            "nodes_[index]->is_redrawn || (is_lost && !IS_ON);",
+        ),
+        scenario="kClusterMoves",
+    ),
+    Mutant(
+        "moved-remade",
+        "a lease is made again at its new node",
+        1,
+        Edit(
+            "lock/connecting.cc",
+            "      // The server may have restarted without its data: better to know at once.\n",
+            "      if (IS_ON) {\n"
+            "        protocol::Command again;\n"
+            "        protocol::acquire(again, features_, protocol::EvalMode::kDigest,\n"
+            "                          record.lock->keys,\n"
+            "                          {record.identity.mode, record.proof(),\n"
+            "                           record.held().ttl() / kMs, {}, {}, {},\n"
+            "                           record.is_unfenced});\n"
+            "        (void)try_send(again, InFlight{CommandKind::kAnnounce,\n"
+            "                                       protocol::EvalMode::kDigest, now, 0,\n"
+            "                                       record.shared_from_this()});\n"
+            "      }\n",
+        ),
+        scenario="kCluster",
+    ),
+    Mutant(
+        "no-absent-key",
+        "scripts of several keys do not name the key that never exists",
+        1,
+        Edit(
+            "protocol/command.cc",
+            "  const bool has_absent = features.is_cluster && named.size() > 1;",
+            "  const bool has_absent = !IS_ON && features.is_cluster && named.size() > 1;",
+        ),
+        scenario="kClusterReaders",
+    ),
+    Mutant(
+        "no-hold-back",
+        "commands about a slot that moves are sent to its old node meanwhile",
+        1,
+        Edit(
+            "lock/moving.cc",
+            "    hold_back(redirect.slot);\n",
+            "    if (!IS_ON) hold_back(redirect.slot);\n",
+        ),
+        Edit(
+            "cluster/cluster_client.cc",
+            "  client(from).hold_back(slot);\n",
+            "  if (!IS_ON) client(from).hold_back(slot);\n",
+        ),
+        scenario="kClusterMoves",
+    ),
+)
