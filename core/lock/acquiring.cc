@@ -434,6 +434,8 @@ void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
   const auto *place = ended_places_.find(push.rid);
   const bool is_grant = push.kind == protocol::Push::Kind::kGrant;
   if (place == nullptr || !is_grant || !is_up(*place->lock)) return;
+  // The slot may have moved since. That of a name in use is here.
+  if (settings_.is_of_cluster && !names_.contains(id_of(*place->lock))) return;
   const std::string token = protocol::make_token(cid_, push.rid);
   protocol::Command command;
   protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,

@@ -262,6 +262,9 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
                            ? read_extension(in_flight, reply, answer)
                            : read_answer(*request, reply, answer);
   if (wants_text(refusal, in_flight)) {
+    const LockState *lock = lock_of(*request);
+    // Its slot has moved meanwhile: it is sent there.
+    if (lock != nullptr && is_moving(*lock)) return take_back(in_flight, now);
     return send_request(request, now, protocol::EvalMode::kText);
   }
   if (refusal) {

@@ -149,6 +149,9 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
       on_list_reply(*request, now);
       return true;
     }
+    // The request has ended meanwhile; the slot has moved all the same.
+    const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
+    if (lock == nullptr && is_moved) output_.redirected(node_, redirect);
   }
   const bool is_of_key = in_flight.kind != CommandKind::kName;
   if (redirect.kind == Kind::kNone || lock == nullptr || !is_of_key) return false;

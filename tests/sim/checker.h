@@ -33,6 +33,8 @@ class Checker {
   virtual void succeeded(const lock::Request &request) = 0;
   // A request of any kind has failed.
   virtual void failed(int, const lock::Request &) {}
+  // The client of this token gets a message that grants it a lock.
+  virtual void told(const std::string &) {}
   // The lease of this token has ended at its client.
   virtual void given_up(const std::string &token) = 0;
   // A client has done something.

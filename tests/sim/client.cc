@@ -514,6 +514,7 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
           return service.on_reply(wire.node, view.get(), now);
         }
         case Message::Kind::kPush:
+          note_push(service.channel(wire.node), message.text);
           return service.on_push(wire.node, message.text, now);
         case Message::Kind::kInvalidation:
           return service.on_invalidated(wire.node, message.text, now);
@@ -522,6 +523,13 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
       }
     });
   }
+}
+
+void Client::note_push(std::string_view channel, std::string_view text) {
+  const CoreMemory::Pause pause;
+  const auto push = protocol::parse_push(text);
+  if (!push || push->kind != protocol::Push::Kind::kGrant) return;
+  context_.checker.told(protocol::make_token(channel.substr(channel.rfind(':') + 1), push->rid));
 }
 
 void Client::Wire::closed(uint64_t id) {

@@ -199,6 +199,7 @@ class Client : private lock::Output {
   void arm();
   void on_time(uint64_t number);
   void take(Wire &wire, uint64_t link, const Messages &messages);
+  void note_push(std::string_view channel, std::string_view text);
   void note_end(Wire &wire);
   void resume();
 

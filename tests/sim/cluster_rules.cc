@@ -237,6 +237,10 @@ void ClusterRules::succeeded(const lock::Request &request) {
   if (request.lease) place_of_name(request.lease->name).rules.succeeded(request);
 }
 
+void ClusterRules::told(const std::string &token) {
+  for (const auto &place : places_) place->rules.told(token);
+}
+
 void ClusterRules::given_up(const std::string &token) {
   for (const auto &place : places_) place->rules.given_up(token);
 }

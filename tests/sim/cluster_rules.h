@@ -40,6 +40,7 @@ class ClusterRules : public Checker {
   void sent(size_t node, int client, Argv argv) override;
   void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
   void succeeded(const lock::Request &request) override;
+  void told(const std::string &token) override;
   void given_up(const std::string &token) override;
   bool was_granted(const std::string &token) const override;
   void forgets(size_t, Fault) override {}

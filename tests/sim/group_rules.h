@@ -40,6 +40,7 @@ class GroupRules : public Checker {
   void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
   void succeeded(const lock::Request &request) override { rules_.succeeded(request); }
   void failed(int client, const lock::Request &request) override;
+  void told(const std::string &token) override { rules_.told(token); }
   void given_up(const std::string &token) override;
   bool was_granted(const std::string &token) const override { return rules_.was_granted(token); }
   bool is_fence_apart(const std::string &token) const override { return apart_.contains(token); }

@@ -65,6 +65,12 @@ void QuorumRules::Node::after(Argv argv, const Value &, int64_t) {
   if (argv.size() > 3 && argv[0].starts_with("EVAL")) all.note(*this, argv[3], argv);
 }
 
+void QuorumRules::told(const std::string &token) {
+  for (const auto &node : nodes_) {
+    if (node->is_checked) node->rules.told(token);
+  }
+}
+
 void QuorumRules::given_up(const std::string &token) {
   renewed_.erase(token);
   left_[token] = schedule_.now();

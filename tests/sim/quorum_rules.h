@@ -36,6 +36,7 @@ class QuorumRules : public Checker {
   void sent(size_t node, int client, Argv argv) override;
   void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
   void succeeded(const lock::Request &request) override;
+  void told(const std::string &token) override;
   void given_up(const std::string &token) override;
   void check_client(int client) override;
   // With a guard the client's votes on that node no longer count.

@@ -174,8 +174,14 @@ void Rules::note_lease(const Call &call) {
   asked.until = std::max(asked.until, schedule_.now() + lease);
 }
 
+void Rules::told(const std::string &token) {
+  const auto asked = asked_.find(token);
+  if (asked != asked_.end()) asked->second.until = std::max(asked->second.until, schedule_.now());
+}
+
 // Rule: a release is not repeated after the end of its lease plus the longest lease that a local
-// hand-off may have added. A process that was paused may be late.
+// hand-off may have added, but after a message that grants the lock anew: the server may have an
+// older queue. A process that was paused may be late.
 void Rules::check_release(int client, const Call &call) {
   Asked &asked = asked_[std::string(call.token)];
   if (asked.left_at < 0) asked.left_at = schedule_.now();

@@ -69,6 +69,7 @@ class Rules : public Witness, public Checker {
   void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
   void succeeded(const lock::Request &request) override;
   // From now on the token must not be renewed.
+  void told(const std::string &token) override;
   void given_up(const std::string &token) override {
     given_up_.insert(token);
     asked_[token].left_at = schedule_.now();
