@@ -59,12 +59,13 @@
  *     its sign and by rl_status_is().
  *  3. `rl_error *err` is optional (NULL), owned by the caller and always last; it is always set, to
  *     RL_OK on success.
- *  4. Text in is a pair (const char *x, size_t x_len) of any bytes; it need not end in NUL. A
- *     returned `const char *` is ASCII or UTF-8 and ends in NUL. It is valid as long as the handle
- *     that it came from. Two exceptions: rl_error_message() is valid until `err` is used again, and
- *     the texts of functions without a handle, such as rl_status_text(), until the process ends.
- *     Text out that may hold any bytes is written to a caller's buffer: the function returns the
- *     full length without the NUL, and writes at most buffer_size - 1 bytes and a NUL. With a NULL
+ *  4. Text in is a pair (const char *x, size_t x_len) of any bytes; it need not end in NUL. Text
+ *     and options are copied before the call returns, also by a function with _start. A returned
+ *     `const char *` is ASCII or UTF-8 and ends in NUL. It is valid as long as the handle that it
+ *     came from. Two exceptions: rl_error_message() is valid until `err` is used again, and the
+ *     texts of functions without a handle, such as rl_status_text(), until the process ends. Text
+ *     out that may hold any bytes is written to a caller's buffer: the function returns the full
+ *     length without the NUL, and writes at most buffer_size - 1 bytes and a NUL. With a NULL
  *     buffer or size 0 it writes nothing.
  *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
  *     others RL_E_INVALID.
@@ -1316,7 +1317,7 @@ enum {
   RL_FIELD_TYPE = 201,    /**< lock: type of the key, "none" when free. */
   RL_FIELD_NAME = 202,    /**< lock: the name. */
   RL_FIELD_OWNER = 203,   /**< lock: the owner, RL_FORMAT_HASH; at most 256 bytes. Else "". */
-  RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token, or the value of a foreign key. */
+  RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token; of another library, the value. */
   RL_FIELD_HOLDER = 205,  /**< holder, waiter: name of the client: host name and process id, or the
                               option holder; "" = not known: the client has not waited, and has held
                               for less than half a second, or its user may not write its name. */
@@ -1407,7 +1408,8 @@ RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t patt
  *         otherwise as rl_inspect(): the list has no row. A further call continues, behind a lock
  *         that could not be inspected. While the server is away, each call fails and RL_END does
  *         not come.
- * Blocks: no limit in all; at most command_timeout for each part of the keyspace without a lock.
+ * Blocks: at most command_timeout for each step of a SCAN. It takes as many steps as it needs to
+ *         find the next lock, so the whole call has no limit.
  * Threads: one at a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
  */
 RL_API rl_status rl_list_next(rl_list *list, rl_error *err);
@@ -1435,9 +1437,9 @@ RL_API void rl_list_free(rl_list *list);
  * is free then. The fence rises; the holder learns of it with its next renewal or release
  * (RL_E_LOST). For operators.
  *
- * @param token  of the holder, as RL_FIELD_TOKEN shows it: a token, or the value of a foreign key.
- *               Not empty, so that a variable that is not set forces no lock;
- *               rl_force_release_any() removes any holder.
+ * @param token  of the holder, as RL_FIELD_TOKEN shows it: a token, or the value of the key if
+ *               another library holds the lock (RL_STATE_FOREIGN). Not empty, so that a variable
+ *               that is not set forces no lock; rl_force_release_any() removes any holder.
  * @return RL_OK          removed.
  *         RL_E_NOT_HELD  the lock is free, or has other holders; nothing was changed.
  *         RL_E_WRONG_TYPE  the key has a type that no lock has; nothing was changed.
