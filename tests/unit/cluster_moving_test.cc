@@ -162,6 +162,24 @@ TEST_F(ClusterTest, requests_that_met_moved_are_sent_to_the_new_node) {
   EXPECT_EQ(inspected_->status.load(), Status::kOk) << inspected_->message;
 }
 
+// The text would otherwise be sent to the node that the slot has left.
+TEST_F(ClusterTest, a_request_whose_script_is_unknown_moves_with_its_slot) {
+  const std::string name = name_at('a');
+  start(Request::Op::kForce, name);
+  const auto looked_at = start(Request::Op::kInspect, name);
+  run();
+  ASSERT_EQ(scripts('a'), "force_release inspect");
+  give(slot_of(name), 'b');
+  reply('a', moved(slot_of(name), 'b'));
+  reply('a', MadeReply::error("NOSCRIPT No matching script. Please use EVAL."));
+  EXPECT_EQ(scripts('a'), "");
+  run();
+  ASSERT_EQ(scripts('b'), "force_release inspect");
+  reply('b', count(1));
+  reply('b', inspected());
+  EXPECT_EQ(looked_at->status.load(), Status::kOk) << looked_at->message;
+}
+
 TEST_F(ClusterTest, a_release_that_met_moved_is_sent_to_the_new_node) {
   const std::string name = name_at('a');
   const auto lease = held(name);
