@@ -1263,8 +1263,8 @@ enum {
   RL_STATE_FREE = 0,    /**< Free. */
   RL_STATE_HELD = 1,    /**< Held by a redlatch client. */
   RL_STATE_FOREIGN = 2, /**< Held by another lock library: a string that is no token of ours, or a
-                             hash of one field that is no owner of ours. */
-  RL_STATE_NO_LOCK = 3  /**< The key is of another type; RL_FIELD_TYPE names it. */
+                             hash in the form of Redisson's locks that has no owner of ours. */
+  RL_STATE_NO_LOCK = 3  /**< The key is another hash, or of another type; RL_FIELD_TYPE names it. */
 };
 
 /** States of a node, in the field RL_FIELD_STATE. */
@@ -1455,7 +1455,8 @@ RL_API rl_status rl_force_release(rl_client *client, const char *name, size_t na
 
 /**
  * Remove all holders from the lock `name`, of any library. Otherwise as rl_force_release().
- * RL_E_NOT_HELD: the lock is free. Since: 0.1.
+ * RL_E_NOT_HELD: the lock is free, or its key is a hash in no format of a lock. A string that is
+ * data counts as a holder and is deleted: look with rl_inspect() before. Since: 0.1.
  */
 RL_API rl_status rl_force_release_any(rl_client *client, const char *name, size_t name_len,
                                       rl_error *err);
