@@ -99,7 +99,7 @@ class Runtime final : public Wakeup,
   // Whether a queue can: not if there are, or may be, connections to several servers.
   bool may_be_driven() {
     const Lock lock(mutex_);
-    return !has_several();
+    return !is_quorum() && !has_several();
   }
   bool begin_reading_by(const std::shared_ptr<Queue> &queue) override;
   void end_reading_by(const Queue &queue) noexcept override;
