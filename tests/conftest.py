@@ -30,10 +30,22 @@ _TOGETHER = (
 )
 
 
+# Tests that use all of the machine, and those whose sentinels take a busy machine for a failure:
+# one after the other.
+_CROWDS = (
+    "tests/system/test_sentinel_f",
+    "tests/system/test_cluster_fleet.py",
+    "tests/interop/test_redisson_cluster.py",
+    "tests/packages/",
+)
+
+
 class _Scheduling(LoadScopeScheduling):
-    """Each test goes to any worker; all tests of one entry of _TOGETHER go to the same one."""
+    """Each test goes to any worker; those of one entry of _TOGETHER, and _CROWDS, to the same."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_CROWDS):
+            return "crowds"
         return next((part for part in _TOGETHER if nodeid.startswith(part)), nodeid)
 
 

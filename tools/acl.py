@@ -35,11 +35,12 @@ _CALL = re.compile(r"redis\.p?call\('([A-Z@]+)'")
 
 
 def script_commands(folder: Path = SCRIPTS) -> list[str]:
-    """The commands that the scripts call, in lower case. PUBLISH stands for both variants."""
+    """The commands that the scripts call, in lower case, but those of SHARDED: a server may not
+    have them."""
     found = set()
     for path in folder.rglob("*.lua"):
         found.update(name.strip("@").lower() for name in _CALL.findall(path.read_text()))
-    return sorted(found)
+    return sorted(found - set(SHARDED))
 
 
 def rules(
