@@ -439,7 +439,7 @@ void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
   const std::string token = protocol::make_token(cid_, push.rid);
   protocol::Command command;
   protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
-                    {token, place->owner}, {}, 1);
+                    {token, place->owner}, place->yield_policy, 1);
   (void)try_send(
       command, InFlight{CommandKind::kServeQueue, protocol::EvalMode::kText, now, 0, place->lock});
 }

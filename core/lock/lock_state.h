@@ -158,12 +158,13 @@ class EndedPlaces {
     uint64_t id = 0;
     std::shared_ptr<LockState> lock;
     std::string owner;  // hash format only
+    protocol::YieldPolicy yield_policy;
   };
 
   // Without memory the place is not kept: what it is granted then lasts until its claim ends.
   void add(const TokenRecord &record) noexcept {
     try {
-      Place place{record.id, record.lock, record.identity.owner};
+      Place place{record.id, record.lock, record.identity.owner, record.yield_policy};
       if (places_.empty()) places_.resize(kCount);
       places_[next_] = std::move(place);
       next_ = (next_ + 1) % kCount;

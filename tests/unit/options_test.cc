@@ -477,7 +477,8 @@ TEST(OptionsTest, password_comes_from_the_first_line_of_a_file) {
 // A pipe with a name, and one writer that may come late.
 class Pipe {
  public:
-  explicit Pipe(const std::string &line) : path_(testing::TempDir() + "pipe") {
+  explicit Pipe(const std::string &line)
+      : path_(testing::TempDir() + "pipe" + std::to_string(getpid())) {
     EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0);
     if (line.empty()) return;
     writer_ = std::thread([this, line] { std::ofstream(path_) << line; });
