@@ -117,15 +117,19 @@ TEST(UrlTest, planted_secrets_are_never_shown) {
 }
 
 TEST(UrlTest, planted_secrets_are_never_shown_of_a_redlock) {
+  size_t place = 0;
   for (const std::string &url : all_planted()) {
+    std::vector<std::string> parts = {"redis://a", "redis://b"};
+    parts.insert(parts.begin() + static_cast<ptrdiff_t>(place), url);
+    place = (place + 1) % 3;  // each word comes to each place, because the words are no multiple
+    const std::string urls = parts[0] + "\n" + parts[1] + " " + parts[2];
     std::vector<Settings> nodes;
     QuorumSettings quorum;
-    for (const std::string &urls : {"redis://a\nredis://b\n" + url, url + " redis://b redis://b"}) {
-      const auto outcome = Options().resolve(urls, nodes, quorum);
-      EXPECT_FALSE(has_canary(outcome.message)) << urls << ": " << outcome.message;
-    }
+    const auto outcome = Options().resolve(urls, nodes, quorum);
+    EXPECT_FALSE(has_canary(outcome.message)) << urls << ": " << outcome.message;
   }
 }
+static_assert(kWords.size() % 3 != 0 && kSeparators.size() % 3 != 0);
 
 TEST(UrlTest, secrets_behind_a_password_are_a_part_of_it) {
   for (const std::string url :
