@@ -21,7 +21,7 @@ from support.servers import available_kinds
 from support.wait import wait_until
 
 from .harness import member_of
-from .texts import TTL_MS, TURN, aux_key
+from .texts import NEVER, TTL_MS, TURN, aux_key
 
 PREFIX = "rl1:"
 MARKS = {"string": "", "hash": "h", "hash_rw": "m"}
@@ -37,11 +37,13 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 class Slot:
     """One lock whose slot is at `source`, and is to move to `to`."""
 
-    def __init__(self, cluster: Cluster, texts: dict[str, str], format: str = "string") -> None:
+    def __init__(
+        self, cluster: Cluster, texts: dict[str, str], format: str = "string", k: str = "orders%d"
+    ) -> None:
         self.cluster = cluster
         self.texts = texts
         self.format = format
-        self.k = f"orders{next(_numbers)}"
+        self.k = k % next(_numbers)
         self.slot = slot_of(self.k)
         self.source = cluster.owner(self.slot)
         self.to, self.third = cluster.others(self.slot)
@@ -350,3 +352,27 @@ def test_a_refused_message_is_no_grant(cluster: Cluster, composed: Texts) -> Non
             reply = connection.cmd("EVAL", text, len(keys), *keys, holder, PREFIX, *TURN)
         assert reply[0] == 1 and reply[2] == 2 and lock.source.cmd("ZCARD", lock.q) == 1
 
+
+@pytest.mark.parametrize("format", ["hash", "hash_rw"])
+@pytest.mark.parametrize("k", ["orders%d", "{orders}%d"])
+@pytest.mark.parametrize("subscribe", ["SUBSCRIBE", "SSUBSCRIBE"])
+def test_redisson_gets_its_turn_where_it_subscribes(
+    cluster: Cluster, composed: Texts, format: str, k: str, subscribe: str
+) -> None:
+    """Goal: a name with a hash tag of its own is no exception, and neither kind of channel is.
+    Method: a waiter of theirs is played by its subscription; one of ours is in the queue."""
+    lock = Slot(cluster, composed[1], format, k)
+    prefix = {"hash": "redisson_lock__channel:", "hash_rw": "redisson_rwlock:"}[format]
+    channel = prefix + (lock.k if "{" in lock.k else "{" + lock.k + "}")
+    with waiting_at(lock.source, lock) as waiter, lock.source.connect(protocol=3) as theirs:
+        holder, waiting = token(), waiter.token()
+        assert lock.acquire(lock.source, holder)[0] == 1
+        assert lock.acquire(lock.source, waiting, member(waiting))[0] == 0
+        theirs.send(subscribe, channel)
+        assert theirs.push(5.0) is not None
+        release = [holder, PREFIX, *lock.owner(holder), *NEVER]
+        assert lock.run(lock.source, "release", *release)[0] == 1, "K is left to them"
+        message = theirs.push(5.0)
+        assert message is not None and message[2] in (b"0", b"1"), message
+        assert lock.source.cmd("EXISTS", lock.k) == 0
+        assert lock.source.cmd("ZCARD", lock.q) == 1

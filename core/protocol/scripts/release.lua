@@ -51,15 +51,10 @@ local is_still_held = is_mine and holder
 local me, lease, fence
 local window, turn, turn_ms = false, nil, nil
 if is_mine and not holder then
-  --@only hash
-  -- Whoever subscribes there waits by Redisson's rules: they and we take turns. An error here, as
-  -- without the right to look, would leave half a release.
-  local theirs = redis.pcall('PUBSUB', 'NUMSUB', channel, fair_channel)
-  window = (theirs[2] or 0) + (theirs[4] or 0) > 0 and @REDISSON_TURN_MS@
-  --@end
-  --@only hash_rw
-  local theirs = redis.pcall('PUBSUB', 'NUMSUB', channel, plain_channel, fair_channel)
-  window = (theirs[2] or 0) + (theirs[4] or 0) + (theirs[6] or 0) > 0 and @REDISSON_TURN_MS@
+  --@only hash hash_rw
+  -- Whoever subscribes there waits by Redisson's rules: they and we take turns.
+  --@include fragments/@FORMAT@/their_waiters.lua
+  window = their_waiters > 0 and @REDISSON_TURN_MS@
   --@end
   there = there or redis.call('EXISTS', W, Q, Q)
   if yield_every > 0 or window or there % 2 == 1 then
@@ -75,8 +70,8 @@ end
 --@only hash_rw
 if is_mine and holder then
   -- Plain Redisson locks need a free K: redlatch readers do not join the remaining ones.
-  local theirs = redis.pcall('PUBSUB', 'NUMSUB', plain_channel, fair_channel)
-  if (theirs[2] or 0) + (theirs[4] or 0) > 0 then
+  --@include fragments/hash_rw/their_waiters.lua
+  if plain_waiters > 0 then
     yield_every, window = 0, @REDISSON_WAIT_MS@
     --@include fragments/turn.lua
   end

@@ -5,7 +5,7 @@
 -- plain locks, which the mutex of this format excludes as well; named by its rules.
 --
 -- In:  K.
--- Out: channel; plain_channel and fair_channel, of plain locks.
+-- Out: channel; plain_channel and fair_channel, of plain locks; on_cluster.
 --@include fragments/hash/channel.lua
 local plain_channel = channel
 channel = 'redisson_rwlock:' .. tag

@@ -3,9 +3,8 @@
 --
 -- Tells Redisson's waiters that K can be had. `1` wakes all who wait at that moment, readers as
 -- well, and is lost on one that is about to; `0` wakes one, and is kept for it.
--- Sharded channels: see fragments/hash/tell_redisson.lua.
 --
--- In:  channel, plain_channel, fair_channel, holder, readers, was_writer.
+-- In:  channel, plain_channel, fair_channel, on_cluster, holder, readers, was_writer.
 if not holder or (was_writer and readers > 0) then
   if was_writer then
     redis.pcall('PUBLISH', channel, '1')
@@ -14,7 +13,7 @@ if not holder or (was_writer and readers > 0) then
   redis.pcall('PUBLISH', plain_channel, '0')
   redis.pcall('PUBLISH', fair_channel, '0')
   --@only sharded
-  if string.sub(KEYS[#KEYS], -2) == ':n' then
+  if on_cluster then
     if was_writer then
       redis.pcall('SPUBLISH', channel, '1')
     end
