@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/node_status.h"
+#include "base/settings.h"
 #include "base/status.h"
 
 namespace redlatch {
@@ -26,6 +28,8 @@ struct ServerFacts {
   bool can_track = false;       // notifies of changed keys
   bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
   std::string why_not_trusted;
+  // Of a cluster: the node that has the slot of the channel, if the subscription was redirected.
+  std::optional<HostPort> channel_owner;
 
   std::string version;  // "Valkey 8.0.1"; empty: not known
   NodeRole role = NodeRole::kUnknown;

@@ -267,15 +267,20 @@ void ClusterClient::on_slots_read(std::span<const protocol::SlotRange> ranges, N
   std::erase_if(bounces_,
                 [now](const auto &entry) { return entry.second.since + kBounceWindow < now; });
   for (size_t i = 0; i < nodes_.size(); i++) plan_moves(i, now);
+  note_lost_channels();
+  settle(now);
+  leave_lobby(now);
+  settle(now);
+}
+
+// Channels whose slots the map gives to another node. A node that serves no slot has no better one.
+void ClusterClient::note_lost_channels() {
   for (const auto &[number, index] : node_numbers_) {
     const LockClient &client = nodes_[index]->client;
     const uint16_t slot = protocol::slot_of(client.channel(index));
     const bool is_lost = map_.is_primary(number) && map_.owner(slot) != number;
     nodes_[index]->is_redrawn = nodes_[index]->is_redrawn || is_lost;
   }
-  settle(now);
-  leave_lobby(now);
-  settle(now);
 }
 
 // Locks whose slots the map gives to another node.
@@ -343,9 +348,12 @@ bool ClusterClient::begin_connect(size_t node, Nanos now) {
 
 void ClusterClient::on_connected(size_t node, const ServerFacts &facts, Nanos now) {
   now_ = now;
+  if (facts.channel_owner) {  // first: locks in the slot of the channel go there, too
+    const uint16_t slot = protocol::slot_of(client(node).channel(node));
+    redirected(node, {protocol::Redirect::Kind::kMoved, slot, *facts.channel_owner});
+    note_lost_channels();
+  }
   client(node).on_connected(node, facts, now);
-  // Perhaps the slot of the channel is at another node: then the map says so.
-  if (!facts.is_push_trusted) want_map(now);
   settle(now);
 }
 

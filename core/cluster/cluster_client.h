@@ -179,6 +179,7 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   void finish(lock::Request &request, Status status, std::string_view message);
 
   void want_map(Nanos now);
+  void note_lost_channels();
   bool plan_move(uint16_t slot, size_t from, Nanos not_before);
   void plan_moves(size_t from, Nanos now);
   void leave_lobby(Nanos now);

@@ -205,11 +205,20 @@ Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, 
                      "cannot reach " + address_ + ": no answer within the time limit");
     }
     is_open = receive(replies) != Received::kEnded;
-    std::erase_if(replies, [](const ReplyPtr &r) { return r->kind == Reply::Kind::kPush; });
+    keep_pushes(replies);
   }
   // A TLS alert with the reason may still be unread.
   if (!is_open && sealed_ && sealed_->tls->why().ok()) (void)receive(replies);
   return replies.size() >= count ? Outcome{} : end_of_connection();
+}
+
+void Connection::keep_pushes(std::vector<ReplyPtr> &replies) {
+  const auto is_reply = [](const ReplyPtr &r) { return r->kind != Reply::Kind::kPush; };
+  const auto pushes = std::stable_partition(replies.begin(), replies.end(), is_reply);
+  for (auto push = pushes; push != replies.end() && pushes_.size() < kMaxPushes; push++) {
+    pushes_.push_back(std::move(*push));
+  }
+  replies.erase(pushes, replies.end());
 }
 
 Outcome Connection::end_of_connection() const {

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -61,16 +62,19 @@ class Connection {
   // passed. @return false after a signal.
   [[nodiscard]] bool wait_readable(const Event &event, Nanos limit);
 
-  // Send `bytes` and wait for `count` replies until `limit`; pushes between them are dropped. For
-  // handshakes, before other threads use the connection.
+  // Send `bytes` and wait for `count` replies until `limit`; pushes between them are kept, the
+  // first kMaxPushes. For handshakes, before other threads use the connection.
   Outcome exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
                    std::vector<ReplyPtr> &replies);
+  // Those of exchange(), in their order.
+  std::vector<ReplyPtr> take_pushes() { return std::exchange(pushes_, {}); }
 
   // End sending and receiving. The descriptor stays open.
   void shut();
   int fd() const { return fd_; }
 
  private:
+  static constexpr size_t kMaxPushes = 64;  // a server that sends without end fills no memory
   using Buffer = std::array<char, size_t{16} * 1024>;
 
   // The TLS session and its output. The thread that sends and the one that receives share it.
@@ -84,6 +88,7 @@ class Connection {
 
   Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd);
   Outcome end_of_connection() const;
+  void keep_pushes(std::vector<ReplyPtr> &replies);
   std::optional<size_t> send_plain(std::string_view bytes);
   std::optional<size_t> send_sealed(std::string_view bytes);
   bool seal(std::string_view part);
@@ -97,6 +102,7 @@ class Connection {
   bool is_drained_ = false;
   std::string address_;
   ReplyReader reader_;
+  std::vector<ReplyPtr> pushes_;
   std::unique_ptr<Sealed> sealed_;  // nullptr: without TLS
 };
 

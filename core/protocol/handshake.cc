@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
+#include "protocol/slots.h"
 
 namespace redlatch::protocol {
 
@@ -400,9 +401,11 @@ void Handshake::on_subscription(const Reply &reply, const Send &send, Nanos now)
   const bool is_end_of_refusal = !facts_.is_push_trusted;
   if (is_end_of_refusal) return enter(Stage::kProbe, send, now);
   // The slot of the channel is at another node: the channel is drawn anew when that is known.
-  const bool is_moved = settings_.is_of_cluster && reply.text().starts_with("MOVED");
+  const auto redirect = read_redirect(reply, {settings_.host, settings_.port});
+  const bool is_moved = settings_.is_of_cluster && redirect.kind == Redirect::Kind::kMoved;
   if (will_pass(reply) && !is_moved) return end(refused(reply, "the subscription"));
   if (reply.is_error()) {
+    if (is_moved) facts_.channel_owner = redirect.to;
     facts_.is_push_trusted = false;
     facts_.why_not_trusted = refused(reply, "the subscription").message;
     if (!is_for_messages_) {

@@ -212,6 +212,9 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
       link.connect(std::move(ended.connections));
       watch_new(link);
       service_->on_connected(link.node, facts, boot_now());
+      for (const net::ReplyPtr &push : link.commands->take_pushes()) {
+        take_message(link, *push, boot_now());
+      }
     } else {
       service_->on_connect_failed(link.node, ended.outcome, boot_now());
     }

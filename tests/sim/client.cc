@@ -397,9 +397,9 @@ void Client::finish_connect(Wire &wire) {
     }
     wire.run_id = facts.run_id;
   }
+  note_channel(wire, facts);
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
-  const uint64_t link = wire.messages_link;
-  take(wire, link, std::exchange(wire.early, {}));
+  take(wire, wire.messages_link, std::exchange(wire.early, {}));
 }
 
 // Two dials, two handshakes, an identity and a probe, and the error of the clock.

@@ -182,6 +182,8 @@ class Client : private lock::Output {
   void on_no_slots(const Outcome &why);
   void note_command(Wire &wire, Argv argv);
   void note_answer(Wire &wire, const Value &value);
+  void note_channel(const Wire &wire, const ServerFacts &facts);
+  void note_owner(uint16_t slot, const HostPort &server);
   size_t named_server(uint16_t slot) const;
   void check_cluster();
   void check_tickets();

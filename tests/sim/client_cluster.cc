@@ -135,7 +135,15 @@ void Client::note_answer(Wire &wire, const Value &value) {
   const ReplyView view(value);
   const auto redirect = protocol::read_redirect(view.get(), node_address(wire.at));
   if (redirect.kind != protocol::Redirect::Kind::kMoved || redirect.slot != slot) return;
-  redirects_[redirect.slot] = recent_redirects_[redirect.slot] = server_at(redirect.to);
+  note_owner(redirect.slot, redirect.to);
+}
+
+void Client::note_channel(const Wire &wire, const ServerFacts &facts) {
+  if (facts.channel_owner) note_owner(protocol::slot_of(wire.channel), *facts.channel_owner);
+}
+
+void Client::note_owner(uint16_t slot, const HostPort &server) {
+  redirects_[slot] = recent_redirects_[slot] = server_at(server);
 }
 
 void Client::check_cluster() {

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from support.cluster import SLOT_COUNT, slot_of
 
-from .hostile import Command, HostileServer, array, bulk, integer
+from .hostile import Command, HostileServer, array, bulk, integer, polite, push
 
 VERSION = "7.4.0"
 # What a client sends to read which node has which slot, on a connection that it closes then.
@@ -34,6 +34,8 @@ class FakeCluster:
     def __init__(self, count: int) -> None:
         self.count = count
         self.moved_to: Callable[[int], str | None] = lambda _: None
+        self.channels_to_end = 0  # so many subscriptions end as soon as they have begun
+        self.channels = 0
         self.redirects = 0
         self.map_reads = 0
         self._stack = contextlib.ExitStack()
@@ -64,6 +66,11 @@ class FakeCluster:
             case [b"CLUSTER", b"SLOTS"]:
                 self.map_reads += 1
                 return [self._slots()]
+            case [b"SSUBSCRIBE", _]:
+                self.channels += 1
+                if self.channels <= self.channels_to_end:
+                    end = push(bulk("sunsubscribe"), bulk(command[1]), integer(0))
+                    return [polite(command) + end]
             case [b"EVALSHA", _] | [b"EVAL", _] if (key := _key(command)) is not None:
                 to = self.moved_to(node)
                 if to is not None:

@@ -21,6 +21,7 @@ from support.wait import wait_until
 
 from .actor import Actor, Pending
 from .conftest import aux_key, queue_length
+from .fake_cluster import FakeCluster
 from .test_cluster import Clients, count_of_error, kinds_of_moves, names_at, value
 
 Spawn = Callable[[str], Actor]
@@ -194,3 +195,13 @@ def script_count(node: Node) -> int:
 def channels(node: Node) -> list[bytes]:
     found: list[bytes] = node.cmd("PUBSUB", "SHARDCHANNELS")
     return found
+
+
+def test_a_channel_whose_slot_leaves_while_the_client_connects(spawn: Spawn) -> None:
+    """Goal: the client subscribes anew. Method: a node of the test's own, which ends the first
+    subscription together with the answer that opens the connection."""
+    with FakeCluster(1) as cluster:
+        cluster.channels_to_end = 1
+        actor = spawn(cluster.url)
+        actor.ok("acquire", name=cluster.name_at(0), wait=WAIT_MS, ttl_ms=LONG_TTL_MS)
+        wait_until(lambda: cluster.channels == 2)

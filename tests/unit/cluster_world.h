@@ -83,7 +83,8 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
         cluster().on_slots_read(ranges_, now_);
       } else {
         ServerFacts facts;
-        facts.is_push_trusted = !refuses_channels_;
+        facts.is_push_trusted = !refuses_channels_ && channel_owner_ == 0;
+        if (channel_owner_ != 0) facts.channel_owner = address_of(channel_owner_);
         cluster().on_connected(node, facts, now_);
       }
     }
@@ -276,7 +277,8 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
   Nanos now_ = kSecond;
   bool answers_map_ = true;
   bool refuses_channels_ = false;
-  std::string down_;  // servers that cannot be reached
+  char channel_owner_ = 0;  // that subscriptions are redirected to
+  std::string down_;        // servers that cannot be reached
   int map_count_ = 0;
   std::string hosts_;  // of the nodes, by number from 1 on
   std::string dropped_;

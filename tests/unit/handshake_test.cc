@@ -449,6 +449,26 @@ TEST_F(HandshakeTest, a_refused_subscription_means_polling) {
   expect_end(loading, Status::kServer, "refused the subscription: LOADING");
 }
 
+TEST_F(HandshakeTest, a_redirected_subscription_names_the_node_that_has_the_channel) {
+  settings_.is_of_cluster = true;
+  settings_.host = "here";
+  for (const auto &[redirect, host] :
+       {std::pair{"MOVED 7 there:7001", "there"}, {"MOVED 7 :7001", "here"}}) {
+    refuse("SUBSCRIBE", redirect);
+    Handshake handshake(settings_, "c", false);
+    run(handshake);
+    expect_end(handshake, Status::kOk, "");
+    EXPECT_FALSE(handshake.facts().is_push_trusted);
+    ASSERT_TRUE(handshake.facts().channel_owner) << redirect;
+    EXPECT_EQ(handshake.facts().channel_owner->host, host);
+    EXPECT_EQ(handshake.facts().channel_owner->port, "7001");
+  }
+  refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels");
+  Handshake denied(settings_, "c", false);
+  run(denied);
+  EXPECT_FALSE(denied.facts().channel_owner);
+}
+
 TEST_F(HandshakeTest, a_proxy_that_counts_receivers_wrongly_is_not_trusted) {
   for (const auto &[own, unused] : {std::pair{0, 0}, {1, 1}, {-1, -1}, {2, 0}}) {
     on("EVAL", [own = own, unused = unused] {
