@@ -9,6 +9,7 @@ The commands are those that the scripts call, read from their sources, those of 
 WAIT, for min_replicas. With --health the user may also ask what `redlatch doctor` and the check in
 the background ask (docs/health.md). That has CONFIG GET, which shows the user all settings of the
 server, its passwords too. Without it use the option health=no, or the server logs each refusal.
+--cluster adds what a client asks the nodes of a cluster; each node needs the line.
 One command that the server does not know voids a whole ACL SETUSER line: for servers before 7.0
 give --plain, which leaves out the sharded channels.
 """
@@ -29,6 +30,7 @@ CONNECTION = (
 ).split()
 # TIME is in the scripts, WAIT above.
 HEALTH = ("info", "config|get", "client|trackinginfo", "cluster|info")
+CLUSTER = ("asking", "cluster|info", "cluster|slots", "info")
 SHARDED = ("spublish", "ssubscribe", "sunsubscribe")
 
 _CALL = re.compile(r"redis\.p?call\('([A-Z@]+)'")
@@ -44,7 +46,12 @@ def script_commands(folder: Path = SCRIPTS) -> list[str]:
 
 
 def rules(
-    password: str, namespace: str, *, sharded: bool = True, health: bool = False
+    password: str,
+    namespace: str,
+    *,
+    sharded: bool = True,
+    health: bool = False,
+    cluster: bool = False,
 ) -> list[str]:
     """The rules behind `ACL SETUSER name`. The password appears as its hash only."""
     if re.search(r"[\s\0]", namespace):
@@ -53,6 +60,7 @@ def rules(
     digest = hashlib.sha256(password.encode()).hexdigest()
     commands = [*CONNECTION, *script_commands(), *(SHARDED if sharded else ())]
     commands += HEALTH if health else ()
+    commands += [name for name in CLUSTER if cluster and name not in commands]
     return [
         *("reset", "on", f"#{digest}", f"~{pattern}*"),
         # Before 7.0 a reset user may use all channels.
@@ -81,11 +89,12 @@ def main() -> int:
     parser.add_argument(
         "--health", action="store_true", help="with the questions of `redlatch doctor`"
     )
+    parser.add_argument("--cluster", action="store_true", help="for the nodes of a cluster")
     args = parser.parse_args()
     if not args.password:
         parser.error("an empty password lets everybody in")
     try:
-        options = {"sharded": not args.plain, "health": args.health}
+        options = {"sharded": not args.plain, "health": args.health, "cluster": args.cluster}
         words = rules(args.password, args.namespace, **options)
     except ValueError as error:
         parser.error(str(error))

@@ -83,6 +83,7 @@ struct Errand {
   LockClient &owner;
   InFlight in_flight;
   std::shared_ptr<LockState> lock = nullptr;  // once it was sent
+  bool is_over = false;
 };
 
 }  // namespace redlatch::lock

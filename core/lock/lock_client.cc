@@ -443,8 +443,12 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
       const auto &errand = in_flight.about<Errand>();
       return errand->owner.on_errand_over(*errand, &reply, now);
     }
-    case CommandKind::kAsking:
+    case CommandKind::kAsking: {
+      const auto &errand = in_flight.about<Errand>();
+      // As without the right to it. The command behind it is redirected back.
+      if (reply.is_error()) errand->owner.on_errand_over(*errand, &reply, now);
       return;
+    }
     case CommandKind::kWait:
       return;  // never on this connection
     case CommandKind::kServeQueue: {

@@ -369,7 +369,7 @@ class LockClient final : public LockService {
   void limit_releaser(TokenRecord &record, Nanos sent_at);
   bool postpone(const InFlight &in_flight, Nanos now);
   void resend_postponed(Nanos now);
-  void on_errand_over(const Errand &errand, const Reply *reply, Nanos now);
+  void on_errand_over(Errand &errand, const Reply *reply, Nanos now);
   using Records = std::map<uint64_t, std::shared_ptr<TokenRecord>>;
   NewIdentity new_identity(TokenRecord &record, std::string_view cid, Records &into);
   void rename(NewIdentity &renamed, Nanos now) noexcept;

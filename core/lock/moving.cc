@@ -336,7 +336,7 @@ bool LockClient::run(const std::shared_ptr<Errand> &errand, Nanos now) {
   write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
   if (asked.extent == Extent::kLock) asked.sent_at = now;
   asked.is_errand = true;
-  send(asking, InFlight{CommandKind::kAsking, asked.eval, now, 0, {}});
+  send(asking, InFlight{CommandKind::kAsking, asked.eval, now, 0, errand});
   const InFlight in_flight{CommandKind::kErrand, asked.eval, now, asked.lease, errand};
   if (!try_send(command, in_flight)) {
     // ASKING would count for the next command.
@@ -350,12 +350,14 @@ bool LockClient::run(const std::shared_ptr<Errand> &errand, Nanos now) {
 }
 
 // `reply`: nullptr if none will come.
-void LockClient::on_errand_over(const Errand &errand, const Reply *reply, Nanos now) {
+void LockClient::on_errand_over(Errand &errand, const Reply *reply, Nanos now) {
   const InFlight &in_flight = errand.in_flight;
+  if (std::exchange(errand.is_over, true)) return;
   errand.lock->errand_count--;
   if (reply == nullptr) return on_half_done(in_flight, now);  // the own connection is still there
-  const bool is_redirected = reply->is_error() && postpone(in_flight, now);
-  if (!is_redirected) take_reply(in_flight, *reply, now);
+  const auto redirect = protocol::read_redirect(*reply, {});
+  const bool is_redirected = redirect.kind != protocol::Redirect::Kind::kNone;
+  if (!is_redirected || !postpone(in_flight, now)) take_reply(in_flight, *reply, now);
 }
 
 // ---- from one client to another ----------------------------------------------------------------

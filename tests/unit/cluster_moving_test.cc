@@ -478,6 +478,24 @@ TEST_F(ClusterTest, a_lease_that_its_node_does_not_have_while_the_slot_moves_is_
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
+TEST_F(ClusterTest, without_the_right_to_ask_an_extension_is_denied) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto lease = held(name);
+  const auto request = std::make_shared<Request>(Request::Op::kExtend);
+  request->lease = lease;
+  request->name = name;
+  cluster().start(request, now_);
+  reply('a', ask(slot_of(name), 'b'));
+  reply('a', ask(slot_of(name), 'b'));
+  ASSERT_EQ(scripts('b'), "ASKING extend");
+  reply('b', MadeReply::error("NOPERM User a has no permissions to run the 'asking' command"));
+  EXPECT_EQ(request->status.load(), Status::kDenied);
+  EXPECT_NE(request->message.find("asking"), std::string::npos) << request->message;
+  reply('b', MadeReply::error("MOVED " + std::to_string(slot_of(name)) + " a:6379"));
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
 TEST_F(ClusterTest, an_errand_whose_node_is_lost_leaves_the_lease) {
   const std::string name = name_at('a');
   held(name_at('b'));
