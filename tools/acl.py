@@ -5,10 +5,11 @@
 
     tools/acl.py USER PASSWORD NAMESPACE | redis-cli
 
-The commands are those that the scripts call, read from their sources, those of a connection, and
-WAIT, for min_replicas. With --health the user may also ask what `redlatch doctor` and the check in
-the background ask (docs/health.md). That has CONFIG GET, which shows the user all settings of the
-server, its passwords too. Without it use the option health=no, or the server logs each refusal.
+The commands are those that the scripts call, read from their sources, those of a connection,
+WAIT, for min_replicas, and SCAN, for a list of the locks. With --health the user may also ask what
+`redlatch doctor` and the check in the background ask (docs/health.md). That has CONFIG GET, which
+shows the user all settings of the server, its passwords too. Without it use the option health=no,
+or the server logs each refusal.
 --cluster adds what a client asks the nodes of a cluster; each node needs the line.
 One command that the server does not know voids a whole ACL SETUSER line: for servers before 7.0
 give --plain, which leaves out the sharded channels.
@@ -26,9 +27,9 @@ SCRIPTS = Path(__file__).resolve().parents[1] / "core" / "protocol" / "scripts"
 
 CONNECTION = (
     "hello auth select ping client|setname client|tracking client|caching script|load evalsha eval "
-    "subscribe unsubscribe wait"
+    "subscribe unsubscribe wait scan"
 ).split()
-# TIME is in the scripts, WAIT above.
+# TIME is in the scripts, WAIT and SCAN above.
 HEALTH = ("info", "config|get", "client|trackinginfo", "cluster|info")
 CLUSTER = ("asking", "cluster|info", "cluster|slots", "info")
 SHARDED = ("spublish", "ssubscribe", "sunsubscribe")

@@ -142,7 +142,7 @@ void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
   const bool is_repeated =
       in_flight.kind == CommandKind::kServeQueue || in_flight.kind == CommandKind::kTrack ||
       in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce ||
-      in_flight.kind == CommandKind::kAsking;
+      in_flight.kind == CommandKind::kAsking || in_flight.kind == CommandKind::kLook;
   if (is_repeated) return;                                 // when it is needed again
   if (in_flight.kind == CommandKind::kUndoAttach) return;  // the lease ends with its ttl
   if (in_flight.kind == CommandKind::kHealth) return lose_health(*in_flight.about<Checkup>());

@@ -34,6 +34,7 @@ enum class CommandKind : uint8_t {
   kFindKey,  // is the key that is tracked from now on still there?
   kAnnounce,
   kName,
+  kLook,  // at a key that a listing has found
   kUndoAttach,
   kErrand,  // a command for a client of another node
   kAsking,  // prepares kErrand

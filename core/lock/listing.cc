@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: the locks of a server, one after the other. LIST finds keys, in steps; INSPECT looks
-// at one of them. A request asks until there is a lock that is held, or the end.
+// LockClient: the locks of a server, one after the other. SCAN finds keys, in steps; GETRANGE shows
+// which of them clients of ours hold, all keys of a step at once; INSPECT asks about one of those.
+// A request asks until there is a lock that is held, or the end.
+#include <cassert>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lock/lock_client.h"
 
 namespace redlatch::lock {
+
+namespace {
+
+// A namespace and a name are no longer: a longer key is no lock.
+constexpr size_t kMaxKeyBytes = kMaxNamespaceBytes + kMaxNameBytes;
+
+}  // namespace
 
 void LockClient::start_list(const std::shared_ptr<Request> &request, Nanos now) {
   choose_key(*request);
@@ -34,6 +45,37 @@ void LockClient::choose_key(Request &request) {
   // May fail: a request with a name has the lock of that name.
   request.lock = std::make_shared<LockState>(settings_.name_space, name, arguments.format);
   request.name = std::move(name);
+}
+
+// The keys of a step were found.
+void LockClient::look_at_keys(const std::shared_ptr<Request> &request, Nanos now) {
+  RequestArguments &arguments = *request->arguments;
+  auto &keys = arguments.found.keys;
+  std::erase_if(keys, [](const std::string &key) { return key.size() > kMaxKeyBytes; });
+  arguments.unseen_count = 0;
+  if (keys.empty()) return on_list_reply(request, now);
+  timers_.set(*request, after(now, settings_.command_timeout));
+  for (const std::string &key : keys) {
+    protocol::Command command;
+    protocol::look(command, key);
+    const InFlight in_flight{CommandKind::kLook, protocol::EvalMode::kText, now, 0, request};
+    if (!try_send(command, in_flight)) return finish_immediate(*request, Status::kNoMemory);
+    arguments.unseen_count++;
+  }
+}
+
+// Replies come in the order of the keys. On a new connection the step is repeated from its SCAN.
+void LockClient::on_key_seen(const std::shared_ptr<Request> &request, const Reply &reply,
+                             Nanos now) {
+  if (request->is_finished()) return;
+  RequestArguments &arguments = *request->arguments;
+  auto &keys = arguments.found.keys;
+  assert(arguments.unseen_count > 0 && arguments.unseen_count <= keys.size());
+  std::string &key = keys[keys.size() - arguments.unseen_count];
+  if (!protocol::is_lock_of_ours(reply)) key.clear();
+  if (--arguments.unseen_count > 0) return;
+  std::erase(keys, std::string());
+  on_list_reply(request, now);
 }
 
 // The answer had keys, or a lock that is not held any more.

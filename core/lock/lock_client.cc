@@ -169,7 +169,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
         protocol::inspect(command, features_, eval, request->lock->keys);
       } else {
         const Listing &listing = *request->arguments->listing;
-        protocol::list(command, features_, eval, listing.cursor, listing.pattern);
+        protocol::list(command, listing.cursor, listing.pattern);
       }
       break;
     case Request::Op::kForce:
@@ -282,6 +282,9 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     RequestArguments &arguments = *request->arguments;
     arguments.info.waiter_count = arguments.earlier.waiter_count;
     arguments.info.waiters = std::move(arguments.earlier.waiters);
+  }
+  if (request->op == Request::Op::kList && !is_inspection(*request)) {
+    return look_at_keys(request, now);
   }
   if (request->op == Request::Op::kList && !protocol::is_held_by_client(request->arguments->info)) {
     return on_list_reply(request, now);
@@ -429,6 +432,8 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
       return;
     case CommandKind::kName:
       return on_name(*in_flight.about<NameQuery>(), &reply, now);
+    case CommandKind::kLook:
+      return on_key_seen(in_flight.about<Request>(), reply, now);
     case CommandKind::kUndoAttach: {
       protocol::CountAnswer answer;
       const bool is_unknown = wants_text(decode(reply, answer), in_flight);

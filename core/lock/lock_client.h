@@ -403,6 +403,8 @@ class LockClient final : public LockService {
   // listing.cc: the locks of a server
   void start_list(const std::shared_ptr<Request> &request, Nanos now);
   void choose_key(Request &request);
+  void look_at_keys(const std::shared_ptr<Request> &request, Nanos now);
+  void on_key_seen(const std::shared_ptr<Request> &request, const Reply &reply, Nanos now);
   void on_list_reply(const std::shared_ptr<Request> &request, Nanos now);
 
   // checking.cc: the health of the server

@@ -130,6 +130,7 @@ struct RequestArguments {
   protocol::ListAnswer found;        // list: the keys of one step
   protocol::Format format = protocol::Format::kString;  // inspect, force: as far as is known
   size_t unnamed_count = 0;  // inspect: names of clients that are asked for
+  size_t unseen_count = 0;   // list: keys in `found` that were not looked at, its last ones
 };
 
 // What replicas have to confirm: first a grant, then its lease again after an outage.

@@ -188,6 +188,11 @@ Refusal decode(const Reply &reply, ListAnswer &answer) {
   return {};
 }
 
+bool is_lock_of_ours(const Reply &reply) {
+  if (reply.is_error()) return false;
+  return is_token(reply.text()) || reply.text() == kShared;
+}
+
 std::string name_text(std::string_view holder) { return std::string(kNameVersion).append(holder); }
 
 std::string decode_name(const Reply &reply) {

@@ -131,5 +131,7 @@ Refusal decode(const Reply &reply, CountAnswer &answer);
 Refusal decode_vote(const Reply &reply, AcquireAnswer &answer);
 Refusal decode(const Reply &reply, InspectAnswer &answer);
 Refusal decode(const Reply &reply, ListAnswer &answer);
+// The reply to look(). A key that this user may not read, or that is gone, is no lock.
+bool is_lock_of_ours(const Reply &reply);
 
 }  // namespace redlatch::protocol

@@ -159,10 +159,14 @@ void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, co
   out.add(token).add(fence);
 }
 
-void list(Command &out, const ServerFeatures &features, EvalMode eval, std::string_view cursor,
-          std::string_view pattern) {
-  begin(out, features, eval, Script::kList, Format::kString, 0);
-  out.add(cursor).add(pattern).add(256);
+void list(Command &out, std::string_view cursor, std::string_view pattern) {
+  out.add("SCAN").add(cursor).add("MATCH").add(pattern).add("COUNT").add(256);
+  out.add("TYPE").add("string");
+}
+
+void look(Command &out, const std::string &key) {
+  // One byte more than a token, which shows that a value is longer.
+  out.add("GETRANGE").add(key).add(int64_t{0}).add(static_cast<int64_t>(kTokenSize));
 }
 
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys) {
@@ -191,9 +195,12 @@ void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
   begin(out, features, eval, Script::kForceRelease, keys).add(token).add(features.prefix);
 }
 
-void probe(Command &out, const ServerFeatures &features, std::string_view own,
+void probe(Command &out, const ServerFeatures &features, ProbeKey key, std::string_view own,
            std::string_view unused) {
-  begin(out, features, EvalMode::kText, Script::kProbe, Format::kString, 0).add(own).add(unused);
+  const bool has_key = key == ProbeKey::kNamed;
+  begin(out, features, EvalMode::kText, Script::kProbe, Format::kString, has_key ? 1 : 0);
+  if (has_key) out.add(own);
+  out.add(own).add(unused);
 }
 
 }  // namespace redlatch::protocol

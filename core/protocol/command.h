@@ -136,9 +136,11 @@ void attach(Command &out, const ServerFeatures &features, EvalMode eval, const L
 // `fence`: the highest of those that the nodes of a quorum gave this token.
 void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                  std::string_view token, int64_t fence);
-// Next step of a listing: `pattern` is a glob over lock keys.
-void list(Command &out, const ServerFeatures &features, EvalMode eval, std::string_view cursor,
-          std::string_view pattern);
+// Next step of a listing: `pattern` is a glob over lock keys. SCAN finds all strings; look() reads
+// as much of one as shows whether a client of ours holds it. No script: a server that wants the
+// keys of a script to be declared would refuse to show it what SCAN finds.
+void list(Command &out, std::string_view cursor, std::string_view pattern);
+void look(Command &out, const std::string &key);
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
 // The name of a client, for people: `key` is that of its channel.
 void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms);
@@ -148,8 +150,10 @@ void ask_name(Command &out, const std::string &key);
 void wait_for_replicas(Command &out, int64_t replicas, int64_t timeout_ms);
 void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
                    const LockKeys &keys, std::string_view token);
-// `own`, `unused`: channels.
-void probe(Command &out, const ServerFeatures &features, std::string_view own,
+// `own`, `unused`: channels. Some servers refuse a script without a key: it names the one that has
+// the name of the client, which is the name of the own channel.
+enum class ProbeKey : uint8_t { kNamed, kNone };
+void probe(Command &out, const ServerFeatures &features, ProbeKey key, std::string_view own,
            std::string_view unused);
 
 }  // namespace redlatch::protocol

@@ -14,7 +14,7 @@
 cmake_minimum_required(VERSION 3.23)
 
 # In the order of enum class Script in scripts.h; and those that the hash formats have of their own.
-set(names acquire release cancel serve_queue extend inspect force_release list probe acquire_read
+set(names acquire release cancel serve_queue extend inspect force_release probe acquire_read
     extend_shared upgrade downgrade raise_fence detach attach vote)
 set(hash_names acquire release cancel serve_queue inspect force_release extend_shared detach)
 set(hash_rw_names ${hash_names} acquire_read upgrade downgrade)

@@ -91,13 +91,16 @@ void Handshake::on_reply(const Reply &reply, const Send &send, Nanos now) {
     case Stage::kScripts:
       // A user without the right to load sends each text once, on NOSCRIPT.
       if (awaited_count_ > 0) return;
-      return is_at_side_ ? end() : enter(Stage::kIdentity, send, now);
+      if (is_at_side_) return end();
+      return has_asked_channels_ ? prepare_messages(send, now) : enter(Stage::kIdentity, send, now);
     case Stage::kIdentity:
       return on_identity(reply, send, now);
     case Stage::kSubscription:
       return on_subscription(reply, send, now);
     case Stage::kProbe:
-      return on_probe(reply);
+      return on_probe(reply, send, now);
+    case Stage::kChannels:
+      return on_channels(reply, send, now);
     case Stage::kMessages:
     case Stage::kOver:
       return;
@@ -134,11 +137,14 @@ void Handshake::enter(Stage stage, const Send &send, Nanos now) {
       return load_scripts(send);
     case Stage::kIdentity:
       if (asks_identity()) return ask_identity(send, now);
-      return enter(protocol_ == 3 ? Stage::kSubscription : Stage::kMessages, send, now);
+      return prepare_messages(send, now);
     case Stage::kSubscription:
       return subscribe(send);
     case Stage::kProbe:
-      return facts_.is_push_trusted ? probe(send) : end();
+      if (!facts_.is_push_trusted) return enter(Stage::kChannels, send, now);
+      return probe(send, true);
+    case Stage::kChannels:
+      return facts_.is_sharded && !has_asked_channels_ ? ask_channels(send) : end();
     case Stage::kMessages:
     case Stage::kOver:
       return;
@@ -291,7 +297,7 @@ void Handshake::greeted(const Send &send, Nanos now) {
 
 void Handshake::on_database(const Reply &reply, const Send &send, Nanos now) {
   if (!reply.is_error()) return enter(Stage::kScripts, send, now);
-  auto why = refused(reply, "database " + std::to_string(settings_.database));
+  auto why = refused(reply, "SELECT " + std::to_string(settings_.database));
   // A database that is missing stays missing; a server that is loading will have loaded.
   if (reply.text().starts_with("ERR")) why.status = Status::kUnsupported;
   end(std::move(why));
@@ -340,6 +346,11 @@ void Handshake::on_identity(const Reply &reply, const Send &send, Nanos now) {
     return end(
         failure(Status::kServer, settings_.address() + " does not say that it is a primary"));
   }
+  prepare_messages(send, now);
+}
+
+// With RESP2 a subscribed connection can send no other commands.
+void Handshake::prepare_messages(const Send &send, Nanos now) {
   enter(protocol_ == 3 ? Stage::kSubscription : Stage::kMessages, send, now);
 }
 
@@ -417,30 +428,70 @@ void Handshake::on_subscription(const Reply &reply, const Send &send, Nanos now)
 }
 
 // Some proxies subscribe and count receivers wrongly.
-void Handshake::probe(const Send &send) {
+void Handshake::probe(const Send &send, bool has_key) {
   const std::string unused = std::string(channel_) + ":none";
   ServerFeatures features;
   features.is_sharded = facts_.is_sharded;
+  is_probe_keyless_ = !has_key;
   Command command;
-  protocol::probe(command, features, channel_, unused);
+  protocol::probe(command, features, has_key ? ProbeKey::kNamed : ProbeKey::kNone, channel_,
+                  unused);
   awaited_count_ = 1;
   send(command.argv());
 }
 
-void Handshake::on_probe(const Reply &reply) {
+void Handshake::on_probe(const Reply &reply, const Send &send, Nanos now) {
+  // The key may be out of reach where the channel is not: without a right to it, or while its slot
+  // is being moved.
+  const bool is_key_refused = refusal_of(reply).kind == Refusal::Kind::kDenied ||
+                              reply.text().starts_with("MOVED") || reply.text().starts_with("ASK");
+  if (reply.is_error() && is_key_refused && !is_probe_keyless_) return probe(send, false);
   if (will_pass(reply)) return end(refused(reply, "a script"));
+  if (reply.text().starts_with(kUnknownCommand)) {
+    auto why = refused(reply, "EVAL, which every lock needs");
+    why.status = Status::kUnsupported;
+    return end(std::move(why));
+  }
   // In a cluster the second channel may be that of another node, which is a refusal.
   const int64_t none = reply.at(1).integer;
   facts_.is_push_trusted = reply.count() == 2 && reply.at(0).integer == 1 &&
                            (none == 0 || (settings_.is_of_cluster && none == -1));
-  if (!facts_.is_push_trusted) {
+  if (facts_.is_push_trusted) return end();
+  if (reply.is_error()) {
+    facts_.why_not_trusted = refused(reply, "the script that counts receivers").message;
+  } else {
     facts_.why_not_trusted =
         settings_.address() +
         ": a message to a channel with one receiver was counted as received by " +
         std::to_string(reply.at(0).integer) + ", one to a channel with none by " +
         std::to_string(reply.at(1).integer) + " (-1: refused)";
   }
-  end();
+  enter(Stage::kChannels, send, now);
+}
+
+// Without arguments neither does anything. A server checks their number before the rights of the
+// user, so each user gets the same answer.
+void Handshake::ask_channels(const Send &send) {
+  has_asked_channels_ = true;
+  awaited_count_ = 2;
+  for (const char *name : {"SSUBSCRIBE", "SPUBLISH"}) {
+    Command command;
+    send(command.add(name).argv());
+  }
+}
+
+void Handshake::on_channels(const Reply &reply, const Send &send, Nanos now) {
+  if (will_pass(reply)) return end(refused(reply, "a question about channels"));
+  // A server that checks the rights first says nothing about the command: its version counts.
+  const bool is_known = !reply.is_error() || refusal_of(reply).kind == Refusal::Kind::kDenied ||
+                        reply.text().find("wrong number of arg") != std::string_view::npos;
+  lacks_sharded_ = lacks_sharded_ || !is_known;
+  if (awaited_count_ > 0) return;
+  if (!lacks_sharded_) return end();
+  facts_.is_sharded = false;
+  facts_.is_push_trusted = true;
+  facts_.why_not_trusted.clear();
+  enter(Stage::kScripts, send, now);
 }
 
 const char *Handshake::check() const {
@@ -450,12 +501,13 @@ const char *Handshake::check() const {
   if (stage_ != Stage::kOver && !outcome_.ok()) return "a failure ends the handshake";
   if (is_for_messages_ &&
       (stage_ == Stage::kDatabase || stage_ == Stage::kScripts || stage_ == Stage::kIdentity ||
-       stage_ == Stage::kMessages || stage_ == Stage::kProbe)) {
+       stage_ == Stage::kMessages || stage_ == Stage::kProbe || stage_ == Stage::kChannels)) {
     return "the connection for messages only subscribes";
   }
   if (stage_ == Stage::kMessages && protocol_ == 3) return "RESP3 needs one connection";
   if (stage_ == Stage::kPassword && settings_.password.empty()) return "there is no password";
   if (facts_.is_push_trusted != facts_.why_not_trusted.empty()) return "a distrust has its reason";
+  if (stage_ == Stage::kChannels && facts_.is_push_trusted) return "channels that work are used";
   if (!facts_.run_id.empty() && stage_ == Stage::kOver && !facts_.why_unknown.ok()) {
     return "a known identity has no reason to be unknown";
   }

@@ -8,6 +8,11 @@
 //   kHello --> kDatabase --> kScripts --> kIdentity --> kSubscription --> kProbe --> kOver
 //      \--> kPassword --> kVersion --^        \--> kMessages -----------------^
 //
+// If no message comes by a sharded channel, kSubscription or kProbe is followed by kChannels: does
+// the server have such channels at all? If it has none, the handshake goes back to kScripts with
+// plain ones. The answer must depend on the server only, or two clients would publish to channels
+// of two kinds (docs/design/0021-one-kind-of-channel.md).
+//
 // A connection at the side ends with kScripts, and one to a node of a cluster with the greeting, if
 // the settings do not say that it is one: its role is kClusterMember then.
 //
@@ -42,6 +47,7 @@ class Handshake {
     kMessages,      // RESP2: the connection for messages is being opened
     kSubscription,  // of the client's channel
     kProbe,         // whether the server counts receivers rightly
+    kChannels,      // whether the server has sharded channels; asked if it seems to lack them
     kOver,
   };
   // Takes one command. The text, which may be secret, is borrowed for the call.
@@ -79,7 +85,8 @@ class Handshake {
   void load_scripts(const Send &send);
   void ask_identity(const Send &send, Nanos now);
   void subscribe(const Send &send);
-  void probe(const Send &send);
+  void probe(const Send &send, bool has_key);
+  void ask_channels(const Send &send);
 
   void on_hello(const Reply &reply, const Send &send, Nanos now);
   void on_password(const Reply &reply, const Send &send, Nanos now);
@@ -87,7 +94,8 @@ class Handshake {
   void on_database(const Reply &reply, const Send &send, Nanos now);
   void on_identity(const Reply &reply, const Send &send, Nanos now);
   void on_subscription(const Reply &reply, const Send &send, Nanos now);
-  void on_probe(const Reply &reply);
+  void on_probe(const Reply &reply, const Send &send, Nanos now);
+  void on_channels(const Reply &reply, const Send &send, Nanos now);
   void note_identity(const Reply &reply, Nanos now);
   void note_role(std::string_view role);
   bool note_time(const Reply &reply, Nanos now);
@@ -95,6 +103,7 @@ class Handshake {
   void greeted(const Send &send, Nanos now);
   bool is_refused_role();
   bool is_found_cluster() const;
+  void prepare_messages(const Send &send, Nanos now);
   bool asks_identity() const {
     return asks_identity_ || settings_.is_of_primary || settings_.is_of_cluster;
   }
@@ -114,6 +123,9 @@ class Handshake {
   size_t awaited_count_ = 0;
   int protocol_ = 0;                 // of the last HELLO; 2 without HELLO
   bool is_refused_for_now_ = false;  // the identity
+  bool is_probe_keyless_ = false;
+  bool has_asked_channels_ = false;
+  bool lacks_sharded_ = false;  // kChannels: a command is missing
   ServerFacts facts_;
   Outcome outcome_;
 };

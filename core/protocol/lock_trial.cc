@@ -57,7 +57,7 @@ void LockTrial::write(Command &out, Step step, const ServerFeatures &features) c
     case Step::kGiveBack:
       return release(out, features, kText, keys_, {waiter_, ""}, {}, 1);
     case Step::kList:
-      return list(out, features, kText, "0", pattern_);
+      return list(out, "0", pattern_);
     case Step::kRemove:
       // The fence would stay for an hour. No other lock has this name, now or later.
       out.add("DEL").add(keys_.lock).add(keys_.queue).add(keys_.fence);

@@ -29,7 +29,6 @@ enum class Script : uint8_t {
   kExtend,
   kInspect,
   kForceRelease,
-  kList,
   kProbe,
   kAcquireRead,
   kExtendShared,
@@ -40,7 +39,7 @@ enum class Script : uint8_t {
   kAttach,
   kVote,
 };
-inline constexpr size_t kScriptCount = 17;
+inline constexpr size_t kScriptCount = 16;
 
 struct ScriptText {
   std::string_view name;  // as in the file's name: "acquire"
@@ -49,8 +48,7 @@ struct ScriptText {
 };
 
 // `sharded`: the variant that uses SPUBLISH (servers from 7.0 on) instead of PUBLISH.
-// Scripts without a lock, kList and kProbe, are found under kString. A script that a format lacks
-// is empty.
+// kProbe, which is about no lock, is found under kString. A script that a format lacks is empty.
 const ScriptText& script_text(Script script, Format format, bool sharded);
 
 }  // namespace redlatch::protocol

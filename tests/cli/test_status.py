@@ -225,6 +225,26 @@ def test_list_never_asks_for_all_keys_at_once(own_cli: Cli, own_server: Server) 
         assert (found.returncode, found.stdout.split("\t")[0]) == (0, "among-them")
 
 
+def test_list_tells_locks_from_values_that_look_like_one(own_cli: Cli, own_server: Server) -> None:
+    """Also those of other types, those that no name can have, and those that nobody may read."""
+    with own_server.connect() as connection, own_cli.hold("held"), own_cli.hold("read", "--shared"):
+        token = connection.cmd("GET", "held").decode()
+        connection.cmd("SET", "hex", "5e3b2f4ac6d911f0a1b20242ac120002")  # redis-py
+        connection.cmd("SET", "almost", "!" * 32)
+        connection.cmd("SET", "longer", token + "x")
+        connection.cmd("SET", "shorter", token[:-1])
+        connection.cmd("SET", "n" * 1153, token)
+        connection.cmd("SET", "secret", token)
+        connection.cmd("HSET", "hash", token, "1")
+        connection.cmd("RPUSH", "list", token)
+        rights = ("~held", "~read", "~{held}*", "~{read}*", "~rl1:*", "&*", "+@all")
+        connection.cmd("ACL", "SETUSER", "u", "on", ">p", *rights)
+        url = own_server.url.replace("redis://", "redis://u:p@")
+        found = own_cli.run("-u", url, "ls")
+        names = [line.split("\t")[0] for line in found.stdout.splitlines()]
+        assert (sorted(names), found.returncode) == (["held", "read"], 0), found
+
+
 def test_empty_list(cli: Cli, name: str) -> None:
     done = cli.run("ls", name)
     assert (done.stdout, done.stderr) == ("", "")

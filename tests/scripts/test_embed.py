@@ -148,10 +148,10 @@ def test_text_that_cannot_be_embedded_is_refused(tmp_path: Path, line: str) -> N
 
 def test_lines_for_one_format_are_in_its_text_alone(tmp_path: Path) -> None:
     text = "a()\n--@only hash\nb()\n--@end\nc()\n  --@only string\n  d()\n  --@end\ne()\n"
-    texts = composed_from(tmp_path, serve_queue=text, list=text)
-    assert texts["serve_queue"] == texts["list"] == "a()\nc()\nd()\ne()\n"
+    texts = composed_from(tmp_path, serve_queue=text, probe=text)
+    assert texts["serve_queue"] == texts["probe"] == "a()\nc()\nd()\ne()\n"
     assert texts["serve_queue.hash"] == texts["serve_queue.hash.sharded"] == "a()\nb()\nc()\ne()\n"
-    assert "list.hash" not in texts
+    assert "probe.hash" not in texts
 
 
 def test_lines_for_the_sharded_variant_are_in_its_texts_alone(tmp_path: Path) -> None:

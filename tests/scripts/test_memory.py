@@ -161,7 +161,8 @@ def test_inspect_and_probe_work(world: World) -> None:
     client.hold()
     with world.out_of_memory():
         assert world.inspect()[1] == b"string"
-        assert world.run("probe", [], client.channel, world.prefix + "unused") == [1, 0]
+        channels = (client.channel, world.prefix + "unused")
+        assert world.run("probe", channels[:1], *channels) == [1, 0]
 
 
 def test_readers_are_served_like_writers(world: World) -> None:

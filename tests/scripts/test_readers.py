@@ -549,11 +549,6 @@ def test_reader_that_leaves_others_reading_opens_no_window(world: World) -> None
     assert world.admin.cmd("GET", world.lock.w) is None and world.holder() == SHARED
 
 
-def test_listing_shows_locks_that_are_read(world: World) -> None:
-    world.client().share()
-    assert world.run("list", [], 0, "*", 256) == [b"0", [world.lock.k.encode()]]
-
-
 def test_reader_extends_again_after_many_others(world: World) -> None:
     client = world.client()
     tokens = [client.share(ttl_ms=TTL_MS) for _ in range(50)]

@@ -121,16 +121,16 @@ def test_force_release_takes_a_strangers_lock(world: World) -> None:
 
 def test_probe_counts_receivers(world: World) -> None:
     client = world.client()
-    assert world.run("probe", [], client.channel, world.prefix + "unused") == [1, 0]
+    assert world.run("probe", [client.channel], client.channel, world.prefix + "unused") == [1, 0]
     client.die()
-    assert world.run("probe", [], client.channel, world.prefix + "unused") == [0, 0]
+    assert world.run("probe", [client.channel], client.channel, world.prefix + "unused") == [0, 0]
 
 
 def test_probe_answers_minus_one_for_a_refused_channel(world: World) -> None:
     client = world.client()
     with world.user("~*", "resetchannels", f"&{client.channel}", "+@all") as limited:
         args = (client.channel, world.prefix + "unused")
-        assert world.run("probe", [], *args, connection=limited) == [1, -1]
+        assert world.run("probe", [client.channel], *args, connection=limited) == [1, -1]
 
 
 def test_a_thousand_dead_in_front_of_a_free_lock_take_a_few_calls(world: World) -> None:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "core" / "protocol" / "scripts"
 NAMES = tuple(
     (
-        "acquire release cancel serve_queue extend inspect force_release list probe acquire_read "
+        "acquire release cancel serve_queue extend inspect force_release probe acquire_read "
         "extend_shared upgrade downgrade raise_fence detach attach vote"
     ).split()
 )

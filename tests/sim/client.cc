@@ -305,6 +305,8 @@ void Client::dialled(Wire &wire) {
   if (context_.schedule.now() < wire.blocked_until || is_parted(wire.at)) return;
   const bool is_for_messages = wire.opening->wire() == protocol::Opening::Wire::kMessages;
   uint64_t &link = is_for_messages ? wire.messages_link : wire.link;
+  // The first one for messages may be subscribed to the wrong kind of channel.
+  if (link != 0) context_.network.close(std::exchange(link, 0), Network::Ending::kSoon);
   link = context_.network.open(wire, server(wire), is_for_messages);
   if (!server(wire).accept(link)) {
     return fail_connect(wire, failure(Status::kUnavailable, "the server is not reachable"));
@@ -347,9 +349,7 @@ void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
     if (now() >= wire.opening->limit()) break;
     const ReplyView view(message.value);
     open(wire, [&](const auto &send) {
-      const auto from =
-          is_for_messages ? protocol::Opening::Wire::kMessages : protocol::Opening::Wire::kCommands;
-      wire.opening->on_reply(from, view.get(), send, now());
+      wire.opening->on_reply(wire.end_of(link), view.get(), send, now());
     });
   }
 }

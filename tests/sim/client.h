@@ -99,6 +99,11 @@ class Client : private lock::Output {
     Client &client;
     const size_t node;
     size_t at = node;  // the number of the server; that of a primary changes
+    protocol::Opening::Wire end_of(uint64_t id) const {
+      const bool is_for_messages = id == messages_link;
+      return is_for_messages ? protocol::Opening::Wire::kMessages
+                             : protocol::Opening::Wire::kCommands;
+    }
     bool owns(uint64_t id) const { return id != 0 && (id == link || id == messages_link); }
 
     uint64_t link = 0;

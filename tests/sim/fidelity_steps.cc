@@ -489,21 +489,12 @@ Step StepMaker::walk() {
   static constexpr const char *kPatterns[] = {
       "*", "ns:*", "?",     "[a-c]*", "",        "*rl1*q", "ns:[^b]*", "\\*",
       "[", "**",   "*{*}*", "b{x}y",  "[z-a]{*", "o",      "a\\",      "n[\\s]:a"};
-  if (is_one_in(2)) {
-    Step step = {Step::Kind::kWalk, Likeness::kExact, {"SCAN", "0"}, 1};
-    if (!is_one_in(3)) step.words.insert(step.words.end(), {"MATCH", any(kPatterns)});
-    if (is_one_in(2)) step.words.insert(step.words.end(), {"COUNT", number()});
-    if (is_one_in(3)) {
-      step.words.insert(step.words.end(), {"type", any(std::array{"string", "zset", "HASH"})});
-    }
-    return step;
+  Step step = {Step::Kind::kWalk, Likeness::kExact, {"SCAN", "0"}, 1};
+  if (!is_one_in(3)) step.words.insert(step.words.end(), {"MATCH", any(kPatterns)});
+  if (is_one_in(2)) step.words.insert(step.words.end(), {"COUNT", number()});
+  if (is_one_in(3)) {
+    step.words.insert(step.words.end(), {"type", any(std::array{"string", "zset", "HASH"})});
   }
-  const protocol::ScriptText &list =
-      protocol::script_text(Script::kList, protocol::Format::kString, is_one_in(2));
-  Step step = called(list.sha1, list.text,
-                     {"0", any(kPatterns), is_one_in(2) ? "256" : std::to_string(1 + below(9))}, 0);
-  step.kind = Step::Kind::kWalk;
-  step.number = 3;
   return step;
 }
 

@@ -29,7 +29,7 @@ enum class Likeness : uint8_t {
 struct Step {
   enum class Kind : uint8_t {
     kCommand,
-    kWalk,     // SCAN or LIST, until its cursor is 0
+    kWalk,     // SCAN, until its cursor is 0
     kTime,     // set the clock to `number`
     kMemory,   // `number`: whether the server has memory left
     kPublish,  // `number`: whether the user may publish

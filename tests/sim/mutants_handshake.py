@@ -23,8 +23,19 @@ HANDSHAKE_MUTANTS = (
         1,
         Edit(
             "protocol/handshake.cc",
-            "  if (!facts_.is_push_trusted) {",
-            "  if (IS_ON) facts_.is_push_trusted = true;\n  if (!facts_.is_push_trusted) {",
+            "  if (facts_.is_push_trusted) return end();",
+            "  if (IS_ON) facts_.is_push_trusted = true;\n"
+            "  if (facts_.is_push_trusted) return end();",
+        ),
+    ),
+    Mutant(
+        "hs-sharded-by-version",
+        "a server has sharded channels if its version had them",
+        6,
+        Edit(
+            "protocol/handshake.cc",
+            "lacks_sharded_ = lacks_sharded_ || !is_known;",
+            "lacks_sharded_ = !IS_ON && (lacks_sharded_ || !is_known);",
         ),
     ),
     Mutant(

@@ -153,6 +153,7 @@ struct Plan {
   int peer_count = 0;  // clients of another library
 
   bool is_sharded = false;
+  bool lacks_sharded = false;         // otherwise: it says that it is 7.0 all the same
   bool is_push_behind_reply = false;  // as Valkey 9 sends them
   bool has_small_cap = false;         // one script call looks at 2 queue entries, not 256
   // What the servers understand, and ask for.

@@ -200,6 +200,7 @@ class Server : public ServerEnd, private Store::Listener {
   // server_greetings.cc
   // nullopt: `argv` is no command of a handshake.
   std::optional<Value> greet(Session &session, Argv argv);
+  std::string_view version() const;
   Value hello(Session &session, Argv argv);
   Value auth(Session &session, std::string_view user, std::string_view password) const;
   Value info(Session &session, std::string_view section) const;

@@ -55,14 +55,24 @@ std::optional<Value> Server::greet(Session &session, Argv argv) {
   if (argv[0] == "INFO") return info(session, argv[1]);
   if (argv[0] == "TIME") return store_.execute(argv, now_us());
   if (argv[0] == "SCRIPT") return load_script(argv[2]);
+  if (argv[0] == "SPUBLISH" || argv[0] == "SSUBSCRIBE") {
+    if (!plan_.is_sharded) return unknown(argv[0]);
+    if (argv.size() == 1) return Value::error("ERR wrong number of arguments for 'x' command");
+  }
   if (argv[0].ends_with("SUBSCRIBE")) return subscribe(session, argv);
   if (!is_probe(argv)) return std::nullopt;
+  if (auto refusal = answer_of_cluster(session, argv)) return refusal;
   Value counts = store_.execute(argv, now_us());
   // The second channel may have the slot of another node of a cluster.
   session.is_probed =
       counts.items.size() == 2 && counts.items[0].integer == 1 &&
       (counts.items[1].integer == 0 || (shards_ != nullptr && counts.items[1].integer == -1));
   return counts;
+}
+
+// Some services name a version whose sharded channels they lack.
+std::string_view Server::version() const {
+  return plan_.is_sharded || plan_.lacks_sharded ? "7.0.15" : "6.2.14";
 }
 
 Value Server::hello(Session &session, Argv argv) {
@@ -81,7 +91,7 @@ Value Server::hello(Session &session, Argv argv) {
   }
   session.protocol = protocol;
   Value reply = Value::list({Value::of("server"), Value::of("redis"), Value::of("version"),
-                             Value::of(plan_.is_sharded ? "7.0.15" : "6.2.14"), Value::of("proto"),
+                             Value::of(std::string(version())), Value::of("proto"),
                              Value::of(int64_t{protocol})});
   if (shards_ != nullptr) {
     for (const char *text : {"mode", "cluster"}) reply.items.push_back(Value::of(text));
@@ -114,10 +124,9 @@ Value Server::info(Session &session, std::string_view section) const {
     return Value::of(std::string("# Replication\r\nrole:") +
                      (store_.is_replica() ? "slave" : "master") + "\r\n");
   }
-  return Value::of(
-      "# Server\r\nredis_version:" + std::string(plan_.is_sharded ? "7.0.15" : "6.2.14") +
-      "\r\nredis_mode:" + (shards_ != nullptr ? "cluster" : "standalone") +
-      "\r\nrun_id:" + run_id() + "\r\nuptime_in_seconds:" + std::to_string(uptime_s()) + "\r\n");
+  return Value::of("# Server\r\nredis_version:" + std::string(version()) + "\r\nredis_mode:" +
+                   (shards_ != nullptr ? "cluster" : "standalone") + "\r\nrun_id:" + run_id() +
+                   "\r\nuptime_in_seconds:" + std::to_string(uptime_s()) + "\r\n");
 }
 
 // Under the product's hash even if the text has the defect of a mutant.
@@ -134,7 +143,6 @@ Value Server::load_script(std::string_view text) {
 Value Server::subscribe(Session &session, Argv argv) const {
   if (!session.may_subscribe) return no_permission();
   const bool is_sharded = argv[0] == "SSUBSCRIBE";
-  if (is_sharded && !plan_.is_sharded) return unknown(argv[0]);
   if (shards_ != nullptr) {
     auto refusal = shards_->refusal_of_channel(static_cast<size_t>(number_ - 1), argv[1]);
     if (refusal) return *std::move(refusal);

@@ -26,6 +26,10 @@ constexpr const char *kInfo =
     "# Server\r\nredis_version:7.4.1\r\nredis_mode:standalone\r\n"
     "run_id:abc\r\nuptime_in_seconds:77\r\n";
 
+// The reply to a command without its arguments.
+constexpr const char *kArity = "ERR wrong number of arguments for 'x' command";
+constexpr const char *kUnknown = "ERR unknown command 'x', with args beginning with: ";
+
 MadeReply hello_of(const std::string &server, const std::string &version) {
   return MadeReply::list(MadeReply::text("server"), MadeReply::text(server),
                          MadeReply::text("version"), MadeReply::text(version));
@@ -41,6 +45,7 @@ class HandshakeTest : public ::testing::Test {
     on("INFO replication", [] { return MadeReply::text("role:master\r\n"); });
     on("TIME", [] { return MadeReply::list(MadeReply::text("1000"), MadeReply::text("500000")); });
     on("EVAL", [] { return MadeReply::list(MadeReply::integer(1), MadeReply::integer(0)); });
+    for (const char *known : {"SSUBSCRIBE", "SPUBLISH"}) refuse(known, kArity);
     for (const char *known : {"AUTH", "SELECT", "SCRIPT LOAD"}) {
       on(known, [] { return MadeReply::text("OK"); });
     }
@@ -70,12 +75,13 @@ class HandshakeTest : public ::testing::Test {
       sent_.erase(sent_.begin());
       said_.push_back(command);
       now_ += kMs;
-      const bool is_subscription = command.find("SUBSCRIBE") != std::string::npos;
-      if (is_subscription && !rules_.contains("SUBSCRIBE")) {
+      const bool is_subscription = command.find("SUBSCRIBE ") != std::string::npos;
+      const std::string kind = command.starts_with("SS") ? "SSUBSCRIBE " : "SUBSCRIBE";
+      if (is_subscription && !rules_.contains(kind)) {
         if (replies_to_subscription) handshake.on_reply(reply_to("HELLO").get(), send(), now_);
         continue;
       }
-      handshake.on_reply(reply_to(is_subscription ? "SUBSCRIBE" : command).get(), send(), now_);
+      handshake.on_reply(reply_to(is_subscription ? kind : command).get(), send(), now_);
     }
     EXPECT_STREQ(handshake.check(), nullptr);
   }
@@ -121,6 +127,7 @@ TEST_F(HandshakeTest, a_usual_server) {
   EXPECT_EQ(said_.front(), "HELLO 3 SETNAME redlatch");
   EXPECT_EQ(count_of("SCRIPT LOAD"), kScriptCount);
   EXPECT_EQ(count_of("SSUBSCRIBE app:rl1:me"), 1U);
+  EXPECT_EQ(count_of("SPUBLISH"), 0U) << "nothing is asked of a server that works";
   EXPECT_EQ(count_of("SELECT"), 0U);
   EXPECT_EQ(count_of("INFO"), 0U);
   EXPECT_TRUE(handshake.facts().is_push_trusted);
@@ -205,7 +212,7 @@ TEST_F(HandshakeTest, a_database_that_is_missing_stays_missing) {
   refuse("SELECT", "ERR DB index is out of range");
   Handshake handshake(settings_, "c", false);
   run(handshake);
-  expect_end(handshake, Status::kUnsupported, "refused database 99: ERR DB index");
+  expect_end(handshake, Status::kUnsupported, "refused SELECT 99: ERR DB index");
   refuse("SELECT", "LOADING Redis is loading the dataset in memory");
   Handshake later(settings_, "c", false);
   run(later);
@@ -433,7 +440,7 @@ TEST_F(HandshakeTest, an_identity_that_is_refused_or_unclear_has_its_reason) {
 // ---- messages ----------------------------------------------------------------------------------
 
 TEST_F(HandshakeTest, a_refused_subscription_means_polling) {
-  refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels");
+  refuse("SSUBSCRIBE ", "NOPERM this user has no permissions to access one of the channels");
   Handshake handshake(settings_, "c", false);
   run(handshake);
   expect_end(handshake, Status::kOk, "");
@@ -443,7 +450,7 @@ TEST_F(HandshakeTest, a_refused_subscription_means_polling) {
   EXPECT_EQ(count_of("HELLO"), 2U) << "the reply to the last command was read";
   EXPECT_EQ(count_of("EVAL"), 0U);
 
-  refuse("SUBSCRIBE", "LOADING Redis is loading the dataset in memory");
+  refuse("SSUBSCRIBE ", "LOADING Redis is loading the dataset in memory");
   Handshake loading(settings_, "c", false);
   run(loading);
   expect_end(loading, Status::kServer, "refused the subscription: LOADING");
@@ -454,7 +461,7 @@ TEST_F(HandshakeTest, a_redirected_subscription_names_the_node_that_has_the_chan
   settings_.host = "here";
   for (const auto &[redirect, host] :
        {std::pair{"MOVED 7 there:7001", "there"}, {"MOVED 7 :7001", "here"}}) {
-    refuse("SUBSCRIBE", redirect);
+    refuse("SSUBSCRIBE ", redirect);
     Handshake handshake(settings_, "c", false);
     run(handshake);
     expect_end(handshake, Status::kOk, "");
@@ -463,7 +470,7 @@ TEST_F(HandshakeTest, a_redirected_subscription_names_the_node_that_has_the_chan
     EXPECT_EQ(handshake.facts().channel_owner->host, host);
     EXPECT_EQ(handshake.facts().channel_owner->port, "7001");
   }
-  refuse("SUBSCRIBE", "NOPERM this user has no permissions to access one of the channels");
+  refuse("SSUBSCRIBE ", "NOPERM this user has no permissions to access one of the channels");
   Handshake denied(settings_, "c", false);
   run(denied);
   EXPECT_FALSE(denied.facts().channel_owner);
@@ -485,6 +492,87 @@ TEST_F(HandshakeTest, a_proxy_that_counts_receivers_wrongly_is_not_trusted) {
   Handshake busy(settings_, "c", false);
   run(busy);
   expect_end(busy, Status::kServer, "refused a script: BUSY");
+}
+
+// ---- which kind of channel ---------------------------------------------------------------------
+
+TEST_F(HandshakeTest, a_server_without_sharded_channels_gets_plain_ones_whatever_its_version) {
+  struct Case {
+    const char *lacks;
+    bool refuses_subscription;
+    int64_t counted;
+  };
+  for (const Case &server : {Case{"SSUBSCRIBE", true, -1}, {"SPUBLISH", false, -1}}) {
+    said_.clear();
+    refuse("SSUBSCRIBE", kArity);
+    refuse("SPUBLISH", kArity);
+    refuse(server.lacks, kUnknown);
+    if (server.refuses_subscription) on("SSUBSCRIBE ", [] { return MadeReply::error(kUnknown); });
+    int probe_count = server.refuses_subscription ? 1 : 0;
+    on("EVAL", [&probe_count, &server] {
+      const int64_t own = probe_count++ == 0 ? server.counted : 1;
+      return MadeReply::list(MadeReply::integer(own), MadeReply::integer(own == 1 ? 0 : own));
+    });
+    Handshake handshake(settings_, "c", true);
+    run(handshake);
+    expect_end(handshake, Status::kOk, "");
+    EXPECT_TRUE(handshake.facts().is_push_trusted) << handshake.facts().why_not_trusted;
+    EXPECT_FALSE(handshake.facts().is_sharded);
+    EXPECT_EQ(count_of("SUBSCRIBE c"), 1U) << server.lacks;
+    EXPECT_EQ(count_of("SCRIPT LOAD"), 2 * kScriptCount) << "those that publish to plain channels";
+    EXPECT_EQ(count_of("TIME"), 1U) << "the identity is asked for once";
+  }
+}
+
+TEST_F(HandshakeTest, the_kind_of_channel_depends_on_the_server_and_not_on_the_user) {
+  for (const char *answer : {kArity, "NOPERM this user has no permissions to run the command"}) {
+    on("SSUBSCRIBE ", [] { return MadeReply::error("NOPERM no permissions for the channel"); });
+    on("SSUBSCRIBE", [answer] { return MadeReply::error(answer); });
+    on("SPUBLISH", [answer] { return MadeReply::error(answer); });
+    Handshake handshake(settings_, "c", false);
+    run(handshake);
+    expect_end(handshake, Status::kOk, "");
+    EXPECT_TRUE(handshake.facts().is_sharded) << "others may use sharded channels: " << answer;
+    EXPECT_FALSE(handshake.facts().is_push_trusted);
+    EXPECT_EQ(count_of("SUBSCRIBE"), 0U);
+  }
+  on("SPUBLISH", [] { return MadeReply::error("BUSY Redis is busy running a script"); });
+  Handshake busy(settings_, "c", false);
+  run(busy);
+  expect_end(busy, Status::kServer, "refused a question about channels: BUSY");
+}
+
+TEST_F(HandshakeTest, a_server_without_any_channels_is_polled) {
+  for (const char *name : {"SSUBSCRIBE", "SPUBLISH", "SUBSCRIBE"}) refuse(name, kUnknown);
+  on("SSUBSCRIBE ", [] { return MadeReply::error(kUnknown); });
+  Handshake handshake(settings_, "c", false);
+  run(handshake);
+  expect_end(handshake, Status::kOk, "");
+  EXPECT_FALSE(handshake.facts().is_push_trusted);
+  EXPECT_FALSE(handshake.facts().is_sharded);
+  EXPECT_EQ(count_of("SPUBLISH"), 1U) << "asked once";
+}
+
+TEST_F(HandshakeTest, a_probe_goes_without_a_key_that_is_out_of_reach) {
+  for (const char *refusal : {"NOPERM this user has no permissions to access one of the keys",
+                              "ASK 7 10.0.0.1:6379", "MOVED 7 10.0.0.1:6379"}) {
+    bool is_first = true;
+    on("EVAL", [refusal, &is_first] {
+      if (std::exchange(is_first, false)) return MadeReply::error(refusal);
+      return MadeReply::list(MadeReply::integer(1), MadeReply::integer(0));
+    });
+    Handshake handshake(settings_, "c", false);
+    run(handshake);
+    expect_end(handshake, Status::kOk, "");
+    EXPECT_TRUE(handshake.facts().is_push_trusted) << refusal;
+  }
+  said_.clear();
+  refuse("EVAL", "ERR scripts without keys are refused");
+  Handshake handshake(settings_, "c", false);
+  run(handshake);
+  EXPECT_EQ(count_of("EVAL"), 1U);
+  EXPECT_NE(handshake.facts().why_not_trusted.find("refused the script that counts receivers: ERR"),
+            std::string::npos);
 }
 
 TEST_F(HandshakeTest, replies_that_were_not_asked_for_change_nothing) {

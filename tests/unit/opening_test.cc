@@ -22,6 +22,9 @@ constexpr Nanos kSecond = 1000 * kMs;
 constexpr const char *kInfo =
     "redis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:77\r\nrole:master\r\n";
 
+// The reply to a command without its arguments.
+constexpr const char *kArity = "ERR wrong number of arguments for 'x' command";
+
 MadeReply ok() { return MadeReply::text("OK"); }
 MadeReply hello() {
   return MadeReply::list(MadeReply::text("server"), MadeReply::text("redis"),
@@ -125,6 +128,7 @@ TEST_F(OpeningTest, a_message_is_never_taken_for_the_reply_to_the_probe) {
   reply_on(opening, Wire::kMessages, counts(1, 0));
   EXPECT_FALSE(opening.is_over());
   reply(opening, counts(0, 0));
+  for (int i = 0; i < 2; i++) reply(opening, MadeReply::error(kArity));
   EXPECT_TRUE(opening.is_over());
   EXPECT_FALSE(opening.facts().is_push_trusted);
 }
@@ -134,10 +138,33 @@ TEST_F(OpeningTest, without_a_subscription_the_second_connection_is_of_no_use) {
   reach_messages(opening);
   greet_messages(opening);
   reply(opening, MadeReply::error("NOPERM this user has no permissions to access the channel"));
+  EXPECT_EQ(opening.wire(), Wire::kCommands);
+  for (int i = 0; i < 2; i++) reply(opening, MadeReply::error(kArity));
   EXPECT_TRUE(opening.is_over());
   EXPECT_TRUE(opening.outcome().ok());
   EXPECT_FALSE(opening.has_messages());
   EXPECT_FALSE(opening.facts().is_push_trusted);
+}
+
+TEST_F(OpeningTest, plain_channels_get_a_new_second_connection) {
+  Opening opening(settings_, "c", false, now_);
+  reach_messages(opening);
+  greet_messages(opening);
+  reply(opening, ok());
+  reply(opening, counts(-1, -1));
+  EXPECT_EQ(opening.awaited_count(), 2U);
+  reply(opening, MadeReply::error("ERR wrong number of arguments for 'ssubscribe' command"));
+  reply(opening, MadeReply::error("ERR Command is not available: 'SPUBLISH'"));
+  load_scripts(opening);
+  ASSERT_TRUE(opening.is_dialling()) << "the first one is subscribed, and of no more use";
+  ASSERT_EQ(opening.wire(), Wire::kMessages);
+  greet_messages(opening);
+  EXPECT_EQ(sent_.back(), "SUBSCRIBE");
+  reply(opening, ok());
+  reply(opening, counts(1, 0));
+  EXPECT_TRUE(opening.is_over());
+  EXPECT_TRUE(opening.has_messages());
+  EXPECT_FALSE(opening.facts().is_sharded);
 }
 
 TEST_F(OpeningTest, a_failure_on_either_connection_ends_it) {

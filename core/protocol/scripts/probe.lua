@@ -4,6 +4,8 @@
 -- PROBE: does this server count receivers as the hand-off needs it? Behind some proxies, or without
 -- the right to publish, it does not, and the client falls back to polling.
 --
+-- KEYS: the key with the name of the first channel, which is not read: some servers run no script
+--       without a key. None, if the user has no right to that key, or it is at another node.
 -- ARGV: a channel that the caller is subscribed to, a channel that nobody uses.
 -- Returns {receivers of the first, receivers of the second}, -1 for an error. A usable server
 --         answers {1, 0}.
