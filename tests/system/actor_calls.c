@@ -84,8 +84,11 @@ rl_acquire_options *options_of(const struct call *call) {
 static void do_acquire(struct call *call) {
   const size_t index = slot(call, "lease");
   rl_acquire_options *options = options_of(call);
-  leases[index] = rl_acquire(client_of(call), text(call, "name"), text_size(call, "name"),
-                             number(call, "wait", 0), options, call->err);
+  rl_lease *(*const acquire)(rl_client *, const char *, size_t, int64_t, const rl_acquire_options *,
+                             rl_error *) =
+      find_argument(call, "read") ? rl_rw_acquire_read : rl_acquire;
+  leases[index] = acquire(client_of(call), text(call, "name"), text_size(call, "name"),
+                          number(call, "wait", 0), options, call->err);
   rl_acquire_options_free(options);
   say_result(call);
   say_number(call, "fence", rl_lease_fence(leases[index]));
