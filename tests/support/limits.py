@@ -33,7 +33,6 @@ class Limit:
     status: str = ""  # REFUSED: of the call
     message: str = ""  # .. and a part of its message
     option: str = ""  # an acquire option that is refused, while all else works
-    skips: tuple[str, ...] = ()  # parts of the run that the limit takes from the test itself
 
 
 LIMITS = (
@@ -144,7 +143,7 @@ LIMITS = (
     Limit(
         "no-undeclared",
         "keys that a script does not name are refused",
-        "in the string format; the hash formats beside Redisson use keys of Redisson",
+        "except readers of the hash_rw format, which write keys of Redisson",
         proxy="undeclared",
     ),
     Limit("no-role", "no `ROLE`", "it is never sent", without("ROLE")),

@@ -27,6 +27,7 @@ from .test_rights import POLL_S, SPACE, play_everything
 
 Spawn = Callable[[str], Actor]
 
+HASH = 2  # RL_FORMAT_HASH
 KINDS = available_kinds()
 if not os.environ.get("REDLATCH_TEST_LONG"):
     KINDS = KINDS[-1:]  # the newest
@@ -75,6 +76,7 @@ def test_a_lock_works_or_is_refused_by_name(limited: Limited, spawn: Spawn, name
     if limit.result == HANDS_OFF:
         assert seconds < POLL_S / 2
     play_readers_and_renewal(one, two, name)
+    play_reentrant(one, two, f"{name}-hash")
     if limit.option:
         reply = one.call("acquire", name=name, wait=0, **{limit.option: 1})
         assert (reply.status, limit.message in reply.message) == (limit.status, True), reply
@@ -98,3 +100,12 @@ def play_readers_and_renewal(one: Actor, two: Actor, name: str) -> None:
     assert waiting.get().status == "RL_OK"
     two.ok("release", lease=1)
     assert two.ok("inspect", name=name).number("state") == FREE
+
+
+def play_reentrant(one: Actor, two: Actor, name: str) -> None:
+    """A hand-off in the hash format, whose scripts also look for the waiters of Redisson."""
+    one.ok("acquire", name=name, wait=0, format=HASH)
+    waiting = two.begin("acquire", name=name, wait=-1, format=HASH)
+    one.ok("release")
+    assert waiting.get().status == "RL_OK"
+    two.ok("release")
