@@ -12,18 +12,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from support.build import built
-from support.limits import HANDS_OFF, LIMITS, POLLS, REFUSED, Limit
+from support.limits import HANDS_OFF, LIMITS, POLLS, REFUSED, Limit, without
 from support.servers import Server, available_kinds
+from support.wait import wait_until
 
 from .actor import FREE, HELD, Actor
 from .limited import KEY_RULES
 from .proxy import FaultProxy
-from .test_rights import POLL_S, SPACE, play_everything
+from .test_rights import POLL_S, SECRET, SPACE, minimal_rules, own_queue, play_everything
 
 Spawn = Callable[[str], Actor]
 
@@ -87,6 +89,25 @@ def test_a_lock_works_or_is_refused_by_name(limited: Limited, spawn: Spawn, name
     pushes, channels = limited.finding("pushes"), limited.finding("channels")
     assert pushes["level"] == ("warn" if limit.result == POLLS else "ok"), pushes
     assert limit.channels in channels["seen"]
+
+
+def test_users_with_different_rights_choose_the_same_channels(spawn: Spawn, name: str) -> None:
+    """Goal: on a server that names 7.0 and lacks SPUBLISH, the release of a user that may not
+    subscribe reaches a waiter that may: the kind of channel depends on the server only.
+    Method: the holder is the user without the right, whose own waiters poll."""
+    with Server(KINDS[-1], without("SPUBLISH")) as server:
+        rules = [rule for rule in minimal_rules("mute") if rule != "+spublish"]
+        with server.connect() as connection:
+            connection.cmd(*rules, "-subscribe", "-ssubscribe")
+        url = f"{server.url}?namespace={SPACE}"
+        mute = spawn(url.replace("://", f"://mute:{SECRET}@") + "&health=no")
+        waiter = spawn(url)
+        mute.ok("acquire", name=name, wait=0)
+        waiting = waiter.begin("acquire", name=name, wait=-1)
+        wait_until(lambda: own_queue(server, name) == 1)
+        time.sleep(0.6)  # a waiter that polls does so less and less often
+        released = mute.ok("release")
+        assert waiting.get().ended - released.began < POLL_S / 2
 
 
 def play_readers_and_renewal(one: Actor, two: Actor, name: str) -> None:
