@@ -69,6 +69,21 @@ Outcome check_pair(const char *name, size_t name_len, const char *value, size_t 
   return outcome.ok() ? check_text("value", value, value_len) : outcome;
 }
 
+Outcome check_login(size_t user_size, size_t password_size, int64_t valid_ms) {
+  if (user_size > kMaxNameBytes) {
+    return failure(Status::kInvalid, "user must be at most " + std::to_string(kMaxNameBytes) +
+                                         " bytes (got " + std::to_string(user_size) + ")");
+  }
+  if (password_size == 0 || password_size > kMaxPasswordBytes) {
+    return failure(Status::kInvalid, "password must be 1 to " + std::to_string(kMaxPasswordBytes) +
+                                         " bytes (got " + std::to_string(password_size) + ")");
+  }
+  if (valid_ms == -1 || valid_ms >= kMinCredentialsMs) return {};
+  return failure(Status::kInvalid, "valid_ms must be " + std::to_string(kMinCredentialsMs) +
+                                       " or more, or -1 for no end (got " +
+                                       std::to_string(valid_ms) + ")");
+}
+
 std::string urls_of(const runtime::Runtime &client) {
   std::string urls;
   for (const Settings &node : client.nodes()) urls += (urls.empty() ? "" : "\n") + node.shown_url;
@@ -206,6 +221,34 @@ size_t rl_client_option(const rl_client *client, const char *name, size_t name_l
     }
     if (value.empty()) value = config::option_of(runtime.settings(), wanted);
     return copy_out(value, buffer, buffer_size);
+  });
+}
+
+rl_status rl_client_credentials_set(rl_client *client, const char *user, size_t user_len,
+                                    const char *password, size_t password_len, int64_t valid_ms,
+                                    rl_error *err) {
+  if (client == nullptr) return null_argument(err, "client");
+  if (client->runtime->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) {
+    Outcome outcome = check_text("user", user, user_len);
+    if (outcome.ok()) outcome = check_text("password", password, password_len);
+    if (outcome.ok()) outcome = check_login(user_len, password_len, valid_ms);
+    if (outcome.ok()) {
+      outcome = client->runtime->give_credentials(
+          text_of(user, user_len), text_of(password, password_len), runtime::validity_of(valid_ms));
+    }
+    answer(e, outcome);
+  });
+}
+
+rl_status rl_client_credentials_fail(rl_client *client, const char *reason, size_t reason_len,
+                                     rl_error *err) {
+  if (client == nullptr) return null_argument(err, "client");
+  if (client->runtime->is_forked()) return forked(err);
+  return guarded_status(err, [&](rl_error *e) {
+    Outcome outcome = check_text("reason", reason, reason_len);
+    if (outcome.ok()) outcome = client->runtime->fail_credentials(text_of(reason, reason_len));
+    answer(e, outcome);
   });
 }
 

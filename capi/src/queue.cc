@@ -115,4 +115,12 @@ rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue,
   });
 }
 
+rl_status rl_client_credentials_watch(rl_client *client, rl_queue *queue, int64_t tag) {
+  if (client == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
+  if (is_forked(queue) || client->runtime->is_forked()) return RL_E_FORKED;
+  return guarded_status(nullptr, [&](rl_error *e) {
+    answer(e, client->runtime->watch_credentials(target_of(queue), tag));
+  });
+}
+
 }  // extern "C"

@@ -69,7 +69,8 @@ struct SentinelSettings {
   std::vector<HostPort> addresses;  // empty: the URL names the server itself
   std::string primary_name;         // what the sentinels call the server
   TlsSettings tls{.is_of_sentinels = true};
-  bool is_asked_for = false;  // an option of sentinels is set
+  bool is_asked_for = false;            // an option of sentinels is set
+  bool is_password_read_again = false;  // from password_file, for each connection
 #define RL_SENTINEL_OPTION RL_FIELD
 #include "config/options.def"
 };
@@ -103,10 +104,11 @@ struct Settings {
   TlsSettings tls;
   SentinelSettings sentinel;
   ClusterSettings cluster;
-  bool is_of_sentinel = false;  // the server is itself a sentinel
-  bool is_of_primary = false;   // sentinels have named the server, which has to confirm it
-  bool is_of_cluster = false;   // the server is a node of a cluster
-  std::string shown_url;        // the URL as it was given, without secrets
+  bool is_of_sentinel = false;          // the server is itself a sentinel
+  bool is_of_primary = false;           // sentinels have named the server, which has to confirm it
+  bool is_of_cluster = false;           // the server is a node of a cluster
+  std::string shown_url;                // the URL as it was given, without secrets
+  bool is_password_read_again = false;  // from password_file, for each connection
 #define RL_CLIENT_OPTION RL_FIELD
 #include "config/options.def"
 
@@ -149,6 +151,8 @@ struct Settings {
     settings.is_of_sentinel = true;
     settings.user = sentinel.user;
     settings.password = sentinel.password;
+    settings.password_file = sentinel.password_file;
+    settings.is_password_read_again = sentinel.is_password_read_again;
     settings.client_name = client_name;
     settings.connect_timeout = connect_timeout;
     settings.command_timeout = command_timeout;

@@ -92,10 +92,10 @@ Outcome Options::set_password_file(const std::string &name, std::string_view val
   std::string path(value);
   if (!make_absolute(path)) return invalid("cannot read the password file: " + reason_of(errno));
   const std::string password = name.substr(0, name.rfind('_'));
-  std::string secret;
+  Secret secret;
   PipeSecrets fresh;
   if (auto outcome = read_secret(std::string(value), secret, fresh); !outcome.ok()) return outcome;
-  if (!fresh.empty()) secrets_.insert_or_assign(path, std::move(secret));
+  if (!fresh.empty()) secrets_.insert_or_assign(path, std::move(secret.text));
   if (fresh.empty()) secrets_.erase(path);
   values_.insert_or_assign(name, path);
   values_.erase(password);
@@ -175,7 +175,11 @@ Outcome check_together(const Settings &settings) {
 template <class Owner>
 Outcome read_file(Owner &owner, PipeSecrets &secrets) {
   if (owner.password_file.empty()) return {};
-  return read_secret(owner.password_file, owner.password, secrets);
+  Secret secret;
+  auto outcome = read_secret(owner.password_file, secret, secrets);
+  owner.password = std::move(secret.text);
+  owner.is_password_read_again = secret.is_read_again;
+  return outcome;
 }
 
 }  // namespace
@@ -274,7 +278,11 @@ Outcome Options::resolve_node(std::string_view url, Settings &settings,
   // Passwords of the environment are not for embedded servers, and other passwords override them.
   if (settings.folder.empty() && settings.password.empty() && settings.password_file.empty()) {
     settings.password_file = env("password_file");
-    if (settings.password_file.empty()) settings.password = env("password");
+    if (settings.password_file.empty()) {
+      settings.password = env("password");
+    } else if (!make_absolute(settings.password_file)) {
+      return invalid("cannot read the password file: " + reason_of(errno));
+    }
   }
   // Last, because a password file that is not needed may be missing.
   auto outcome = read_file(settings, secrets);

@@ -16,8 +16,13 @@ namespace redlatch::config {
 // By path: what came from pipes, which can be read only once.
 using PipeSecrets = std::map<std::string, std::string, std::less<>>;
 
-// Read the first line of `path` to `secret`; it has at most kMaxPasswordBytes. If `path` is a pipe,
-// wait for a writer and its line for at most a second, and keep the line in `of_pipes`.
-Outcome read_secret(const std::string &path, std::string &secret, PipeSecrets &of_pipes);
+struct Secret {
+  std::string text;            // at most kMaxPasswordBytes
+  bool is_read_again = false;  // at each connect: it came from a file that stays
+};
+
+// Read the first line of `path` to `secret`. If `path` is a pipe, wait for a writer and its line
+// for at most a second, and keep the line in `of_pipes`.
+Outcome read_secret(const std::string &path, Secret &secret, PipeSecrets &of_pipes);
 
 }  // namespace redlatch::config

@@ -32,4 +32,8 @@ Nanos limit_of(int64_t wait_ms) {
   return after(boot_now(), wait_ms * kMs);
 }
 
+Nanos validity_of(int64_t valid_ms) {
+  return valid_ms < 0 || valid_ms > kMaxWaitMs ? kNever : valid_ms * kMs;
+}
+
 }  // namespace redlatch::runtime

@@ -27,5 +27,7 @@ std::string key_pattern(const Settings &settings, std::string_view pattern);
 
 // When a wait that starts now times out; kNever if it has no limit.
 Nanos limit_of(int64_t wait_ms);
+// How long credentials are valid; kNever if they have no end.
+Nanos validity_of(int64_t valid_ms);
 
 }  // namespace redlatch::runtime

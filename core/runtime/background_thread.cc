@@ -102,13 +102,14 @@ void Runtime::tick(Lock &lock) {
   read_remaining(lock);
   const Nanos now = boot_now();
   run_timers(now);
+  credentials_.on_timer(now);
   if (is_draining_) wake(drain_waiter_);
   if (reader_) flush(lock);
   end_turn(lock);
   // Every command moves the time at which its reply would be late, and every request sets a timer
   // that usually ends early. One wake-up per command timeout, or at the time of a timer that was
   // removed, costs less than a wake-up for each change.
-  Nanos due = service_->next_due();
+  Nanos due = std::min(service_->next_due(), credentials_.next_due());
   if (was_active_) due = std::min(due, now + timeout_);
   for (const Link &link : links_) {
     if (link.sentinel) due = std::min(due, link.sentinel->next_due(wants_watch(link)));
@@ -175,18 +176,8 @@ void *Runtime::attempt_main(void *attempt) {
 
 // In the thread of the attempt. No other thread touches `mine` until is_over.
 void Runtime::attempt(Attempt &mine) {
-  const Link &link = mine.link;
   try {
-    if (link.reads_slots()) {
-      mine.outcome = read_slots(link.settings, stop_event_.fd(), mine.slots);
-    } else if (link.sentinel) {
-      mine.outcome = open_primary(link.settings, mine.channel, link.sentinel->stop.fd(), mine.found,
-                                  mine.connections);
-    } else {
-      mine.outcome =
-          open_connections(link.settings, mine.channel, link.attachment.get(),
-                           service_->needs_identity(), stop_event_.fd(), mine.connections);
-    }
+    mine.outcome = connect_with_credentials(mine);
   } catch (const std::bad_alloc &) {
     mine.outcome.status = Status::kNoMemory;
   }
@@ -194,6 +185,17 @@ void Runtime::attempt(Attempt &mine) {
   mine.is_over = true;
   wake(background_);
   wake_all(lock);
+}
+
+Outcome Runtime::connect(Attempt &mine, const Settings &settings) const {
+  const Link &link = mine.link;
+  if (link.reads_slots()) return read_slots(settings, stop_event_.fd(), mine.slots);
+  if (link.sentinel) {
+    return open_primary(settings, mine.channel, link.sentinel->stop.fd(), mine.found,
+                        mine.connections);
+  }
+  return open_connections(settings, mine.channel, link.attachment.get(), service_->needs_identity(),
+                          stop_event_.fd(), mine.connections);
 }
 
 void Runtime::end_attempt(Lock &lock, Link &link) {
@@ -210,7 +212,9 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
     if (ended.outcome.ok()) {
       unwatch_messages(link);
       link.connect(std::move(ended.connections));
+      link.login = ended.login.number;
       watch_new(link);
+      authenticate(link);
       service_->on_connected(link.node, facts, boot_now());
       for (const net::ReplyPtr &push : link.commands->take_pushes()) {
         take_message(link, *push, boot_now());

@@ -29,6 +29,7 @@ void Runtime::tend_confirming(Lock &lock, Link &link) {
       fail_confirming(link, *ended);
     } else {
       try {
+        authenticate_side(link);
         service_->on_side_connected(link.node, boot_now());
       } catch (const std::bad_alloc &) {
         lose_confirming(link);
@@ -44,10 +45,13 @@ void Runtime::start_confirming(Link &link) {
   try {
     Settings settings =
         link.sentinel ? link.settings.of_primary(link.sentinel->opinion.primary) : link.settings;
-    outcome =
-        open_side(link.confirming, [settings = std::move(settings)](
-                                       int wake_fd, std::unique_ptr<net::Connection> &connection) {
-          return open_side_connection(settings, wake_fd, connection);
+    link.confirming.login = credentials_.number();
+    outcome = open_side(
+        link.confirming, [this, settings = std::move(settings)](
+                             int wake_fd, std::unique_ptr<net::Connection> &connection) mutable {
+          Login login;
+          const auto ready = complete_settings(settings, login);
+          return ready.ok() ? open_side_connection(settings, wake_fd, connection) : ready;
         });
   } catch (const std::bad_alloc &) {
     outcome.status = Status::kNoMemory;
@@ -77,8 +81,13 @@ void Runtime::read_confirming(Lock &lock, Link &link) {
   try {
     const Nanos now = boot_now();
     for (const net::ReplyPtr &reply : replies) {
-      const bool is_reply = reply->kind != Reply::Kind::kPush;
-      if (is_reply && !side.is_broken) service_->on_side_reply(link.node, *reply, now);
+      if (reply->kind == Reply::Kind::kPush || side.is_broken) continue;
+      const uint64_t login = side.auths.take();
+      if (login == 0) {
+        service_->on_side_reply(link.node, *reply, now);
+      } else {
+        note_auth(link, login, *reply, now);
+      }
     }
   } catch (const std::bad_alloc &) {
     is_open = false;  // a reply was lost: as if the connection had ended here

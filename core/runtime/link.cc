@@ -3,6 +3,8 @@
 //
 #include "runtime/link.h"
 
+#include <cstring>
+
 namespace redlatch::runtime {
 
 Link::Link(const Settings &settings_, size_t node_)
@@ -17,6 +19,8 @@ void Link::connect(Connections &&opened) {
   commands = std::move(opened.commands);
   messages = std::move(opened.messages);
   is_connected = was_connected = true;
+  is_login_refused = false;
+  auths.clear();
 }
 
 void Link::drop() {
@@ -30,8 +34,11 @@ void Link::disconnect() {
   is_broken = false;
   is_write_blocked = false;
   is_ready = false;
+  wipe_sent(sending.size());
+  if (std::exchange(has_secret, false)) explicit_bzero(out.data(), out.size());
   sending.clear();
   out.clear();
+  auths.clear();
   out_count = 0;
   replies.clear();
   commands.reset();
@@ -69,11 +76,17 @@ NodeStatus Link::status() const {
 void Link::append(std::span<const std::string_view> argv) {
   net::append_command(out, argv);
   out_count++;
+  auths.on_append();
+}
+
+void Link::wipe_sent(size_t count) {
+  if (is_sending_secret) explicit_bzero(sending.data(), count);
 }
 
 void Link::send() {
   if (!is_sending) return;
   const auto sent = commands->send(sending);
+  wipe_sent(sent.value_or(sending.size()));
   sending.erase(0, sent.value_or(sending.size()));
   has_send_failed = !sent;
 }

@@ -25,6 +25,7 @@
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
 #include "runtime/connections.h"
+#include "runtime/credentials.h"
 #include "runtime/sentinel_link.h"
 
 namespace redlatch::runtime {
@@ -44,6 +45,7 @@ struct Attempt {
   Connections connections;
   FoundPrimary found;  // of a link with sentinels
   FoundSlots slots;    // of the link that reads the slots of a cluster
+  Login login;         // of the application; number 0: there is none
   Outcome outcome;
 };
 
@@ -77,11 +79,13 @@ struct Link {
     is_sending = is_usable() && !is_write_blocked && !(out.empty() && sending.empty());
     if (is_sending && sending.empty()) {
       sending.swap(out);
+      is_sending_secret = std::exchange(has_secret, false);
       out_count = 0;
     }
     return is_sending;
   }
   void send();
+  void wipe_sent(size_t count);
   // @return true if output is left because the socket is full.
   bool end_send() {
     if (!std::exchange(is_sending, false)) return false;
@@ -113,6 +117,12 @@ struct Link {
   size_t out_count = 0;  // commands in it
   std::string sending;   // used by the thread that sends
   bool is_sending = false, has_send_failed = false;
+  // An AUTH is in the output, and in what is being sent: that is wiped afterwards.
+  bool has_secret = false, is_sending_secret = false;
+
+  uint64_t login = 0;  // the number of the last one that the server got on this connection
+  bool is_login_refused = false;
+  AuthReplies auths;
 
   // The other links that the leader is about to read, or the sending thread to send on. Noted under
   // the mutex, and followed without it: the number of links may grow meanwhile.

@@ -284,7 +284,8 @@ void Runtime::settle() {
   // Callers that sleep do not depend on the reader, which may be polled late.
   const bool is_for_reader = reader_ && long_.front() == nullptr;
   if (follower_ == nullptr || follower_ == &background_) {
-    const bool is_for_background = is_end_unread || (service_->is_outstanding() && !is_for_reader);
+    const bool is_outstanding = service_->is_outstanding() || awaits_auth();
+    const bool is_for_background = is_end_unread || (is_outstanding && !is_for_reader);
     // Only the first is considered: a search for another one would cost time in each turn.
     if (Waiter *waiter = long_.front(); waiter != nullptr && should_follow(*waiter)) {
       long_.remove(*waiter);

@@ -223,6 +223,7 @@ void Runtime::shut_down() {
   Lock lock(mutex_);
   if (is_shut_) return;
   is_shut_ = true;
+  credentials_.stop();
   drop_reader();  // the thread that takes tags from it may be this one
   service_->shut_down(boot_now());
   flush(lock);

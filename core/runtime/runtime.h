@@ -45,6 +45,7 @@
 #include "embedded/server_status.h"
 #include "lock/service.h"
 #include "net/epoll_set.h"
+#include "runtime/credentials.h"
 #include "runtime/link.h"
 #include "runtime/side_connection.h"
 #include "runtime/wakeup.h"
@@ -104,6 +105,14 @@ class Runtime final : public Wakeup,
   bool begin_reading_by(const std::shared_ptr<Queue> &queue) override;
   void end_reading_by(const Queue &queue) noexcept override;
 
+  // User and password that replace those of the settings, on each connection that is there and
+  // those that follow. `valid_for` may be kNever. kInvalid with an embedded server.
+  Outcome give_credentials(std::string_view user, std::string_view password, Nanos valid_for);
+  // The application has none now, and why.
+  Outcome fail_credentials(std::string_view why);
+  // Post `tag` to `queue` when credentials are wanted; nullptr ends that.
+  Outcome watch_credentials(const std::shared_ptr<Queue> &queue, int64_t tag);
+
   // What is known about each node, without asking it.
   std::vector<NodeStatus> describe();
   // Asks the sentinels, if there are any, for what describe() then knows of them. Blocks: at most
@@ -126,6 +135,19 @@ class Runtime final : public Wakeup,
   void health_found(size_t node, const protocol::HealthFacts &facts,
                     const protocol::LockTrial *trial) override;
   void open_node(size_t node, const Settings &settings) override;
+
+  // credentials_link.cc
+  bool awaits_auth() const {
+    for (const Link &link : links_) {
+      if (!link.auths.is_empty()) return true;
+    }
+    return false;
+  }
+  Outcome connect_with_credentials(Attempt &mine);
+  Outcome complete_settings(Settings &settings, Login &login);
+  void authenticate(Link &link) noexcept;
+  void authenticate_side(Link &link) noexcept;
+  void note_auth(Link &link, uint64_t login, const Reply &reply, Nanos now);
 
   // runtime.cc: calls
   bool is_open() const;
@@ -205,6 +227,7 @@ class Runtime final : public Wakeup,
   void start_attempt(Link &link);
   static void *attempt_main(void *attempt);
   void attempt(Attempt &mine);
+  Outcome connect(Attempt &mine, const Settings &settings) const;
   void end_attempt(Lock &lock, Link &link);
   bool is_of_cluster(const Link &link, const Attempt &ended) const;
   void become_cluster(Link &link);
@@ -252,6 +275,7 @@ class Runtime final : public Wakeup,
   const std::optional<QuorumSettings> quorum_;
   const Nanos timeout_;  // the longest command timeout
   std::unique_ptr<lock::LockService> service_;
+  Credentials credentials_;
   std::deque<Link> links_;  // by number of the node; of a cluster their number grows
 
   uint64_t connection_count_ = 0;  // made so far

@@ -6,10 +6,12 @@
 #include "runtime/sentinel_link.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "net/secret_line.h"
 #include "runtime/runtime.h"
 
 namespace redlatch::runtime {
@@ -52,7 +54,11 @@ void Runtime::tend_watch(Lock &lock, Link &link) {
     const auto ended = end_side_attempt(lock, mine.side);
     if (ended && !ended->ok()) return lose_watch(link, *ended);
     if (ended && !mine.watch) close_side(mine.side);
-    if (ended && mine.watch) mine.watch->start(send, boot_now());
+    if (ended && mine.watch) {
+      // With the password that was read meanwhile.
+      mine.watch.emplace(*mine.watched, link.settings.sentinel.primary_name);
+      mine.watch->start(send, boot_now());
+    }
     if (mine.watch && mine.side.connection) {
       mine.watch->on_timer(send, boot_now());
       if (!send_side(mine.side)) return lose_watch(link, {});
@@ -68,12 +74,15 @@ void Runtime::tend_watch(Lock &lock, Link &link) {
 
 void Runtime::start_watch(Link &link) {
   SentinelLink &mine = *link.sentinel;
-  const Settings sentinel = mine.next_sentinel();
-  mine.watch.emplace(sentinel, link.settings.sentinel.primary_name);
+  const auto sentinel = std::make_shared<Settings>(mine.next_sentinel());
+  mine.watched = sentinel;
+  mine.watch.emplace(*sentinel, link.settings.sentinel.primary_name);
   const auto outcome =
       open_side(mine.side, [sentinel](int wake_fd, std::unique_ptr<net::Connection> &connection) {
+        auto ready = net::read_passwords_again(*sentinel);
+        if (!ready.ok()) return ready;
         connection = std::make_unique<net::Connection>();
-        return connection->dial(sentinel, after(boot_now(), sentinel.connect_timeout), wake_fd);
+        return connection->dial(*sentinel, after(boot_now(), sentinel->connect_timeout), wake_fd);
       });
   if (!outcome.ok()) lose_watch(link, outcome);
 }
@@ -142,7 +151,9 @@ void Runtime::survey_sentinels() noexcept {
     if (is_shut_) return;
     const std::vector<HostPort> others = link.sentinel->known.others;
     lock.unlock();
-    auto found = runtime::survey_sentinels(link.settings, others, stop_event_.fd());
+    Settings settings = link.settings;
+    (void)net::read_passwords_again(settings);  // with the last password, if that fails
+    auto found = runtime::survey_sentinels(settings, others, stop_event_.fd());
     lock.lock();
     link.sentinel->findings = std::move(found);
   } catch (const std::bad_alloc &) {

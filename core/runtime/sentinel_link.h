@@ -5,6 +5,7 @@
 // primary it uses, and its watch. Guarded by the mutex of the runtime.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ struct SentinelLink {
 
   SideConnection side;
   std::optional<sentinel::SentinelWatch> watch;
+  std::shared_ptr<Settings> watched;  // of the sentinel; the attempt of `side` completes them
   timing::Backoff backoff{50 * kMs, 2'000 * kMs};
   size_t turn = 0;  // how many watches have ended
   Nanos watch_at = 0;

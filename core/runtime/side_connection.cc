@@ -4,6 +4,7 @@
 // Runtime: the side connections of links. All of it runs in the background thread.
 #include "runtime/side_connection.h"
 
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -49,6 +50,7 @@ std::optional<Outcome> Runtime::end_side_attempt(Lock &lock, SideConnection &sid
   lock.lock();
   const auto ended = std::move(side.attempt);
   side.out.clear();
+  side.auths.clear();
   if (ended->outcome.ok()) {
     side.connection = std::move(ended->connection);
     background_set_.add(side.connection->fd(), side.key);
@@ -69,7 +71,9 @@ bool Runtime::read_side(Lock &lock, SideConnection &side, std::vector<net::Reply
 bool Runtime::send_side(SideConnection &side) const {
   if (!side.connection || side.out.empty()) return true;
   const auto sent = side.connection->send(side.out);
-  side.out.erase(0, sent.value_or(side.out.size()));
+  const size_t count = sent.value_or(side.out.size());
+  explicit_bzero(side.out.data(), count);  // it may hold a password
+  side.out.erase(0, count);
   const auto room = side.out.empty() ? net::EpollSet::kEnd : net::EpollSet::kRoom;
   background_set_.set(side.connection->fd(), side.key, net::EpollSet::kInput | room);
   return sent.has_value();
@@ -79,7 +83,9 @@ void Runtime::close_side(SideConnection &side) const noexcept {
   if (side.connection) background_set_.remove(side.connection->fd());
   side.connection.reset();
   side.is_broken = false;
+  explicit_bzero(side.out.data(), side.out.size());  // it may hold a password
   side.out.clear();
+  side.auths.clear();
 }
 
 }  // namespace redlatch::runtime

@@ -19,6 +19,7 @@
 
 #include "base/status.h"
 #include "net/connection.h"
+#include "runtime/credentials.h"
 
 namespace redlatch::runtime {
 
@@ -52,12 +53,17 @@ struct SideConnection {
     connection->shut();
   }
   // Wake the background thread after the last one.
-  void append(std::span<const std::string_view> argv) { net::append_command(out, argv); }
+  void append(std::span<const std::string_view> argv) {
+    net::append_command(out, argv);
+    auths.on_append();
+  }
 
   const uint32_t key;
   std::unique_ptr<net::Connection> connection;
   bool is_broken = false;  // the background thread has to close it
   std::string out;         // to be sent
+  uint64_t login = 0;      // the number of the last one that the server got
+  AuthReplies auths;
   std::unique_ptr<Attempt> attempt;
 };
 

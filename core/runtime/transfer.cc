@@ -77,10 +77,12 @@ void Runtime::dispatch(Link &link) {
   if (link.replies.empty()) return;
   const Nanos now = boot_now();
   for (const net::ReplyPtr &reply : link.replies) {
-    if (reply->kind != Reply::Kind::kPush) {
-      service_->on_reply(link.node, *reply, now);
-    } else {
+    if (reply->kind == Reply::Kind::kPush) {
       take_message(link, *reply, now);
+    } else if (const uint64_t login = link.auths.take(); login != 0) {
+      note_auth(link, login, *reply, now);
+    } else {
+      service_->on_reply(link.node, *reply, now);
     }
   }
   link.replies.clear();

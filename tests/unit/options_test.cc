@@ -456,6 +456,7 @@ TEST(OptionsTest, password_comes_from_the_first_line_of_a_file) {
   ASSERT_TRUE(options.resolve("redis://user@h", settings).ok());
   EXPECT_EQ(settings.user, "user");
   EXPECT_EQ(settings.password, "canary");
+  EXPECT_TRUE(settings.is_password_read_again);
   for (const std::string &path : {password_file(""), std::string("/no/such/file")}) {
     const auto outcome = options.set("password_file", path);
     EXPECT_EQ(outcome.status, Status::kInvalid);
@@ -505,6 +506,7 @@ TEST(OptionsTest, password_in_a_pipe_is_read_once_when_the_option_is_set) {
   const auto one = options.resolve("redis://h", settings);
   ASSERT_TRUE(one.ok()) << one.message;
   EXPECT_EQ(settings.password, "canary");
+  EXPECT_FALSE(settings.is_password_read_again);
   std::vector<Settings> nodes;
   QuorumSettings quorum;
   ASSERT_TRUE(options.resolve("redis://a redis://b redis://c", nodes, quorum).ok());

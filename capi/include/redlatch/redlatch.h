@@ -311,6 +311,61 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
 RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err);
 
 /**
+ * Give the user and the password for AUTH, before they are asked for or in answer to
+ * rl_client_credentials_watch(). They replace those of the URL and the options on every server of
+ * `client`, each node of a Redlock or a cluster included; sentinels keep their own. New connections
+ * use them, and AUTH is sent on those that are there, in order with other commands: nothing is
+ * dropped, and no lease ends. If a server refuses that AUTH, the connection stays as it was, and
+ * the log has a line. Two connections get no AUTH: that for messages with RESP2, and those to
+ * sentinels. docs/credentials.md.
+ *
+ * @param user      0 to RL_MAX_NAME_BYTES bytes; empty: the default user.
+ * @param password  1 to RL_MAX_PASSWORD_BYTES bytes. Copied, and wiped when it is replaced; it is
+ *                  in no message, line of the log or rl_client_option().
+ * @param valid_ms  for how long from now they are valid: RL_MIN_CREDENTIALS_MS or more; -1: until
+ *                  others are given. Afterwards no connection is made with them.
+ * @return RL_OK; RL_E_INVALID (an argument, or the server is an embedded one)  RL_E_CLOSED
+ *         RL_E_FORKED  RL_E_NO_MEMORY (nothing changed).
+ * Blocks: never.  Threads: any.  Server: AUTH.  Since: 0.1.
+ */
+RL_API rl_status rl_client_credentials_set(rl_client *client, const char *user, size_t user_len,
+                                           const char *password, size_t password_len,
+                                           int64_t valid_ms, rl_error *err);
+
+/**
+ * Answer that there are no credentials now. Connections that wait for them fail at once with
+ * RL_E_UNAVAILABLE and `reason`, and are tried again as those to a server that is away. The
+ * question comes again after a second; while the last credentials are valid, after up to 30.
+ *
+ * @param reason  for messages, at most 512 bytes of it; the last password in it is shown as ***.
+ * @return RL_OK; RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reason,
+                                            size_t reason_len, rl_error *err);
+
+/**
+ * Post `tag` to `queue` when credentials are wanted, which may be now: once, until
+ * rl_client_credentials_set() or rl_client_credentials_fail() is called. They are wanted
+ *
+ *   - when a connection is made and there are none, or they have ended;
+ *   - after 3/4 of their valid_ms, or 3 minutes before its end if that is earlier, but not before
+ *     half of it: in time for servers that close connections with an old token;
+ *   - when a server has refused them, at most once a second.
+ *
+ * From the first watch on, each connection waits for credentials, for at most connect_timeout, and
+ * without them fails with RL_E_UNAVAILABLE and a message about them. Call this before the first
+ * call that connects. A client has one watch: another call replaces it, and asks again.
+ *
+ * @param queue  NULL = end the watch. Then, or when `queue` is freed, nothing is waited for.
+ * @param tag    any number but 0.
+ * @return RL_OK; RL_E_INVALID (NULL, the tag 0, or the server is an embedded one)  RL_E_FORKED
+ *         RL_E_NO_MEMORY (nothing changed).
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_status rl_client_credentials_watch(rl_client *client, rl_queue *queue, int64_t tag);
+
+/**
  * End the client's work: held leases are released, waiting calls end with RL_E_CLOSED; the handle
  * stays valid.
  *
@@ -1030,9 +1085,10 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *                           bytes
  *   password                password for AUTH; wins over the one in front of the host: at most
  *                           65536 bytes
- *   password_file           file whose first line is the password; read when the option is set, and
- *                           again when the client is opened; a pipe is read once, within a second;
- *                           of password and password_file the last one counts: a path
+ *   password_file           file whose first line is the password; read when the option is set,
+ *                           when the client is opened, and again for each connection; a pipe is
+ *                           read once, within a second; of password and password_file the last one
+ *                           counts: a path
  *   db                      number of the database; wins over the path: 0 to 16383 (0)
  *   holder                  name of this holder, as others see it (host name and process id): at
  *                           most 256 bytes
@@ -1571,6 +1627,7 @@ enum {
   RL_DEFAULT_TIMEOUT_MS = 2000, /**< Timeout of a client when none is asked for. */
   RL_MIN_RESTART_GUARD_MS = 1000, /**< Shortest restart guard. */
   RL_DEFAULT_RESTART_GUARD_MS = 60000, /**< Restart guard when none is asked for. */
+  RL_MIN_CREDENTIALS_MS = 1000, /**< Shortest time for which credentials are valid, in ms. */
   RL_MAX_NODE_TIMEOUT_MS = 60000 /**< Longest wait for one node in a round. */
   /* ---- end of limits ---- */
   /* clang-format on */

@@ -34,88 +34,93 @@ typedef struct { void* array; intgo len; intgo cap; } _goslice_;
 typedef _gostring_ swig_type_1;
 typedef long long swig_type_2;
 typedef long long swig_type_3;
-typedef _gostring_ swig_type_4;
-typedef _goslice_ swig_type_5;
+typedef long long swig_type_4;
+typedef long long swig_type_5;
 typedef long long swig_type_6;
 typedef long long swig_type_7;
 typedef long long swig_type_8;
 typedef _gostring_ swig_type_9;
 typedef _goslice_ swig_type_10;
 typedef long long swig_type_11;
-typedef _gostring_ swig_type_12;
-typedef _gostring_ swig_type_13;
-typedef _goslice_ swig_type_14;
-typedef _gostring_ swig_type_15;
+typedef long long swig_type_12;
+typedef long long swig_type_13;
+typedef _gostring_ swig_type_14;
+typedef _goslice_ swig_type_15;
 typedef long long swig_type_16;
 typedef _gostring_ swig_type_17;
-typedef long long swig_type_18;
-typedef _gostring_ swig_type_19;
-typedef long long swig_type_20;
-typedef _gostring_ swig_type_21;
-typedef long long swig_type_22;
-typedef _gostring_ swig_type_23;
-typedef long long swig_type_24;
+typedef _gostring_ swig_type_18;
+typedef _goslice_ swig_type_19;
+typedef _gostring_ swig_type_20;
+typedef long long swig_type_21;
+typedef _gostring_ swig_type_22;
+typedef long long swig_type_23;
+typedef _gostring_ swig_type_24;
 typedef long long swig_type_25;
 typedef _gostring_ swig_type_26;
 typedef long long swig_type_27;
 typedef _gostring_ swig_type_28;
-typedef _gostring_ swig_type_29;
+typedef long long swig_type_29;
 typedef long long swig_type_30;
 typedef _gostring_ swig_type_31;
-typedef _gostring_ swig_type_32;
-typedef long long swig_type_33;
+typedef long long swig_type_32;
+typedef _gostring_ swig_type_33;
 typedef _gostring_ swig_type_34;
-typedef _gostring_ swig_type_35;
-typedef long long swig_type_36;
+typedef long long swig_type_35;
+typedef _gostring_ swig_type_36;
 typedef _gostring_ swig_type_37;
 typedef long long swig_type_38;
-typedef long long swig_type_39;
-typedef long long swig_type_40;
+typedef _gostring_ swig_type_39;
+typedef _gostring_ swig_type_40;
 typedef long long swig_type_41;
-typedef long long swig_type_42;
-typedef _goslice_ swig_type_43;
+typedef _gostring_ swig_type_42;
+typedef long long swig_type_43;
 typedef long long swig_type_44;
 typedef long long swig_type_45;
 typedef long long swig_type_46;
 typedef long long swig_type_47;
 typedef _goslice_ swig_type_48;
 typedef long long swig_type_49;
-typedef _goslice_ swig_type_50;
+typedef long long swig_type_50;
 typedef long long swig_type_51;
-typedef _goslice_ swig_type_52;
-typedef long long swig_type_53;
+typedef long long swig_type_52;
+typedef _goslice_ swig_type_53;
 typedef long long swig_type_54;
-typedef long long swig_type_55;
+typedef _goslice_ swig_type_55;
 typedef long long swig_type_56;
-typedef long long swig_type_57;
+typedef _goslice_ swig_type_57;
 typedef long long swig_type_58;
 typedef long long swig_type_59;
-typedef _gostring_ swig_type_60;
-typedef _gostring_ swig_type_61;
-typedef _gostring_ swig_type_62;
-typedef _gostring_ swig_type_63;
+typedef long long swig_type_60;
+typedef long long swig_type_61;
+typedef long long swig_type_62;
+typedef long long swig_type_63;
 typedef long long swig_type_64;
-typedef long long swig_type_65;
-typedef long long swig_type_66;
+typedef _gostring_ swig_type_65;
+typedef _gostring_ swig_type_66;
 typedef _gostring_ swig_type_67;
 typedef _gostring_ swig_type_68;
-typedef _gostring_ swig_type_69;
-typedef _gostring_ swig_type_70;
+typedef long long swig_type_69;
+typedef long long swig_type_70;
 typedef long long swig_type_71;
-typedef long long swig_type_72;
-typedef _goslice_ swig_type_73;
+typedef _gostring_ swig_type_72;
+typedef _gostring_ swig_type_73;
 typedef _gostring_ swig_type_74;
 typedef _gostring_ swig_type_75;
-typedef _gostring_ swig_type_76;
-typedef _gostring_ swig_type_77;
-typedef _gostring_ swig_type_78;
+typedef long long swig_type_76;
+typedef long long swig_type_77;
+typedef _goslice_ swig_type_78;
 typedef _gostring_ swig_type_79;
 typedef _gostring_ swig_type_80;
 typedef _gostring_ swig_type_81;
-typedef long long swig_type_82;
-typedef _goslice_ swig_type_83;
-typedef long long swig_type_84;
+typedef _gostring_ swig_type_82;
+typedef _gostring_ swig_type_83;
+typedef _gostring_ swig_type_84;
 typedef _gostring_ swig_type_85;
+typedef _gostring_ swig_type_86;
+typedef long long swig_type_87;
+typedef _goslice_ swig_type_88;
+typedef long long swig_type_89;
+typedef _gostring_ swig_type_90;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -127,104 +132,107 @@ extern swig_intgo _wrap_error_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_error_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_client_open_rlc_9ba605168e95a9a7(swig_type_1 arg1, uintptr_t arg2, uintptr_t arg3);
 extern swig_intgo _wrap_client_connect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_2 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_voidp arg2, swig_type_3 arg3, swig_voidp arg4, swig_type_4 arg5, swig_type_5 arg6, uintptr_t arg7);
+extern swig_intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_voidp arg2, swig_type_6 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_client_credentials_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_7 arg3);
 extern void _wrap_client_shutdown_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_client_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_3 _wrap_client_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_4 arg2, swig_type_5 arg3);
+extern swig_type_8 _wrap_client_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_9 arg2, swig_type_10 arg3);
 extern uintptr_t _wrap_client_info_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern uintptr_t _wrap_client_check_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_6 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_client_check_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_7 arg2);
-extern swig_type_8 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_9 arg1, swig_type_10 arg2);
-extern swig_type_11 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_12 arg1, swig_type_13 arg2, swig_type_14 arg3);
-extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_15 arg2, swig_type_16 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_17 arg2, swig_type_18 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_19 arg2, swig_type_20 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_21 arg2, swig_type_22 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_23 arg2, swig_type_24 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_client_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_25 arg2);
-extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_26 arg2, swig_type_27 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_28 arg2, swig_type_29 arg3, swig_type_30 arg4, uintptr_t arg5, uintptr_t arg6);
-extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_31 arg2, swig_type_32 arg3, swig_type_33 arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_34 arg1, uintptr_t arg2, uintptr_t arg3);
+extern uintptr_t _wrap_client_check_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_11 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_client_check_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_12 arg2);
+extern swig_type_13 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_14 arg1, swig_type_15 arg2);
+extern swig_type_16 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_17 arg1, swig_type_18 arg2, swig_type_19 arg3);
+extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_20 arg2, swig_type_21 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_22 arg2, swig_type_23 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_24 arg2, swig_type_25 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_26 arg2, swig_type_27 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_28 arg2, swig_type_29 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_client_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_30 arg2);
+extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_31 arg2, swig_type_32 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_33 arg2, swig_type_34 arg3, swig_type_35 arg4, uintptr_t arg5, uintptr_t arg6);
+extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_36 arg2, swig_type_37 arg3, swig_type_38 arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_39 arg1, uintptr_t arg2, uintptr_t arg3);
 extern void _wrap_redlock_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_35 arg2, swig_type_36 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_37 arg2, swig_type_38 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_40 arg2, swig_type_41 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_42 arg2, swig_type_43 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_release_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_39 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_44 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_40 arg2);
-extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_41 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_45 arg2);
+extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_46 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_rw_downgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_42 arg2);
+extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_47 arg2);
 extern uintptr_t _wrap_rw_downgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_lease_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_43 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_lease_detach_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_state_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_44 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_45 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_46 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_49 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_50 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_51 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_mode_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_47 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2);
-extern swig_type_49 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_50 arg2);
+extern swig_type_52 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_53 arg2);
+extern swig_type_54 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_55 arg2);
 extern swig_intgo _wrap_lease_check_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern swig_intgo _wrap_lease_lost_reason_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_51 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_52 arg2);
-extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_53 arg2);
-extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_54 arg3);
-extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_55 arg2);
+extern swig_type_56 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_57 arg2);
+extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
+extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_59 arg3);
+extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2);
 extern swig_intgo _wrap_request_cancel_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_56 arg3);
+extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_61 arg3);
 extern swig_intgo _wrap_request_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_request_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_request_take_lease_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_request_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_queue_new_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_queue_fd_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_57 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
-extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_59 arg2);
+extern swig_type_62 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_63 arg2);
+extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
 extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_client_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_client_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_60 arg2, swig_type_61 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2, swig_type_66 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_acquire_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_62 arg2, swig_type_63 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
+extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2, swig_type_68 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2);
 extern swig_intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2);
+extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_70 arg2);
 extern swig_intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2);
-extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2);
-extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_68 arg2);
+extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_71 arg2);
+extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_72 arg2);
+extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_73 arg2);
 extern swig_intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_70 arg2);
+extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2);
 extern uintptr_t _wrap_request_take_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_info_has_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_71 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_72 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_73 arg5);
+extern swig_type_76 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
+extern swig_type_77 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_78 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_79 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_list_next_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2, swig_type_76 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_78 arg2, swig_type_79 arg3);
-extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_80 arg2);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_81 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_82 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_83 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_84 arg4);
+extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_80 arg2, swig_type_81 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_82 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_83 arg2, swig_type_84 arg3);
+extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_85 arg2);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_86 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_87 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_88 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_89 arg4);
 extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
 extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_85 arg1, swig_intgo arg2);
+extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_90 arg1, swig_intgo arg2);
 #undef intgo
 */
 import "C"
@@ -365,6 +373,44 @@ func Client_connect(arg1 Client, arg2 int64, arg3 Error) (_swig_ret int) {
 	return swig_r
 }
 
+func Client_credentials_set(arg1 Client, arg2 string, arg3 int64, arg4 string, arg5 int64, arg6 int64, arg7 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	var _swig_i_6 uintptr
+	_swig_i_6 = uintptr(arg7)
+	swig_r = (int)(C._wrap_client_credentials_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_3(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_type_4(_swig_i_4), C.swig_type_5(_swig_i_5), C.uintptr_t(_swig_i_6)))
+	return swig_r
+}
+
+func Client_credentials_fail(arg1 Client, arg2 string, arg3 int64, arg4 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (int)(C._wrap_client_credentials_fail_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_6(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	return swig_r
+}
+
+func Client_credentials_watch(arg1 Client, arg2 Queue, arg3 int64) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	var _swig_i_1 uintptr
+	_swig_i_1 = uintptr(arg2)
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_client_credentials_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_7(_swig_i_2)))
+	return swig_r
+}
+
 func Client_shutdown(arg1 Client) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
@@ -383,7 +429,7 @@ func Client_option(arg1 Client, arg2 string, arg3 []byte) (_swig_ret int64) {
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_client_option_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_4)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_5)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_client_option_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_9)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_10)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -412,7 +458,7 @@ func Client_check(arg1 Client, arg2 int64, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_client_check_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_6(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_client_check_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_11(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	var swig_r_1 Info
 	swig_r_1 = Info(swig_r)
 	return swig_r_1
@@ -423,7 +469,7 @@ func Client_check_start(arg1 Client, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_client_check_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_7(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_client_check_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_12(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -433,7 +479,7 @@ func Url_redact(arg1 string, arg2 []byte) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_url_redact_rlc_9ba605168e95a9a7(*(*C.swig_type_9)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_10)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_url_redact_rlc_9ba605168e95a9a7(*(*C.swig_type_14)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_15)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -448,7 +494,7 @@ func Nearest_word(arg1 string, arg2 string, arg3 []byte) (_swig_ret int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_nearest_word_rlc_9ba605168e95a9a7(*(*C.swig_type_12)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_14)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_nearest_word_rlc_9ba605168e95a9a7(*(*C.swig_type_17)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_18)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_19)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -471,7 +517,7 @@ func Acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, arg5 Err
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_15)(unsafe.Pointer(&_swig_i_1)), C.swig_type_16(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_20)(unsafe.Pointer(&_swig_i_1)), C.swig_type_21(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -490,7 +536,7 @@ func Rw_acquire_read(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, 
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_rw_acquire_read_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_17)(unsafe.Pointer(&_swig_i_1)), C.swig_type_18(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_read_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_22)(unsafe.Pointer(&_swig_i_1)), C.swig_type_23(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -509,7 +555,7 @@ func Rw_acquire_write(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions,
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_rw_acquire_write_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_19)(unsafe.Pointer(&_swig_i_1)), C.swig_type_20(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_write_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_type_25(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -526,7 +572,7 @@ func Rw_acquire_read_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_1)), C.swig_type_22(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_26)(unsafe.Pointer(&_swig_i_1)), C.swig_type_27(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -543,7 +589,7 @@ func Rw_acquire_write_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOp
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_23)(unsafe.Pointer(&_swig_i_1)), C.swig_type_24(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_28)(unsafe.Pointer(&_swig_i_1)), C.swig_type_29(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -557,7 +603,7 @@ func Client_connect_start(arg1 Client, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_client_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_25(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_client_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_30(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -571,7 +617,7 @@ func Acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions) (_
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_26)(unsafe.Pointer(&_swig_i_1)), C.swig_type_27(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), C.swig_type_32(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -591,7 +637,7 @@ func Lease_attach(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 Acquir
 	_swig_i_4 = uintptr(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = uintptr(arg6)
-	swig_r = (uintptr)(C._wrap_lease_attach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_28)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_2)), C.swig_type_30(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uintptr)(C._wrap_lease_attach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_2)), C.swig_type_35(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -612,7 +658,7 @@ func Lease_attach_start(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_lease_attach_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_32)(unsafe.Pointer(&_swig_i_2)), C.swig_type_33(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_lease_attach_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_2)), C.swig_type_38(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -631,7 +677,7 @@ func Redlock_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Client
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_redlock_open_rlc_9ba605168e95a9a7(*(*C.swig_type_34)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_redlock_open_rlc_9ba605168e95a9a7(*(*C.swig_type_39)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -656,7 +702,7 @@ func Redlock_acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, 
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_1)), C.swig_type_36(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_1)), C.swig_type_41(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -673,7 +719,7 @@ func Redlock_acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_1)), C.swig_type_38(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_1)), C.swig_type_43(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -699,7 +745,7 @@ func Extend(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_39(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_44(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -718,7 +764,7 @@ func Extend_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_40(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_45(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -731,7 +777,7 @@ func Rw_upgrade(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_41(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_46(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -750,7 +796,7 @@ func Rw_upgrade_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_42(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_47(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -779,7 +825,7 @@ func Lease_detach(arg1 Lease, arg2 []byte, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -841,7 +887,7 @@ func Lease_name(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -853,7 +899,7 @@ func Lease_token(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_55)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -883,7 +929,7 @@ func Lease_lost_text(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -895,7 +941,7 @@ func Lease_wait_lost(arg1 Lease, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_53(_swig_i_1)))
+	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_58(_swig_i_1)))
 	return swig_r
 }
 
@@ -906,7 +952,7 @@ func Lease_watch(arg1 Lease, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_54(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_59(_swig_i_2)))
 	return swig_r
 }
 
@@ -915,7 +961,7 @@ func Request_wait(arg1 Request, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_55(_swig_i_1)))
+	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_60(_swig_i_1)))
 	return swig_r
 }
 
@@ -934,7 +980,7 @@ func Request_watch(arg1 Request, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_56(_swig_i_2)))
+	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_61(_swig_i_2)))
 	return swig_r
 }
 
@@ -995,7 +1041,7 @@ func Queue_next(arg1 Queue, arg2 int64) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_58(_swig_i_1)))
+	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_63(_swig_i_1)))
 	return swig_r
 }
 
@@ -1004,7 +1050,7 @@ func Queue_post(arg1 Queue, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_59(_swig_i_1)))
+	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
 	return swig_r
 }
 
@@ -1046,7 +1092,7 @@ func Client_options_set(arg1 ClientOptions, arg2 string, arg3 string, arg4 Error
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_client_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1088,7 +1134,7 @@ func Acquire_options_set(arg1 AcquireOptions, arg2 string, arg3 string, arg4 Err
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1103,7 +1149,7 @@ func Acquire_options_set_ttl_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_69(_swig_i_1)))
 	return swig_r
 }
 
@@ -1121,7 +1167,7 @@ func Acquire_options_set_max_hold_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_65(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_70(_swig_i_1)))
 	return swig_r
 }
 
@@ -1157,7 +1203,7 @@ func Acquire_options_set_yield_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret in
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_66(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_71(_swig_i_1)))
 	return swig_r
 }
 
@@ -1166,7 +1212,7 @@ func Acquire_options_set_label(arg1 AcquireOptions, arg2 string) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1178,7 +1224,7 @@ func Acquire_options_set_owner(arg1 AcquireOptions, arg2 string) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1210,7 +1256,7 @@ func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1224,7 +1270,7 @@ func Inspect_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1282,7 +1328,7 @@ func Info_text(arg1 Info, arg2 int, arg3 int, arg4 int, arg5 []byte) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_4))))
+	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_4))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -1302,7 +1348,7 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1355,7 +1401,7 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1372,7 +1418,7 @@ func Force_release_any(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1385,7 +1431,7 @@ func Force_release_start(arg1 Client, arg2 string, arg3 string) (_swig_ret Reque
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1402,7 +1448,7 @@ func Force_release_any_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1418,7 +1464,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_81)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_86)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1432,7 +1478,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1447,7 +1493,7 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_84(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_89(_swig_i_3)))
 	return swig_r
 }
 
@@ -1469,7 +1515,7 @@ func Constant(arg1 string, arg2 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_85)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_90)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}

@@ -333,6 +333,82 @@ intgo _wrap_client_connect_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, long long
 }
 
 
+intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, char *_swig_go_1, long long _swig_go_2, char *_swig_go_3, long long _swig_go_4, long long _swig_go_5, rl_error *_swig_go_6) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  int64_t arg6 ;
+  rl_error *arg7 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  
+  arg4 = (char *)malloc(_swig_go_3.n + 1);
+  memcpy(arg4, _swig_go_3.p, _swig_go_3.n);
+  arg4[_swig_go_3.n] = '\0';
+  
+  arg5 = (size_t)_swig_go_4; 
+  arg6 = (int64_t)_swig_go_5; 
+  arg7 = *(rl_error **)&_swig_go_6; 
+  
+  result = (rl_status)rl_client_credentials_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7);
+  _swig_go_result = result; 
+  free(arg2); 
+  free(arg4); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, char *_swig_go_1, long long _swig_go_2, rl_error *_swig_go_3) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(rl_error **)&_swig_go_3; 
+  
+  result = (rl_status)rl_client_credentials_fail(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = result; 
+  free(arg2); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_client_credentials_watch_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, rl_queue *_swig_go_1, long long _swig_go_2) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  rl_queue *arg2 = (rl_queue *) 0 ;
+  int64_t arg3 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  arg2 = *(rl_queue **)&_swig_go_1; 
+  arg3 = (int64_t)_swig_go_2; 
+  
+  result = (rl_status)rl_client_credentials_watch(arg1,arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 void _wrap_client_shutdown_rlc_9ba605168e95a9a7(rl_client *_swig_go_0) {
   rl_client *arg1 = (rl_client *) 0 ;
   

@@ -94,8 +94,9 @@ MANUAL = {
         user                    user for AUTH; wins over the one in front of the host
         password                password for AUTH; wins over the one in front of the host
         password_file           file whose first line is the password; read when the option is set,
-                                and again when the client is opened; a pipe is read once, within a
-                                second; of password and password_file the last one counts
+                                when the client is opened, and again for each connection; a pipe is
+                                read once, within a second; of password and password_file the last
+                                one counts
         db                      number of the database; wins over the path: 0 to 16383 (0)
         holder                  name of this holder, as others see it (host name and process id): at
                                 most 256 bytes
