@@ -152,8 +152,7 @@ bool Credentials::refused(uint64_t number, Nanos now) {
 Nanos Credentials::next_due() const {
   const std::lock_guard lock(mutex_);
   if (is_asked_ || queue_.expired()) return kNever;
-  const bool is_due = waiting_count_ > 0 || is_refused_;
-  return is_due ? may_ask_at_ : std::max(may_ask_at_, refresh_at_);
+  return is_needed() ? may_ask_at_ : std::max(may_ask_at_, refresh_at_);
 }
 
 void Credentials::on_timer(Nanos now) {

@@ -92,9 +92,9 @@ class Credentials {
   void stop();
 
  private:
-  bool is_wanted(Nanos now) const {
-    return waiting_count_ > 0 || is_refused_ || now >= refresh_at_;
-  }
+  // Those that wait have not seen yet what was given meanwhile.
+  bool is_needed() const { return is_refused_ || (waiting_count_ > 0 && login_.number == 0); }
+  bool is_wanted(Nanos now) const { return is_needed() || now >= refresh_at_; }
   void ask(Nanos now) noexcept;
   Outcome missing(Nanos now) const;
 
