@@ -191,6 +191,21 @@ void bind_client(py::module_ &m) {
   m.def("client_log_next", [](Client &client) {
     return read_text([&](auto... b) { return rl_client_log_next(get(client), b...); });
   });
+  m.def("client_credentials_watch", [](Client &client, Queue &queue, int64_t tag) {
+    return rl_client_credentials_watch(get(client), get(queue), tag);
+  });
+  m.def("client_credentials_set", [](Client &client, const py::bytes &user,
+                                     const py::bytes &password, int64_t valid_ms, Error &e) {
+    return without_gil([&, u = Text(user), p = Text(password)] {
+      return rl_client_credentials_set(get(client), u.data, u.size, p.data, p.size, valid_ms,
+                                       get(e));
+    });
+  });
+  m.def("client_credentials_fail", [](Client &client, const py::bytes &reason, Error &e) {
+    return without_gil([&, r = Text(reason)] {
+      return rl_client_credentials_fail(get(client), r.data, r.size, get(e));
+    });
+  });
   m.def("client_option", [](const Client &client, const py::bytes &name) {
     return read_text([&client, t = Text(name)](auto... b) {
       return rl_client_option(get(client), t.data, t.size, b...);
@@ -285,6 +300,9 @@ void bind_queues(py::module_ &m) {
     while (const int64_t tag = rl_queue_next(get(queue), 0)) tags.append(tag);
     return tags;
   });
+  m.def("queue_wait",
+        [](Queue &queue) { return without_gil([&] { return rl_queue_next(get(queue), -1); }); });
+  m.def("queue_post", [](Queue &queue, int64_t tag) { return rl_queue_post(get(queue), tag); });
   bind_acquire_watched(m, "acquire_watched", rl_acquire_start);
   bind_acquire_watched(m, "rw_acquire_read_watched", rl_rw_acquire_read_start);
   bind_acquire_watched(m, "rw_acquire_write_watched", rl_rw_acquire_write_start);

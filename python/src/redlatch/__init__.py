@@ -16,6 +16,7 @@ from ._aio import Aio, RedlockAio
 from ._aio_lease import AsyncLease
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock, AsyncRWSide
 from ._client import Client, connect, from_env
+from ._credentials import Credentials
 from ._errors import (
     AlreadyHeld,
     Closed,
@@ -66,6 +67,7 @@ __all__ = [
     "AsyncRWSide",
     "Client",
     "Closed",
+    "Credentials",
     "Deadlock",
     "Denied",
     "Error",

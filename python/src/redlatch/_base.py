@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _core
 from ._convert import Seconds, to_bytes, to_ms, to_text, to_wait_ms
+from ._credentials import Provider, provide
 from ._errors import Error, error_of, new_error, raise_of
 from ._holds import new_number
 from ._info import Finding, NodeInfo, read_findings, read_nodes
@@ -71,10 +72,20 @@ class Base:
         "_aio",
         "_number",
         "_log_pump",
+        "_provider",
+        "_end_provider",
         "__weakref__",
     )
 
-    def __init__(self, opener: Opener, url: bytes, options: _core.ClientOptions) -> None:
+    def __init__(
+        self,
+        opener: Opener,
+        url: bytes,
+        options: _core.ClientOptions,
+        credentials: Optional[Provider] = None,
+    ) -> None:
+        self._provider = credentials
+        self._end_provider: Callable[[], object] = _none
         self._opener = opener
         self._url = url
         self._options = options
@@ -89,6 +100,7 @@ class Base:
         """Release what is held and end all waits with Closed. Twice does nothing."""
         self._is_closed = True
         _core.client_shutdown(self._handle)
+        self._end_provider()
         pass_on_log(self._handle)
 
     def __enter__(self) -> Self:
@@ -136,6 +148,8 @@ class Base:
         if handle is None:
             raise_of(err)
             raise error_of(Status.E_INTERNAL)
+        if self._provider is not None:
+            self._end_provider = provide(handle, self._provider)
         return handle
 
     def _reopen(self, stale: _core.Client) -> _core.Client:

@@ -12,6 +12,7 @@ from . import _core
 from ._aio import Aio
 from ._base import Base, Option, options_from_env, options_of
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
+from ._credentials import Provider
 from ._errors import new_error, raise_of
 from ._info import LockInfo, read_info
 from ._lease import Lease
@@ -36,8 +37,13 @@ class Client(Base):
 
     __slots__ = ()
 
-    def __init__(self, url: bytes, options: _core.ClientOptions) -> None:
-        super().__init__(_core.client_open, url, options)
+    def __init__(
+        self,
+        url: bytes,
+        options: _core.ClientOptions,
+        credentials: Optional[Provider] = None,
+    ) -> None:
+        super().__init__(_core.client_open, url, options, credentials)
 
     # ---- locks ----
 
@@ -188,31 +194,44 @@ class Client(Base):
 
 
 @documented
-def connect(url: Name, *, wait: Seconds = 0, **options: Option) -> Client:
+def connect(
+    url: Name,
+    *,
+    wait: Seconds = 0,
+    credentials: Optional[Provider] = None,
+    **options: Option,
+) -> Client:
     """A client of the server at `url`, which is reached before this returns.
 
     wait     seconds to keep trying when the server is not there; 0 is one attempt, -1 is no limit,
              and None leaves it to the first call
+    credentials  a callable that returns Credentials, in place of a user and a password. It is
+             called in a thread of the package when a connection needs them and before they end;
+             an exception is the reason why there are none. docs/credentials.md
     options  those of a URL, which they win over:
 
         {client}
 
     Raises Invalid, Unavailable, Denied, Unsupported or ServerError.
     """
-    return _opened(to_bytes(url, "url"), options_of(options), wait)
+    return _opened(to_bytes(url, "url"), options_of(options), wait, credentials)
 
 
-def from_env(*, wait: Seconds = 0, **options: Option) -> Client:
+def from_env(
+    *, wait: Seconds = 0, credentials: Optional[Provider] = None, **options: Option
+) -> Client:
     """connect() to what the environment names: REDLATCH_URL, else VALKEY_URL, else REDIS_URL.
 
     REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, count for what neither the
     URL nor `options` say.
     """
-    return _opened(b"", options_from_env(options), wait)
+    return _opened(b"", options_from_env(options), wait, credentials)
 
 
-def _opened(url: bytes, options: _core.ClientOptions, wait: Seconds) -> Client:
-    client = Client(url, options)
+def _opened(
+    url: bytes, options: _core.ClientOptions, wait: Seconds, credentials: Optional[Provider]
+) -> Client:
+    client = Client(url, options, credentials)
     if wait is not None:
         client._connect(wait)
     return client

@@ -12,6 +12,7 @@ from . import _core
 from ._aio import RedlockAio
 from ._base import Base, Option, options_from_env, options_of
 from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
+from ._credentials import Provider
 from ._errors import invalid
 from ._lease import Lease
 from ._lock import Lock
@@ -35,25 +36,31 @@ class Redlock(Base):
     __slots__ = ()
 
     @documented
-    def __init__(self, urls: Iterable[Name], **options: Option) -> None:
+    def __init__(
+        self,
+        urls: Iterable[Name],
+        *,
+        credentials: Optional[Provider] = None,
+        **options: Option,
+    ) -> None:
         """`urls` are an odd number of them.
 
         {quorum}
 
-        The other options are those of connect(), and count for every node. Raises Invalid if a URL
-        or an option is wrong, or the number of URLs is even.
+        `credentials` and the other options are those of connect(), and count for every node. Raises
+        Invalid if a URL or an option is wrong, or the number of URLs is even.
         """
-        super().__init__(_core.redlock_open, _joined(urls), options_of(options))
+        super().__init__(_core.redlock_open, _joined(urls), options_of(options), credentials)
 
     @classmethod
-    def from_env(cls, **options: Option) -> Self:
+    def from_env(cls, *, credentials: Optional[Provider] = None, **options: Option) -> Self:
         """The nodes that REDLATCH_URL names, with spaces between their URLs.
 
         REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, count for what neither
         the URLs nor `options` say.
         """
         made = cls.__new__(cls)
-        Base.__init__(made, _core.redlock_open, b"", options_from_env(options))
+        Base.__init__(made, _core.redlock_open, b"", options_from_env(options), credentials)
         return made
 
     def connect(self, *, wait: Seconds = 0) -> None:

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a callable gives passwords that change, and no lease ends by that.
+
+Method: an ACL user whose password is rotated, CLIENT LIST for its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import redlatch
+from support.servers import Server
+from support.wait import wait_until
+
+THREAD = "redlatch-credentials"
+
+
+class App:
+    """The user "app", and a callable that knows its password."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.password = ""
+        self.calls = 0
+        self.valid = 1.0
+        self.rotate("S3cret0")
+
+    def rotate(self, password: str) -> None:
+        rules = ("reset", "on", f">{password}", "~*", "&*", "+@all")
+        with self.server.connect() as connection:
+            connection.cmd("ACL", "SETUSER", "app", *rules)
+        self.password = password
+
+    def __call__(self) -> redlatch.Credentials:
+        self.calls += 1
+        self.rotate(f"S3cret{self.calls}")
+        return redlatch.Credentials("app", self.password, self.valid)
+
+    def connections(self) -> set[str]:
+        with self.server.connect() as connection:
+            clients = connection.cmd("CLIENT", "LIST").decode()
+        return set(re.findall(r"^id=(\d+) .*user=app ", clients, re.MULTILINE))
+
+
+@pytest.fixture
+def app(server: Server) -> Iterator[App]:
+    yield App(server)
+    with server.connect() as connection:
+        connection.cmd("ACL", "DELUSER", "app")
+
+
+def threads() -> int:
+    return sum(thread.name == THREAD for thread in threading.enumerate())
+
+
+def test_a_lease_outlives_its_password_on_one_connection(app: App) -> None:
+    with redlatch.connect(app.server.url, credentials=app) as client:
+        with client.lock("kept", ttl=5) as lease:
+            before = app.connections()
+            assert len(before) == 1
+            wait_until(lambda: app.calls >= 3)
+            lease.extend(5)
+            assert app.connections() == before
+    wait_until(lambda: threads() == 0)
+
+
+def test_asyncio(app: App) -> None:
+    async def hold() -> None:
+        app_client = redlatch.connect(app.server.url, wait=None, credentials=app)
+        client = app_client.aio
+        async with client.lock("kept", ttl=5) as lease:
+            before = app.connections()
+            while app.calls < 3:
+                await asyncio.sleep(0.01)
+            await lease.extend(5)
+            assert app.connections() == before
+        app_client.close()
+
+    asyncio.run(hold())
+
+
+def test_callers_that_wait_for_one_answer(app: App) -> None:
+    app.valid = 60
+    client = redlatch.connect(app.server.url, wait=None, credentials=app)
+    count = 64
+
+    def take(number: int) -> None:
+        with client.lock(f"crowd-{number % 8}", timeout=20):
+            pass
+
+    with client, ThreadPoolExecutor(count) as pool:
+        list(pool.map(take, range(count)))
+    assert app.calls == 1
+
+
+def test_an_exception_is_the_reason(server: Server) -> None:
+    def broken() -> redlatch.Credentials:
+        raise OSError("vault is sealed")
+
+    with pytest.raises(redlatch.Unavailable, match="OSError: vault is sealed"):
+        redlatch.connect(server.url, credentials=broken)
+
+
+def test_a_wrong_answer_is_named_but_not_shown(server: Server) -> None:
+    with pytest.raises(redlatch.Unavailable, match=r"must return .* \(got str\)") as caught:
+        redlatch.connect(server.url, credentials=lambda: "S3cret")  # type: ignore
+    assert "S3cret" not in str(caught.value)
+    with pytest.raises(redlatch.Unavailable, match="valid_ms must be 1000 or more"):
+        redlatch.connect(server.url, credentials=lambda: ("app", "S3cret", 0.5))
+    assert "S3cret" not in repr(redlatch.Credentials("app", "S3cret"))
+
+
+def test_no_answer_fails_in_time_and_a_dropped_client_ends_the_thread(server: Server) -> None:
+    go_on = threading.Event()
+
+    def late() -> redlatch.Credentials:
+        go_on.wait()
+        return redlatch.Credentials("default", "any")
+
+    client = redlatch.connect(server.url, wait=None, credentials=late, connect_timeout=0.1)
+    with pytest.raises(redlatch.Unavailable, match="has not given credentials in time"):
+        client.acquire("late", timeout=0)
+    del client
+    gc.collect()
+    go_on.set()
+    wait_until(lambda: threads() == 0)
