@@ -98,6 +98,9 @@ func (c *base) Close() error {
 		lines.writeAll()
 		lines.stop()
 	}
+	if source := c.session.source.Load(); source != nil {
+		source.stop()
+	}
 	c.session.closed.Store(true)
 	c.session.pump.close()
 	return nil

@@ -91,6 +91,9 @@ func (c *base) leave(what string) {
 	if lines := c.session.lines.Load(); lines != nil {
 		lines.stop()
 	}
+	if source := c.session.source.Load(); source != nil {
+		source.stop()
+	}
 	if !c.session.closed.Load() {
 		reportLeak(what, "", c.origin)
 		// It goes on renewing for them.

@@ -28,7 +28,8 @@ type session struct {
 	calls sync.Mutex
 	// Leases that were dropped while they are held. They stay held: see leaveLease().
 	leaked atomic.Int64
-	lines  atomic.Pointer[logLines] // what LogTo has started
+	lines  atomic.Pointer[logLines]         // what LogTo has started
+	source atomic.Pointer[credentialSource] // what CredentialsFrom has started
 	closed atomic.Bool
 }
 

@@ -34,6 +34,9 @@ REDLATCH_TEXT(label)
 REDLATCH_TEXT(owner)
 REDLATCH_TEXT(word)
 REDLATCH_TEXT(words)
+REDLATCH_TEXT(user)
+REDLATCH_TEXT(password)
+REDLATCH_TEXT(reason)
 %apply (char *BUFFER, size_t BUFFER_SIZE) { (char *buffer, size_t buffer_size) };
 
 REDLATCH_HANDLE(rl_error, Error)

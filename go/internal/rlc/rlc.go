@@ -33,10 +33,10 @@ typedef struct { void* array; intgo len; intgo cap; } _goslice_;
 
 typedef _gostring_ swig_type_1;
 typedef long long swig_type_2;
-typedef long long swig_type_3;
-typedef long long swig_type_4;
+typedef _gostring_ swig_type_3;
+typedef _gostring_ swig_type_4;
 typedef long long swig_type_5;
-typedef long long swig_type_6;
+typedef _gostring_ swig_type_6;
 typedef long long swig_type_7;
 typedef long long swig_type_8;
 typedef _gostring_ swig_type_9;
@@ -132,8 +132,8 @@ extern swig_intgo _wrap_error_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_error_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_client_open_rlc_9ba605168e95a9a7(swig_type_1 arg1, uintptr_t arg2, uintptr_t arg3);
 extern swig_intgo _wrap_client_connect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_2 arg2, uintptr_t arg3);
-extern swig_intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_voidp arg2, swig_type_3 arg3, swig_voidp arg4, swig_type_4 arg5, swig_type_5 arg6, uintptr_t arg7);
-extern swig_intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_voidp arg2, swig_type_6 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_3 arg2, swig_type_4 arg3, swig_type_5 arg4, uintptr_t arg5);
+extern swig_intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_6 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_client_credentials_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_7 arg3);
 extern void _wrap_client_shutdown_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_client_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
@@ -373,30 +373,36 @@ func Client_connect(arg1 Client, arg2 int64, arg3 Error) (_swig_ret int) {
 	return swig_r
 }
 
-func Client_credentials_set(arg1 Client, arg2 string, arg3 int64, arg4 string, arg5 int64, arg6 int64, arg7 Error) (_swig_ret int) {
+func Client_credentials_set(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 Error) (_swig_ret int) {
 	var swig_r int
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	var _swig_i_6 uintptr
-	_swig_i_6 = uintptr(arg7)
-	swig_r = (int)(C._wrap_client_credentials_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_3(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_type_4(_swig_i_4), C.swig_type_5(_swig_i_5), C.uintptr_t(_swig_i_6)))
+	var _swig_i_4 uintptr
+	_swig_i_4 = uintptr(arg5)
+	swig_r = (int)(C._wrap_client_credentials_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_3)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_4)(unsafe.Pointer(&_swig_i_2)), C.swig_type_5(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
 	return swig_r
 }
 
-func Client_credentials_fail(arg1 Client, arg2 string, arg3 int64, arg4 Error) (_swig_ret int) {
+func Client_credentials_fail(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
 	var swig_r int
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	var _swig_i_3 uintptr
-	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_client_credentials_fail_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_6(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	var _swig_i_2 uintptr
+	_swig_i_2 = uintptr(arg3)
+	swig_r = (int)(C._wrap_client_credentials_fail_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_6)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
 	return swig_r
 }
 

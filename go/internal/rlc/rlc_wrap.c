@@ -333,7 +333,7 @@ intgo _wrap_client_connect_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, long long
 }
 
 
-intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, char *_swig_go_1, long long _swig_go_2, char *_swig_go_3, long long _swig_go_4, long long _swig_go_5, rl_error *_swig_go_6) {
+intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, long long _swig_go_3, rl_error *_swig_go_4) {
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -346,29 +346,23 @@ intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, c
   
   arg1 = *(rl_client **)&_swig_go_0; 
   
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
   
-  arg3 = (size_t)_swig_go_2; 
   
-  arg4 = (char *)malloc(_swig_go_3.n + 1);
-  memcpy(arg4, _swig_go_3.p, _swig_go_3.n);
-  arg4[_swig_go_3.n] = '\0';
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
   
-  arg5 = (size_t)_swig_go_4; 
-  arg6 = (int64_t)_swig_go_5; 
-  arg7 = *(rl_error **)&_swig_go_6; 
+  arg6 = (int64_t)_swig_go_3; 
+  arg7 = *(rl_error **)&_swig_go_4; 
   
   result = (rl_status)rl_client_credentials_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7);
   _swig_go_result = result; 
-  free(arg2); 
-  free(arg4); 
   return _swig_go_result;
 }
 
 
-intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, char *_swig_go_1, long long _swig_go_2, rl_error *_swig_go_3) {
+intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, rl_error *_swig_go_2) {
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -378,16 +372,13 @@ intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, 
   
   arg1 = *(rl_client **)&_swig_go_0; 
   
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
   
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = *(rl_error **)&_swig_go_3; 
+  arg4 = *(rl_error **)&_swig_go_2; 
   
   result = (rl_status)rl_client_credentials_fail(arg1,(char const *)arg2,arg3,arg4);
   _swig_go_result = result; 
-  free(arg2); 
   return _swig_go_result;
 }
 

@@ -362,7 +362,7 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1connect(JNI
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1credentials_1set(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg3, jbyteArray jarg4, jlong jarg5, jlong jarg6, jlong jarg7) {
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1credentials_1set(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6, jlong jarg7) {
   jint jresult = 0 ;
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
@@ -376,29 +376,39 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1credentials
   (void)jenv;
   (void)jcls;
   arg1 = *(rl_client **)&jarg1; 
-  arg2 = 0;
+  
+  arg2 = NULL;
+  arg3 = 0;
   if (jarg2) {
-    arg2 = (char *)(*jenv)->GetStringUTFChars(jenv, jarg2, 0);
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
     if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
   }
-  arg3 = (size_t)jarg3; 
-  arg4 = 0;
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
   if (jarg4) {
-    arg4 = (char *)(*jenv)->GetStringUTFChars(jenv, jarg4, 0);
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
     if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
   }
-  arg5 = (size_t)jarg5; 
+  
   arg6 = (int64_t)jarg6; 
   arg7 = *(rl_error **)&jarg7; 
   result = (rl_status)rl_client_credentials_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7);
   jresult = (jint)result; 
-  if (arg2) (*jenv)->ReleaseStringUTFChars(jenv, jarg2, (const char *)arg2);
-  if (arg4) (*jenv)->ReleaseStringUTFChars(jenv, jarg4, (const char *)arg4);
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
   return jresult;
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1credentials_1fail(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg3, jlong jarg4) {
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1credentials_1fail(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4) {
   jint jresult = 0 ;
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
@@ -409,16 +419,21 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1credentials
   (void)jenv;
   (void)jcls;
   arg1 = *(rl_client **)&jarg1; 
-  arg2 = 0;
+  
+  arg2 = NULL;
+  arg3 = 0;
   if (jarg2) {
-    arg2 = (char *)(*jenv)->GetStringUTFChars(jenv, jarg2, 0);
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
     if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
   }
-  arg3 = (size_t)jarg3; 
+  
   arg4 = *(rl_error **)&jarg4; 
   result = (rl_status)rl_client_credentials_fail(arg1,(char const *)arg2,arg3,arg4);
   jresult = (jint)result; 
-  if (arg2) (*jenv)->ReleaseStringUTFChars(jenv, jarg2, (const char *)arg2);
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
   return jresult;
 }
 

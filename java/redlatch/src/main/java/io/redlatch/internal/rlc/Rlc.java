@@ -45,12 +45,12 @@ public class Rlc implements RlcConstants {
     return RlcJNI.client_connect(SWIGTYPE_p_rl_client.getCPtr(client), wait_ms, SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
-  public static int client_credentials_set(SWIGTYPE_p_rl_client client, byte[] user, long user_len, byte[] password, long password_len, long valid_ms, SWIGTYPE_p_rl_error err) {
-    return RlcJNI.client_credentials_set(SWIGTYPE_p_rl_client.getCPtr(client), user, user_len, password, password_len, valid_ms, SWIGTYPE_p_rl_error.getCPtr(err));
+  public static int client_credentials_set(SWIGTYPE_p_rl_client client, byte[] user, byte[] password, long valid_ms, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.client_credentials_set(SWIGTYPE_p_rl_client.getCPtr(client), user, password, valid_ms, SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
-  public static int client_credentials_fail(SWIGTYPE_p_rl_client client, byte[] reason, long reason_len, SWIGTYPE_p_rl_error err) {
-    return RlcJNI.client_credentials_fail(SWIGTYPE_p_rl_client.getCPtr(client), reason, reason_len, SWIGTYPE_p_rl_error.getCPtr(err));
+  public static int client_credentials_fail(SWIGTYPE_p_rl_client client, byte[] reason, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.client_credentials_fail(SWIGTYPE_p_rl_client.getCPtr(client), reason, SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
   public static int client_credentials_watch(SWIGTYPE_p_rl_client client, SWIGTYPE_p_rl_queue queue, long tag) {

@@ -22,8 +22,8 @@ public class RlcJNI {
   public final static native byte[] error_message(long jarg1);
   public final static native long client_open(byte[] jarg1, long jarg3, long jarg4);
   public final static native int client_connect(long jarg1, long jarg2, long jarg3);
-  public final static native int client_credentials_set(long jarg1, byte[] jarg2, long jarg3, byte[] jarg4, long jarg5, long jarg6, long jarg7);
-  public final static native int client_credentials_fail(long jarg1, byte[] jarg2, long jarg3, long jarg4);
+  public final static native int client_credentials_set(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7);
+  public final static native int client_credentials_fail(long jarg1, byte[] jarg2, long jarg4);
   public final static native int client_credentials_watch(long jarg1, long jarg2, long jarg3);
   public final static native void client_shutdown(long jarg1);
   public final static native void client_close(long jarg1);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlatch.io/redlatch"
+)
+
+// rotate gives the user "app" this password, and no other.
+func rotate(server *server, password string) {
+	server.ask("ACL", "SETUSER", "app", "reset", "on", ">"+password, "~*", "&*", "+@all")
+}
+
+// connection is the number of the connection of the user "app".
+func connection(server *server) string {
+	socket, err := net.Dial("unix", server.socket)
+	must(server.t, err)
+	defer socket.Close()
+	_, err = io.WriteString(socket, "CLIENT LIST\r\n")
+	must(server.t, err)
+	reader := bufio.NewReader(socket)
+	for {
+		line, err := reader.ReadString('\n')
+		must(server.t, err)
+		if strings.Contains(line, "user=app ") {
+			return strings.Fields(line)[0]
+		}
+	}
+}
+
+func TestALeaseOutlivesItsPassword(t *testing.T) {
+	var calls atomic.Int64
+	server := startServer(t)
+	client, err := redlatch.Open(server.url())
+	must(t, err)
+	defer client.Close()
+	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
+		password := fmt.Sprintf("S3cret%d", calls.Add(1))
+		rotate(server, password)
+		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, nil
+	})
+	must(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	must(t, client.Connect(ctx))
+	lease, err := client.Lock(ctx, "outlives")
+	must(t, err)
+	before := connection(server)
+	for calls.Load() < 3 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	must(t, lease.Extend(ctx, 5*time.Second))
+	if now := connection(server); now != before {
+		t.Fatalf("the connection is %q, and was %q", now, before)
+	}
+	_, err = lease.Release(ctx)
+	must(t, err)
+}
+
+func TestAnErrorOfCredentialsIsTheReason(t *testing.T) {
+	client, err := redlatch.Open(url)
+	must(t, err)
+	defer client.Close()
+	stop, err := client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
+		return redlatch.Credentials{}, errors.New("vault is sealed")
+	})
+	must(t, err)
+	defer stop()
+	err = client.Connect(context.Background())
+	if !errors.Is(err, redlatch.ErrUnavailable) || !strings.Contains(err.Error(), "vault is sealed") {
+		t.Fatal(err)
+	}
+}
+
+func TestCloseEndsAFetch(t *testing.T) {
+	client, err := redlatch.Open(url, redlatch.WithOption("connect_timeout", "100ms"))
+	must(t, err)
+	ended := make(chan struct{})
+	_, err = client.CredentialsFrom(func(ctx context.Context) (redlatch.Credentials, error) {
+		defer close(ended)
+		<-ctx.Done()
+		return redlatch.Credentials{}, ctx.Err()
+	})
+	must(t, err)
+	err = client.Connect(context.Background())
+	if !errors.Is(err, redlatch.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	must(t, client.Close())
+	<-ended
+	shown := fmt.Sprintf("%v %+v %#v", redlatch.Credentials{Password: "S3cret"},
+		redlatch.Credentials{Password: "S3cret"}, redlatch.Credentials{Password: "S3cret"})
+	if strings.Contains(shown, "S3cret") {
+		t.Fatal(shown)
+	}
+}
