@@ -290,6 +290,19 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
+   * Has `provider` give user and password, in place of those of the URL. Held locks stay when they
+   * change: docs/credentials.md. Use it between open() and connect(); another one takes the place
+   * of the one before.
+   */
+  public void credentialsFrom(CredentialsProvider provider) {
+    ask(
+        client -> {
+          session.credentialsFrom(provider);
+          return true;
+        });
+  }
+
+  /**
    * The value of an option, wherever it was set; or the "url", without secrets. "" for any other
    * name.
    */

@@ -127,6 +127,15 @@ public final class Redlock implements AutoCloseable {
     return ask(redlock -> redlock.logTo(logger));
   }
 
+  /** As that of a client, for each server. */
+  public void credentialsFrom(CredentialsProvider provider) {
+    ask(
+        redlock -> {
+          redlock.credentialsFrom(provider);
+          return true;
+        });
+  }
+
   /** As that of a client. */
   @Override
   public void close() {

@@ -23,6 +23,7 @@ final class Session implements Runnable {
   private final SWIGTYPE_p_rl_client handle;
   private volatile boolean isClosed;
   private @Nullable LogBridge bridge;
+  private @Nullable CredentialsSource source;
 
   /** The client, and its leases: the collector finds them in any order. */
   private final AtomicInteger users = new AtomicInteger(1);
@@ -46,6 +47,7 @@ final class Session implements Runnable {
         });
     isClosed = true;
     freeDropped();
+    endCredentials();
     endLog(true);
   }
 
@@ -59,6 +61,25 @@ final class Session implements Runnable {
     }
     made.watch();
     return made;
+  }
+
+  void credentialsFrom(CredentialsProvider provider) {
+    CredentialsSource made = new CredentialsSource(handle, Text.given(provider, "provider"));
+    endCredentials();
+    synchronized (this) {
+      source = made;
+    }
+    made.watch();
+  }
+
+  private void endCredentials() {
+    CredentialsSource last;
+    synchronized (this) {
+      last = source;
+    }
+    if (last != null) {
+      last.close();
+    }
   }
 
   private void endLog(boolean isWritten) {
@@ -96,6 +117,7 @@ final class Session implements Runnable {
   /** Whoever comes to this last has nobody beside it. */
   private void leave() {
     if (users.decrementAndGet() == 0 && (isClosed || dropped.isEmpty())) {
+      endCredentials();
       endLog(false);
       // It waits for the server, and all cleaning shares a thread.
       Threads.daemon("redlatch-close", () -> Rlc.client_close(handle)).start();

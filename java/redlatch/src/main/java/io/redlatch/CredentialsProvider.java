@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+package io.redlatch;
+
+/** Gives passwords that change, and tokens that end: {@link Redlatch#credentialsFrom}. */
+@FunctionalInterface
+public interface CredentialsProvider {
+  /**
+   * Called in a thread of redlatch's, where it may wait: when a connection needs credentials,
+   * before the last ones end, and when a server has refused them.
+   *
+   * @throws Exception why there are none. Connections end with its text, as without a server, and
+   *     are tried again.
+   */
+  Credentials credentials() throws Exception;
+}
