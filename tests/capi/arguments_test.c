@@ -316,6 +316,15 @@ static void queues(void) {
   INVALID(rl_client_log_watch(client, RL_LOG_INFO, queue, 0));
   CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_NONE, queue, 0));
   CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_INFO, NULL, 0));
+  INVALID(rl_client_credentials_watch(NULL, queue, 1));
+  INVALID(rl_client_credentials_watch(client, queue, 0));
+  CHECK_INT(RL_OK, rl_client_credentials_watch(client, NULL, 0));
+  INVALID(rl_client_credentials_set(NULL, "u", 1, "p", 1, -1, NULL));
+  INVALID(rl_client_credentials_set(client, NULL, 1, "p", 1, -1, NULL));
+  INVALID(rl_client_credentials_set(client, "u", 1, NULL, 1, -1, NULL));
+  INVALID(rl_client_credentials_set(client, "u", 1, "p", 1, INT64_MIN, NULL));
+  INVALID(rl_client_credentials_fail(NULL, "x", 1, NULL));
+  INVALID(rl_client_credentials_fail(client, NULL, 1, NULL));
   INVALID(rl_queue_post(NULL, 1));
   INVALID(rl_queue_post(queue, 0));
   CHECK_INT(0, rl_queue_next(NULL, -1));
