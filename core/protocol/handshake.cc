@@ -111,6 +111,7 @@ void Handshake::on_messages(const Handshake &messages, const Send &send, Nanos n
   assert(stage_ == Stage::kMessages && messages.stage_ == Stage::kOver && messages.outcome_.ok());
   facts_.is_push_trusted = messages.facts_.is_push_trusted;
   facts_.why_not_trusted = messages.facts_.why_not_trusted;
+  facts_.channel_owner = messages.facts_.channel_owner;
   enter(Stage::kProbe, send, now);
 }
 

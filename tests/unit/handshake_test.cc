@@ -243,6 +243,23 @@ TEST_F(HandshakeTest, with_resp2_messages_have_a_connection_of_their_own) {
   EXPECT_FALSE(commands.facts().can_track);
 }
 
+TEST_F(HandshakeTest, with_resp2_a_redirected_subscription_names_the_node_that_has_the_channel) {
+  settings_.is_of_cluster = true;
+  settings_.protocol = 2;
+  refuse("SSUBSCRIBE ", "MOVED 7 there:7001");
+  Handshake commands(settings_, "c", false);
+  run(commands);
+  ASSERT_EQ(commands.stage(), Stage::kMessages);
+  auto messages = Handshake::for_messages(commands);
+  run(messages, true);
+  commands.on_messages(messages, send(), now_);
+  answer(commands);
+  expect_end(commands, Status::kOk, "");
+  EXPECT_FALSE(commands.facts().is_push_trusted);
+  ASSERT_TRUE(commands.facts().channel_owner);
+  EXPECT_EQ(commands.facts().channel_owner->host, "there");
+}
+
 TEST_F(HandshakeTest, without_hello_the_version_is_asked_for) {
   settings_.password = "sesame";
   settings_.user = "app";
