@@ -24,7 +24,7 @@ from support.wait import wait_until
 from .conftest import Run, Script
 
 Nodes = list[Server]
-OPTIONS = {"restart_guard": False, "node_timeout": 5}
+OPTIONS: dict[str, Any] = {"restart_guard": False, "node_timeout": 5}
 Open = Callable[..., redlatch.Redlock]
 
 
