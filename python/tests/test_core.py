@@ -29,7 +29,6 @@ NOT_USED = {
     "rl_acquire": "goes on after a signal; acquire_start() does not",
     "rl_embedded_inspect": "for operators: `redlatch server` shows it",
     "rl_queue_drive": "the library reads for the loop, which keeps the GIL for less time",
-    "rl_queue_post": "event loops have call_soon_threadsafe()",
     "rl_redlock_acquire": "the same as rl_acquire",
     "rl_redlock_acquire_start": "the same as rl_acquire_start",
     "rl_redlock_close": "the same as rl_client_close",

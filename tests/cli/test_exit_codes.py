@@ -253,7 +253,8 @@ def test_77_access_refused(own_cli: Cli, own_server: Server, name: str) -> None:
 
 def test_77_command_not_permitted(own_cli: Cli, own_server: Server, name: str) -> None:
     with own_server.connect() as connection:
-        connection.cmd("ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all", "-eval", "-evalsha")
+        rights = ("~*", "&*", "+@all", "-eval", "-evalsha", "-scan")
+        connection.cmd("ACL", "SETUSER", "u", "on", ">p", *rights)
     url = own_server.url.replace("redis://", "redis://u:p@")
     done = own_cli.run("-u", url, "run", "-n", name, "--", "true")
     assert done.returncode == 77

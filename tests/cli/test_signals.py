@@ -43,9 +43,12 @@ POLITE = ["sh", "-c", "trap 'echo bye; exit 0' TERM; echo ready $$.; while :; do
 
 
 def blocks(pid: int, number: int) -> bool:
-    """Whether a process blocks a signal: that is when ours begins to look after them."""
+    """Whether a process blocks a signal: that is when ours begins to look after them. While it
+    starts a thread it blocks all signals for a moment, also one that it does not look after."""
     found = re.search(r"SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
-    return bool(found and int(found[1], 16) >> (number - 1) & 1)
+    assert found is not None
+    blocked = {one for one in signal.valid_signals() if int(found[1], 16) >> (one - 1) & 1}
+    return number in blocked and signal.SIGALRM not in blocked
 
 
 def state(pid: int) -> str:
