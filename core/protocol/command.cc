@@ -15,7 +15,7 @@ Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Scri
                Format format, size_t key_count) {
   const ScriptText &text = script_text(script, format, features.is_sharded);
   if (eval == EvalMode::kText) {
-    out.add("EVAL").add(text.text);
+    out.add("EVAL").add(text.text());
   } else {
     out.add("EVALSHA").add(text.sha1);
   }

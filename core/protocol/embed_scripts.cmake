@@ -10,6 +10,9 @@
 # `--@only hash` and `--@end` are for that format alone, those of `--@only sharded` for the variant
 # with SPUBLISH. Comments must have lines of their own; they are removed, because the server keeps
 # every byte. The result is fixed text: its SHA1 names it.
+#
+# The variants of a script have nearly all lines in common. So each line is embedded once, and a
+# script is a list of numbers of lines: an eighth of the texts.
 
 cmake_minimum_required(VERSION 3.23)
 
@@ -109,7 +112,36 @@ function(compose name format publish result)
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
+# Appends the numbers of the lines of `text` to `numbers`, and what is new to `lines` and `starts`.
+macro(number_lines)
+  set(rest "${text}")
+  while(NOT rest STREQUAL "")
+    string(FIND "${rest}" "\n" end)
+    math(EXPR end "${end} + 1")
+    string(SUBSTRING "${rest}" 0 ${end} line)
+    string(SUBSTRING "${rest}" ${end} -1 rest)
+    string(MD5 key "${line}")
+    if(NOT DEFINED line_${key})
+      set(line_${key} ${line_count})
+      math(EXPR line_count "${line_count} + 1")
+      math(EXPR line_start "${line_start} + ${end}")
+      string(APPEND lines "${line}")
+      string(APPEND starts "${line_start},\n")
+    endif()
+    string(APPEND numbers "${line_${key}},\n")
+    math(EXPR number_count "${number_count} + 1")
+  endwhile()
+endmacro()
+
 set(tables "")
+set(lines "")
+set(starts "0,\n") # of each line in `lines`, and the end of the last
+set(numbers "")
+set(line_count 0)
+set(line_start 0)
+set(number_count 0)
+set(text_count 0)
+set(text_start 0)
 foreach(format IN ITEMS string hash hash_rw)
   foreach(variant IN ITEMS plain sharded)
     set(publish PUBLISH)
@@ -130,20 +162,54 @@ foreach(format IN ITEMS string hash hash_rw)
       compose(${name} ${format} ${publish} text)
       file(WRITE "${OUTPUT_DIR}/${name}${suffix}" "${text}")
       string(SHA1 sha1 "${text}")
-      string(APPEND tables "    {\"${name}\", R\"lua(${text})lua\",\n     \"${sha1}\"},\n")
+      string(LENGTH "${text}" size)
+      set(first ${number_count})
+      number_lines()
+      math(EXPR count "${number_count} - ${first}")
+      string(APPEND tables "    {\"${name}\", \"${sha1}\", {kNumbers + ${first}, ${count}}, "
+                           "${text_start}, ${size}, ${text_count}},\n")
+      math(EXPR text_start "${text_start} + ${size}")
+      math(EXPR text_count "${text_count} + 1")
     endforeach()
     string(APPEND tables "};\n")
   endforeach()
 endforeach()
+if(line_start GREATER 65535)
+  message(FATAL_ERROR "different lines must have at most 65535 bytes (got ${line_start})")
+endif()
 
 file(WRITE "${OUTPUT_CC}" "// Written by embed_scripts.cmake. Do not edit.
 #include \"protocol/scripts.h\"
 
+#include <algorithm>
+#include <mutex>
+
 namespace redlatch::protocol {
 
 namespace {
+
+constexpr char kLines[] = R\"lua(${lines})lua\";
+constexpr uint16_t kStarts[] = {
+${starts}};
+constexpr uint16_t kNumbers[] = {
+${numbers}};
 ${tables}
 }  // namespace
+
+// Without room in the file, and without memory until a text is composed, which cannot fail.
+static char g_texts[${text_start}];
+static std::once_flag g_is_composed[${text_count}];
+
+std::string_view ScriptText::text() const {
+  if (size == 0) return {};
+  std::call_once(g_is_composed[number], [this] {
+    char *end = g_texts + start;
+    for (const uint16_t line : lines) {
+      end = std::copy(kLines + kStarts[line], kLines + kStarts[line + 1], end);
+    }
+  });
+  return {g_texts + start, size};
+}
 
 const ScriptText& script_text(Script script, Format format, bool sharded) {
   const auto index = static_cast<size_t>(script);

@@ -310,7 +310,7 @@ void Handshake::load_scripts(const Send &send) {
   for (size_t i = 0; i < kScriptCount; i++) {
     Command load;
     load.add("SCRIPT").add("LOAD");
-    load.add(script_text(static_cast<Script>(i), Format::kString, facts_.is_sharded).text);
+    load.add(script_text(static_cast<Script>(i), Format::kString, facts_.is_sharded).text());
     send(load.argv());
   }
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace redlatch::protocol {
@@ -43,8 +44,13 @@ inline constexpr size_t kScriptCount = 16;
 
 struct ScriptText {
   std::string_view name;  // as in the file's name: "acquire"
-  std::string_view text;
   std::string_view sha1;  // 40 lower-case hex digits, the argument of EVALSHA
+  std::span<const uint16_t> lines;  // numbers of the lines that make up the text
+  uint32_t start = 0, size = 0;     // of the text in the memory for all texts
+  uint16_t number = 0;
+
+  // Composed by the first call, and then constant.
+  std::string_view text() const;
 };
 
 // `sharded`: the variant that uses SPUBLISH (servers from 7.0 on) instead of PUBLISH.

@@ -17,7 +17,7 @@ void for_each_script(bool is_sharded, const Visit &visit) {
     for (size_t i = 0; i < protocol::kScriptCount; i++) {
       const auto script = static_cast<protocol::Script>(i);
       const protocol::ScriptText &text = protocol::script_text(script, format, is_sharded);
-      if (!text.text.empty()) visit(script, format, text);
+      if (text.size != 0) visit(script, format, text);
     }
   }
 }

@@ -120,7 +120,7 @@ Step StepMaker::script() {
   Script which = kScripts[below(std::size(kScripts))];
   auto format = is_one_in(3) ? protocol::Format::kHash : protocol::Format::kString;
   const bool is_sharded = is_one_in(2);
-  if (protocol::script_text(which, format, is_sharded).text.empty())
+  if (protocol::script_text(which, format, is_sharded).size == 0)
     format = protocol::Format::kString;
   const LockKeys &lock = locks(format)[is_one_in(5)];
   Words words = arguments(lock, which);
@@ -138,7 +138,7 @@ Step StepMaker::script() {
   if (is_of_sharers && lease < words.size()) words[lease] = lasting(words[lease]);
   if (is_one_in(80)) words.resize(std::max(key_count, below(words.size() + 1)));
   const protocol::ScriptText &text = protocol::script_text(which, format, is_sharded);
-  Step step = called(text.sha1, text.text, std::move(words), key_count);
+  Step step = called(text.sha1, text.text(), std::move(words), key_count);
   if (which == Script::kInspect) step.likeness = Likeness::kInfo;
   return step;
 }

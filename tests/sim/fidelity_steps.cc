@@ -97,7 +97,7 @@ const std::vector<std::string> &StepMaker::texts() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> all(kForeignTexts.begin(), kForeignTexts.end());
     for_each_script([&](Script, protocol::Format, const protocol::ScriptText &script) {
-      all.emplace_back(script.text);
+      all.emplace_back(script.text());
     });
     return all;
   }();
@@ -561,7 +561,7 @@ Step StepMaker::made_up() {
     case 2:
       return step({"EVALSHA", "short", number()});
     case 3:
-      return step({"SCRIPT", "LOAD", std::string(known.text)});
+      return step({"SCRIPT", "LOAD", std::string(known.text())});
     case 4:
       return step({"SCRIPT", "EXISTS", std::string(known.sha1), std::string(40, 'b')});
     case 5:

@@ -156,7 +156,7 @@ constexpr Mutant kMutants[] = {
 bool is_in_a_script(std::string_view text) {
   bool is_found = false;
   for_each_script([&](protocol::Script, protocol::Format, const protocol::ScriptText &script) {
-    is_found = is_found || script.text.find(text) != std::string_view::npos;
+    is_found = is_found || script.text().find(text) != std::string_view::npos;
   });
   return is_found;
 }

@@ -35,7 +35,7 @@ std::string_view token_of_acquire(Argv argv) {
   for (const bool is_sharded : {false, true}) {
     for (const auto script : {protocol::Script::kAcquire, protocol::Script::kVote}) {
       const auto &text = protocol::script_text(script, protocol::Format::kString, is_sharded);
-      is_acquire = is_acquire || argv[1] == text.sha1 || argv[1] == text.text;
+      is_acquire = is_acquire || argv[1] == text.sha1 || argv[1] == text.text();
     }
   }
   size_t keys = 0;

@@ -36,7 +36,7 @@ const std::unordered_map<std::string_view, Known> &scripts() {
     for_each_script(
         [&](protocol::Script script, protocol::Format format, const protocol::ScriptText &text) {
           known.emplace(text.sha1, Known{script, format});
-          known.emplace(text.text, Known{script, format});
+          known.emplace(text.text(), Known{script, format});
         });
     return known;
   }();

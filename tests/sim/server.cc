@@ -32,7 +32,7 @@ Clock clock_of(const Plan &plan, int number) {
 const protocol::ScriptText *script_of(std::string_view text) {
   const protocol::ScriptText *found = nullptr;
   for_each_script([&](protocol::Script, protocol::Format, const protocol::ScriptText &script) {
-    if (script.text == text || script.sha1 == text) found = &script;
+    if (script.text() == text || script.sha1 == text) found = &script;
   });
   return found;
 }
@@ -84,7 +84,7 @@ bool Server::has_read_replica(uint64_t link) const {
 // that is small enough for short queues to reach.
 std::string Server::text_of(const protocol::ScriptText &script) const {
   constexpr std::string_view kCap = "looked == 256";
-  std::string text = mutated(script.text, mutant_);
+  std::string text = mutated(script.text(), mutant_);
   if (!plan_.has_small_cap) return text;
   for (size_t at = 0; (at = text.find(kCap, at)) != std::string::npos;) {
     text.replace(at, kCap.size(), "looked == 2");

@@ -24,7 +24,7 @@ bool is_probe(Argv argv) {
   for (const bool is_sharded : {false, true}) {
     const auto &probe =
         protocol::script_text(protocol::Script::kProbe, protocol::Format::kString, is_sharded);
-    if (probe.text == argv[1]) return true;
+    if (probe.text() == argv[1]) return true;
   }
   return false;
 }
@@ -133,7 +133,7 @@ Value Server::info(Session &session, std::string_view section) const {
 Value Server::load_script(std::string_view text) {
   Value loaded = Value::error("ERR Error compiling script");
   for_each_script([&](protocol::Script, protocol::Format, const protocol::ScriptText &script) {
-    if (script.text != text) return;
+    if (script.text() != text) return;
     store_.define(script.sha1, text_of(script));
     loaded = Value::of(std::string(script.sha1));
   });

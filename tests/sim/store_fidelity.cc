@@ -222,7 +222,7 @@ void StoreFidelity::begin(int64_t number) {
     for (const bool is_sharded : {false, true}) {
       const protocol::ScriptText &extend =
           protocol::script_text(protocol::Script::kExtend, protocol::Format::kString, is_sharded);
-      std::string text(extend.text);
+      std::string text(extend.text());
       const std::string_view wanted = "math.max(redis.call('PTTL', K), lease)";
       store_.define(extend.sha1, text.replace(text.find(wanted), wanted.size(), "lease"));
     }

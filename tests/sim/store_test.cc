@@ -62,7 +62,7 @@ class StoreTest : public testing::Test {
     return protocol::script_text(script, protocol::Format::kString, false).sha1;
   }
   static std::string_view text(protocol::Script script) {
-    return protocol::script_text(script, protocol::Format::kString, false).text;
+    return protocol::script_text(script, protocol::Format::kString, false).text();
   }
   void load(protocol::Script script) { run({"SCRIPT", "LOAD", text(script)}); }
   // The first word of an error; "" for any other value.

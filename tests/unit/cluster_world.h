@@ -170,7 +170,7 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
     for (size_t i = 0; i < protocol::kScriptCount; i++) {
       for (const auto format : protocol::kFormats) {
         const auto &script = protocol::script_text(static_cast<protocol::Script>(i), format, false);
-        if (words[1] == script.sha1 || words[1] == script.text) return std::string(script.name);
+        if (words[1] == script.sha1 || words[1] == script.text()) return std::string(script.name);
       }
     }
     return "?";

@@ -41,7 +41,7 @@ class ConfirmingTest : public LockClientWorld {
       const auto &script =
           protocol::script_text(static_cast<protocol::Script>(i), protocol::Format::kString, false);
       if (argv.size() > 1 && argv[1] == script.sha1) return std::string(script.name);
-      if (argv.size() > 1 && argv[1] == script.text) return std::string(script.name) + " text";
+      if (argv.size() > 1 && argv[1] == script.text()) return std::string(script.name) + " text";
     }
     return argv.empty() ? "" : argv[0];
   }

@@ -182,7 +182,7 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
       for (const auto format : {protocol::Format::kString, protocol::Format::kHash}) {
         const auto &script = protocol::script_text(static_cast<protocol::Script>(i), format, false);
         if (argv[1] == script.sha1) return std::string(script.name);
-        if (argv[1] == script.text) return std::string(script.name) + " text";
+        if (argv[1] == script.text()) return std::string(script.name) + " text";
       }
     }
     return "?";

@@ -332,7 +332,7 @@ TEST(CommandTest, raised_fence_names_the_lock_and_the_token_that_has_it) {
                                              "token", "1700000000000032"}));
   }
   for (const Format format : {Format::kHash, Format::kHashRw}) {
-    EXPECT_TRUE(script_text(Script::kRaiseFence, format, false).text.empty());
+    EXPECT_TRUE(script_text(Script::kRaiseFence, format, false).text().empty());
   }
 }
 
