@@ -5,7 +5,9 @@ package redlatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -13,11 +15,21 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
+// NoEnd is the Valid of credentials that stay good until others are given.
+const NoEnd = time.Duration(math.MaxInt64)
+
+const (
+	minValid = rlc.RL_MIN_CREDENTIALS_MS * time.Millisecond
+	// Between two attempts to ask or to answer for which there is no memory.
+	noMemoryPause = time.Second
+)
+
 // Credentials are what a server is given for AUTH.
 type Credentials struct {
 	User     string // empty: the default user
 	Password string // or a token
-	// Valid is the time from now for which they can be used, at least a second; 0: no end.
+	// Valid is the time from now for which they can be used: a second or more, or NoEnd. 0 is an
+	// error, and so is what time.Until returns for a token that has ended.
 	Valid time.Duration
 }
 
@@ -72,35 +84,67 @@ func (s *credentialSource) watch() Status {
 	s.tag, status = s.pump.watch(func(queue rlc.Queue, tag int64) int {
 		return rlc.Client_credentials_watch(s.client, queue, tag)
 	}, func() {
-		// fetch may wait, which the pump may not.
-		go func() {
-			s.give(s.fetch(s.ctx))
-			s.watch()
-		}()
+		go s.ask() // fetch may wait, which the pump may not.
 	})
 	return status
 }
 
-func (s *credentialSource) give(fetched Credentials, err error) {
+func (s *credentialSource) ask() {
+	var fetched Credentials
+	err := errors.New("fetch has ended its goroutine")
+	// Deferred: whatever fetch does, without an answer and a watch it would not be called again.
+	defer s.repeat(s.watch)
+	defer func() { s.repeat(func() Status { return s.give(fetched, err) }) }()
+	fetched, err = s.fetch(s.ctx)
+}
+
+// repeat calls what until there is memory for it.
+func (s *credentialSource) repeat(what func() Status) {
+	for what() != OK {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(noMemoryPause):
+		}
+	}
+}
+
+// give is OK if the library has the answer, or wants none any more.
+func (s *credentialSource) give(fetched Credentials, err error) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return
+		return OK
 	}
 	if err == nil {
-		c := newCall("credentials", "")
-		defer c.free()
-		valid := int64(-1)
-		if fetched.Valid != 0 {
-			valid = fetched.Valid.Milliseconds()
-		}
-		if rlc.Client_credentials_set(s.client, fetched.User, fetched.Password, valid,
-			c.handle) == int(OK) {
-			return
-		}
-		err = c.failure()
+		err = s.set(fetched)
 	}
-	rlc.Client_credentials_fail(s.client, err.Error(), 0)
+	if err == nil {
+		return OK
+	}
+	// Sprint, as the method Error may be one that panics.
+	status := Status(rlc.Client_credentials_fail(s.client, fmt.Sprint(err), 0))
+	if status == ErrClosed {
+		return OK
+	}
+	return status
+}
+
+func (s *credentialSource) set(fetched Credentials) error {
+	if fetched.Valid < minValid {
+		return fmt.Errorf("Valid must be %v or more, or NoEnd (got %v)", minValid, fetched.Valid)
+	}
+	valid := int64(-1)
+	if fetched.Valid != NoEnd {
+		valid = fetched.Valid.Milliseconds()
+	}
+	c := newCall("credentials", "")
+	defer c.free()
+	if rlc.Client_credentials_set(s.client, fetched.User, fetched.Password, valid,
+		c.handle) == int(OK) {
+		return nil
+	}
+	return c.failure()
 }
 
 func (s *credentialSource) stop() {

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,6 +84,99 @@ func TestAnErrorOfCredentialsIsTheReason(t *testing.T) {
 	if !errors.Is(err, redlatch.ErrUnavailable) || !strings.Contains(err.Error(), "vault is sealed") {
 		t.Fatal(err)
 	}
+}
+
+// reasonFor is what a client says that is given these credentials.
+func reasonFor(t *testing.T, fetched redlatch.Credentials) string {
+	client, err := redlatch.Open(url)
+	must(t, err)
+	defer client.Close()
+	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
+		return fetched, nil
+	})
+	must(t, err)
+	err = client.Connect(background)
+	is(t, errors.Is(err, redlatch.ErrUnavailable), "%v", err)
+	return err.Error()
+}
+
+func TestCredentialsThatHaveEndedAreRefused(t *testing.T) {
+	for _, valid := range []time.Duration{0, -1, -time.Millisecond, -1500 * time.Microsecond,
+		-2 * time.Millisecond, -time.Hour, time.Second - 1, time.Until(time.Time{})} {
+		said := reasonFor(t, redlatch.Credentials{User: "default", Password: "any", Valid: valid})
+		allowed := fmt.Sprintf("Valid must be 1s or more, or NoEnd (got %v)", valid)
+		is(t, strings.HasSuffix(said, allowed), "%v: %v", valid, said)
+	}
+	said := reasonFor(t, redlatch.Credentials{Valid: redlatch.NoEnd})
+	is(t, strings.Contains(said, "password must be 1 to"), "%v", said)
+}
+
+type wordless struct{}
+
+func (*wordless) Error() string { panic("no text") }
+
+func TestNoEndOfAFetchEndsTheRenewal(t *testing.T) {
+	var calls atomic.Int64
+	server := startServer(t)
+	client, err := redlatch.Open(server.url())
+	must(t, err)
+	defer client.Close()
+	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
+		switch count := calls.Add(1); count {
+		case 2:
+			runtime.Goexit()
+		case 3:
+			return redlatch.Credentials{}, new(wordless)
+		case 5:
+			return redlatch.Credentials{User: "app", Password: "any", Valid: redlatch.NoEnd}, nil
+		default:
+			rotate(server, "any")
+		}
+		return redlatch.Credentials{User: "app", Password: "any", Valid: time.Second}, nil
+	})
+	must(t, err)
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	must(t, client.Connect(ctx))
+	for calls.Load() < 5 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	is(t, calls.Load() == 5, "fetch was called %d times", calls.Load())
+	lease, err := client.Lock(ctx, "renewed")
+	must(t, err)
+	_, err = lease.Release(ctx)
+	must(t, err)
+}
+
+func TestCallersDuringChanges(t *testing.T) {
+	var calls atomic.Int64
+	server := startServer(t)
+	client, err := redlatch.Open(server.url())
+	must(t, err)
+	defer client.Close()
+	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
+		password := fmt.Sprintf("S3cret%d", calls.Add(1))
+		rotate(server, password)
+		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, nil
+	})
+	must(t, err)
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	must(t, client.Connect(ctx))
+	before := connection(server)
+	var callers sync.WaitGroup
+	for i := 0; i < 64; i++ {
+		callers.Add(1)
+		go func(name string) {
+			defer callers.Done()
+			for calls.Load() < 4 && ctx.Err() == nil {
+				err := client.Do(ctx, name, func(context.Context) error { return nil })
+				is(t, err == nil, "%v", err)
+			}
+		}(fmt.Sprintf("crowd-%d", i%8))
+	}
+	callers.Wait()
+	is(t, connection(server) == before, "the connection was %q", before)
 }
 
 func TestCloseEndsAFetch(t *testing.T) {
