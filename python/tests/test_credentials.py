@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import redlatch
+from redlatch._errors import new_error
 from support.cluster import Cluster
 from support.servers import Server
 from support.wait import wait_until
@@ -113,9 +114,60 @@ def test_a_wrong_answer_is_named_but_not_shown(server: Server) -> None:
     with pytest.raises(redlatch.Unavailable, match=r"must return .* \(got str\)") as caught:
         redlatch.connect(server.url, credentials=lambda: "S3cret")  # type: ignore
     assert "S3cret" not in str(caught.value)
-    with pytest.raises(redlatch.Unavailable, match="valid_ms must be 1000 or more"):
-        redlatch.connect(server.url, credentials=lambda: ("app", "S3cret", 0.5))
     assert "S3cret" not in repr(redlatch.Credentials("app", "S3cret"))
+
+
+@pytest.mark.parametrize("valid", [0.5, 0, -0.0005, -0.001, -1, -1000.0, float("-inf")])
+def test_credentials_that_have_ended_are_refused(server: Server, valid: float) -> None:
+    """Goal: the time until an end that is over is never taken for none."""
+    with pytest.raises(redlatch.Unavailable) as caught:
+        redlatch.connect(server.url, credentials=lambda: ("default", "any", valid))
+    allowed = f"valid must be 1 s or more, or None for no end (got {valid!r} s)"
+    assert str(caught.value).endswith(allowed)
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [SystemExit(1), asyncio.CancelledError(), GeneratorExit(), MemoryError(), Wordless()],
+    ids=lambda failure: type(failure).__name__,
+)
+def test_nothing_that_is_raised_ends_the_renewal(app: App, failure: BaseException) -> None:
+    """Goal: after any failure the callable is called again, and a lease stays over a connection
+    that is made anew."""
+    failures = [failure]
+
+    def fetch() -> redlatch.Credentials:
+        if app.calls == 1 and failures:
+            raise failures.pop()
+        return app()
+
+    with redlatch.connect(app.server.url, credentials=fetch) as client:
+        with client.lock("kept", ttl=10) as lease:
+            wait_until(lambda: app.calls >= 2)
+            assert not failures
+            with app.server.connect() as connection:
+                connection.cmd("CLIENT", "KILL", "USER", "app")
+            lease.extend(10)
+
+
+def test_an_answer_without_memory_is_repeated(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [1, 2]
+
+    def fail_twice() -> redlatch._core.Error:
+        if threading.current_thread().name == THREAD and failures:
+            failures.pop()
+            raise redlatch.NoMemory("no memory", redlatch.Status.E_NO_MEMORY)
+        return new_error()
+
+    monkeypatch.setattr(redlatch._credentials, "_PAUSE", 0.01)
+    monkeypatch.setattr(redlatch._credentials, "new_error", fail_twice)
+    with redlatch.connect(app.server.url, credentials=app):
+        assert not failures
 
 
 def test_no_answer_fails_in_time_and_a_dropped_client_ends_the_thread(server: Server) -> None:

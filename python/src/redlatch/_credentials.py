@@ -5,16 +5,20 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _core
-from ._convert import Seconds, to_bytes, to_ms
-from ._errors import error_of, new_error, raise_of
+from ._convert import Seconds, shown, to_bytes, to_ms
+from ._errors import error_of, invalid, new_error, raise_of
 from ._status import Status
 
 _WANTED, _END = 1, 2
+_NO_END = -1
+_MIN_MS = _core.constant(b"RL_MIN_CREDENTIALS_MS", 0)
 _MAX_REASON = 400
+_PAUSE = 1.0
 
 
 class Credentials(NamedTuple):
@@ -35,6 +39,8 @@ class Credentials(NamedTuple):
 
 # A tuple of two or three is good, too.
 Provider = Callable[[], Union[Credentials, "tuple[Any, ...]"]]
+# User, password and validity in milliseconds; or why there are none.
+Answer = Union["tuple[bytes, bytes, int]", str]
 
 
 def provide(handle: _core.Client, provider: Provider) -> Callable[[], object]:
@@ -61,38 +67,58 @@ def provide(handle: _core.Client, provider: Provider) -> Callable[[], object]:
 def _run(handle: weakref.ref[_core.Client], queue: _core.Queue, provider: Provider) -> None:
     # Without a reference to the handle while it waits, so that the handle can be collected.
     while _core.queue_wait(queue) == _WANTED:
-        _give(handle, _answer_of(provider))
+        # The library asks once: without an answer there would be no other question.
+        while not _is_answered(handle, provider):
+            time.sleep(_PAUSE)
 
 
-def _give(handle: weakref.ref[_core.Client], answer: Union[tuple[bytes, bytes, int], str]) -> None:
-    client = handle()
-    if client is None:
-        return
-    err = new_error()
-    if isinstance(answer, str):
-        return _fail(client, answer, err)
-    _core.client_credentials_set(client, *answer, err)
-    if _core.error_status(err) != Status.OK:
-        _fail(client, _core.error_message(err), err)
+def _is_answered(handle: weakref.ref[_core.Client], provider: Provider) -> bool:
+    """False: there was no memory for the answer."""
+    try:
+        answer = _answer_of(provider)
+        client = handle()
+        if client is None:
+            return True
+        err = new_error()
+        if not isinstance(answer, str):
+            _core.client_credentials_set(client, *answer, err)
+            if _core.error_status(err) == Status.OK:
+                return True
+            answer = _core.error_message(err)
+        text = answer[:_MAX_REASON].encode("utf-8", "replace")
+        return _core.client_credentials_fail(client, text, err) != Status.E_NO_MEMORY
+    except MemoryError:
+        return False
 
 
-def _fail(client: _core.Client, reason: str, err: _core.Error) -> None:
-    text = reason[:_MAX_REASON].encode("utf-8", "replace")
-    _core.client_credentials_fail(client, text, err)
-
-
-def _answer_of(provider: Provider) -> Union[tuple[bytes, bytes, int], str]:
+def _answer_of(provider: Provider) -> Answer:
     """The arguments of the call that gives them, or why there are none."""
     try:
         answer = provider()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    if not isinstance(answer, tuple) or len(answer) not in (2, 3):
-        # Not its value, which may be a secret.
-        return f"credentials() must return redlatch.Credentials (got {type(answer).__name__})"
-    made = Credentials(*answer)
+    except BaseException as error:  # SystemExit and CancelledError are no reason to stop, either.
+        return f"{type(error).__name__}: {_text_of(error)}"
     try:
-        valid_ms = -1 if made.valid is None else to_ms(made.valid, "valid")
-        return to_bytes(made.user, "user"), to_bytes(made.password, "password"), valid_ms
-    except Exception as error:
+        if not isinstance(answer, tuple) or len(answer) not in (2, 3):
+            # Not its value, which may be a secret.
+            return f"credentials() must return redlatch.Credentials (got {type(answer).__name__})"
+        made = Credentials(*answer)
+        return to_bytes(made.user, "user"), to_bytes(made.password, "password"), _ms_of(made.valid)
+    except BaseException as error:
+        return _text_of(error)
+
+
+def _text_of(error: BaseException) -> str:
+    try:
         return str(error)
+    except BaseException:
+        return "(without a text)"
+
+
+def _ms_of(valid: Optional[Seconds]) -> int:
+    if valid is None:
+        return _NO_END
+    valid_ms = to_ms(valid, "valid")
+    if valid_ms < _MIN_MS:  # -1 ms would be no end
+        allowed = f"{_MIN_MS / 1000:g} s or more, or None for no end"
+        raise invalid(f"valid must be {allowed} (got {shown(valid)} s)")
+    return valid_ms
