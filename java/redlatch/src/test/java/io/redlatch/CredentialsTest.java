@@ -9,13 +9,27 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 
 class CredentialsTest extends ServerTest {
   private void rotate(String password) {
     server.ask("ACL", "SETUSER", "app", "reset", "on", ">" + password, "~*", "&*", "+@all");
+  }
+
+  /** The number of the only connection of the user "app". */
+  private String connection() {
+    List<String> found =
+        server.text("CLIENT", "LIST").lines().filter(line -> line.contains(" user=app ")).toList();
+    assertEquals(1, found.size());
+    return found.get(0).split(" ")[0];
   }
 
   @Test
@@ -30,9 +44,11 @@ class CredentialsTest extends ServerTest {
         });
     client.connect(Duration.ofSeconds(20));
     try (Lease lease = client.lock("outlives").with(LONG).acquire()) {
+      String before = connection();
       Wait.until(() -> calls.get() >= 3);
       lease.extend(Duration.ofMinutes(1));
       assertTrue(lease.isHeld());
+      assertEquals(before, connection());
     }
   }
 
@@ -49,15 +65,122 @@ class CredentialsTest extends ServerTest {
     assertTrue(failure.getMessage().contains("vault is sealed"), failure.getMessage());
   }
 
-  @Test
-  void wrongAnswersAreNamedButNotShown() {
+  /** The message of the failure to connect with the first answer of this provider. */
+  private String reasonFor(CredentialsProvider provider) {
     Redlatch client = closing(Redlatch.open(server.url()));
-    client.credentialsFrom(() -> new Credentials("app", "S3cret", Duration.ofMillis(5)));
+    client.credentialsFrom(provider);
     RedlatchException failure =
         assertThrows(RedlatchException.class, () -> client.connect(Duration.ZERO));
-    assertTrue(failure.getMessage().contains("valid_ms must be"), failure.getMessage());
+    assertEquals(Status.E_UNAVAILABLE, failure.status());
     assertFalse(failure.getMessage().contains("S3cret"), failure.getMessage());
+    return failure.getMessage();
+  }
+
+  @Test
+  void credentialsThatHaveEndedAreRefused() {
+    for (long nanos : new long[] {0, -1, -500_000, -1_000_000, -2_000_000, 999_999_999}) {
+      Duration valid = Duration.ofNanos(nanos);
+      String reason = reasonFor(() -> new Credentials("app", "S3cret", valid));
+      String allowed = "valid must be PT1S or more, or NO_END (got " + valid + ")";
+      assertTrue(reason.endsWith(allowed), reason);
+    }
+  }
+
+  @Test
+  void wrongAnswersAreNamedButNotShown() {
+    String empty = reasonFor(() -> new Credentials("app", ""));
+    assertTrue(empty.contains("password must be 1 to"), empty);
+    String none = reasonFor(() -> null);
+    assertTrue(none.endsWith("credentials() must not return null"), none);
+    String nobody = reasonFor(() -> new Credentials(null, "S3cret"));
+    assertTrue(nobody.endsWith("user must not be null"), nobody);
     assertFalse(new Credentials("app", "S3cret").toString().contains("S3cret"));
+  }
+
+  @Test
+  void aWrongPasswordIsDenied() {
+    rotate("S3cret");
+    Redlatch client = closing(Redlatch.open(server.url()));
+    client.credentialsFrom(() -> new Credentials("app", "other"));
+    RedlatchException failure =
+        assertThrows(RedlatchException.class, () -> client.connect(Duration.ZERO));
+    assertEquals(Status.E_DENIED, failure.status());
+    assertFalse(failure.getMessage().contains("other"), failure.getMessage());
+  }
+
+  @Test
+  void aProviderThatNeverAnswersIsWaitedForInVain() {
+    CountDownLatch never = new CountDownLatch(1);
+    ClientOptions options = ClientOptions.DEFAULT.with("connect_timeout", "100ms");
+    Redlatch client = closing(Redlatch.open(server.url(), options));
+    client.credentialsFrom(
+        () -> {
+          never.await();
+          return new Credentials("app", "S3cret");
+        });
+    RedlatchException failure =
+        assertThrows(RedlatchException.class, () -> client.connect(Duration.ZERO));
+    never.countDown();
+    assertEquals(Status.E_UNAVAILABLE, failure.status());
+    assertTrue(failure.getMessage().contains("has not given credentials"), failure.getMessage());
+  }
+
+  /** Its text fails as well. */
+  private static final class Wordless extends Error {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public String toString() {
+      throw new IllegalStateException();
+    }
+  }
+
+  @Test
+  void nothingThatIsThrownEndsTheRenewal() throws Exception {
+    AtomicInteger calls = new AtomicInteger();
+    rotate("S3cret");
+    Redlatch client = closing(Redlatch.open(server.url()));
+    client.credentialsFrom(
+        () -> {
+          if (calls.incrementAndGet() == 2) {
+            throw new Wordless();
+          }
+          return new Credentials("app", "S3cret", Duration.ofSeconds(1));
+        });
+    client.connect(Duration.ofSeconds(20));
+    Wait.until(() -> calls.get() >= 3);
+  }
+
+  @Test
+  void callersDuringChanges() throws Exception {
+    AtomicInteger calls = new AtomicInteger();
+    Redlatch client = closing(Redlatch.open(server.url()));
+    client.credentialsFrom(
+        () -> {
+          String password = "S3cret" + calls.incrementAndGet();
+          rotate(password);
+          return new Credentials("app", password, Duration.ofSeconds(1));
+        });
+    client.connect(Duration.ofSeconds(20));
+    String before = connection();
+    ExecutorService threads = Executors.newFixedThreadPool(64);
+    List<Future<?>> callers = new ArrayList<>();
+    for (int i = 0; i < 64; i++) {
+      NamedLock lock = client.lock("crowd-" + i % 8);
+      callers.add(threads.submit(() -> takeUntil(lock, () -> calls.get() >= 4)));
+    }
+    for (Future<?> caller : callers) {
+      caller.get();
+    }
+    threads.shutdown();
+    assertEquals(before, connection());
+  }
+
+  private static Void takeUntil(NamedLock lock, BooleanSupplier isOver) throws Exception {
+    while (!isOver.getAsBoolean()) {
+      lock.acquire(Duration.ofMinutes(1)).close();
+    }
+    return null;
   }
 
   @Test

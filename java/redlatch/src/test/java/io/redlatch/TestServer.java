@@ -14,8 +14,8 @@ import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 
 /** A redis-server of one test, on a socket in a folder of its own. */
 public final class TestServer implements AutoCloseable {
@@ -50,14 +50,36 @@ public final class TestServer implements AutoCloseable {
 
   /** The first line of the answer to a command. */
   public String ask(String... words) {
-    List<byte[]> all = new ArrayList<>();
-    for (String word : words) {
-      all.add(word.getBytes(UTF_8));
-    }
-    return ask(all);
+    return ask(bytesOf(words));
   }
 
   public String ask(List<byte[]> words) {
+    return answer(words, BufferedReader::readLine);
+  }
+
+  /** An answer of several lines. */
+  public String text(String... words) {
+    return answer(
+        bytesOf(words),
+        reader -> {
+          char[] text = new char[Integer.parseInt(reader.readLine().substring(1))];
+          int size = 0;
+          for (int more; size < text.length; size += more) {
+            more = reader.read(text, size, text.length - size);
+          }
+          return new String(text);
+        });
+  }
+
+  private interface Reading {
+    String from(BufferedReader reader) throws IOException;
+  }
+
+  private static List<byte[]> bytesOf(String... words) {
+    return Stream.of(words).map(word -> word.getBytes(UTF_8)).toList();
+  }
+
+  private String answer(List<byte[]> words, Reading reading) {
     ByteArrayOutputStream request = new ByteArrayOutputStream();
     request.writeBytes(("*" + words.size() + "\r\n").getBytes(UTF_8));
     for (byte[] word : words) {
@@ -67,8 +89,8 @@ public final class TestServer implements AutoCloseable {
     }
     try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
       channel.write(ByteBuffer.wrap(request.toByteArray()));
-      String line = new BufferedReader(Channels.newReader(channel, UTF_8)).readLine();
-      return line == null ? "" : line;
+      String answer = reading.from(new BufferedReader(Channels.newReader(channel, UTF_8)));
+      return answer == null ? "" : answer;
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }
