@@ -48,7 +48,7 @@ void Credentials::set(std::string_view user, std::string_view password, Nanos va
   is_refused_ = is_asked_ = false;
   failure_.clear();
   failure_count_ = 0;
-  may_ask_at_ = now;
+  patient_at_ = urgent_at_ = now;
   changed_.notify_all();
 }
 
@@ -57,18 +57,16 @@ bool Credentials::fail(std::string_view why, Nanos now) {
   const std::string shown = clean(cut(without(why, login_.password), kMaxFailure));
   failure_ = "the application gave no credentials" + (shown.empty() ? "" : ": " + shown);
   is_asked_ = false;
-  // A connection that cannot be made must not wait long for the next question.
-  const bool is_urgent = login_.number == 0 || is_refused_ || now >= ends_at_;
-  const Nanos pause = is_urgent ? kPause : std::min(kPause << failure_count_, kLongestPause);
+  patient_at_ = after(now, std::min(kPause << failure_count_, kLongestPause));
+  urgent_at_ = after(now, kPause);
   failure_count_ = std::min(failure_count_ + 1, 5);
-  may_ask_at_ = after(now, pause);
   changed_.notify_all();
   return failure_count_ == 1;
 }
 
 void Credentials::watch(const std::shared_ptr<Queue> &queue, int64_t tag, Nanos now) {
   const std::lock_guard lock(mutex_);
-  const bool is_due = queue && is_wanted(now) && now >= may_ask_at_;
+  const bool is_due = queue && is_wanted(now) && now >= may_ask_at(now);
   if (is_due) queue->post(tag);
   queue_ = queue;
   tag_ = tag;
@@ -80,12 +78,12 @@ void Credentials::watch(const std::shared_ptr<Queue> &queue, int64_t tag, Nanos 
 // Without memory for the tag the question is repeated when next_due() says so.
 void Credentials::ask(Nanos now) noexcept {
   const auto queue = queue_.lock();
-  if (!queue || is_asked_ || now < may_ask_at_) return;
+  if (!queue || is_asked_ || now < may_ask_at(now)) return;
   try {
     queue->post(tag_);
     is_asked_ = true;
   } catch (const std::bad_alloc &) {
-    may_ask_at_ = after(now, kPause);
+    patient_at_ = urgent_at_ = after(now, kPause);
   }
 }
 
@@ -123,7 +121,7 @@ Outcome Credentials::await(Nanos limit, uint64_t than, Login &login) {
     ask(now);
     const bool has_failed = !failure_.empty() && !is_asked_;
     if (is_stopped_ || !is_watched || has_failed || now >= limit) return missing(now);
-    const Nanos until = is_asked_ ? limit : std::min(limit, may_ask_at_);
+    const Nanos until = is_asked_ ? limit : std::min(limit, may_ask_at(now));
     changed_.wait_for(lock, std::chrono::nanoseconds(std::max(until - now, kMs)));
   }
 }
@@ -144,15 +142,17 @@ bool Credentials::refused(uint64_t number, Nanos now) {
   const std::lock_guard lock(mutex_);
   if (number != login_.number) return true;  // there are others already
   is_refused_ = true;
-  may_ask_at_ = std::max(may_ask_at_, after(given_at_, kPause));
+  const Nanos new_until = after(given_at_, kPause);
+  urgent_at_ = std::max(urgent_at_, new_until);
   ask(now);
-  return is_asked_;
+  return is_asked_ || (!queue_.expired() && now >= new_until);
 }
 
 Nanos Credentials::next_due() const {
   const std::lock_guard lock(mutex_);
   if (is_asked_ || queue_.expired()) return kNever;
-  return is_needed() ? may_ask_at_ : std::max(may_ask_at_, refresh_at_);
+  if (is_needed()) return urgent_at_;
+  return std::min(std::max(patient_at_, refresh_at_), std::max(urgent_at_, ends_at_));
 }
 
 void Credentials::on_timer(Nanos now) {

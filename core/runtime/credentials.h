@@ -81,8 +81,8 @@ class Credentials {
   // Whether there are some with a number above `than`; `login` has them then.
   bool newer(uint64_t than, Login &login) const;
   uint64_t number() const;
-  // The server has refused those with `number`. @return true if the application was asked for
-  // others at once; if they are new, it is asked after a pause.
+  // The server has refused those with `number`. @return true if others are worth waiting for; if
+  // they are new, the application is asked after a pause.
   bool refused(uint64_t number, Nanos now);
 
   // When on_timer() is due.
@@ -95,6 +95,8 @@ class Credentials {
   // Those that wait have not seen yet what was given meanwhile.
   bool is_needed() const { return is_refused_ || (waiting_count_ > 0 && login_.number == 0); }
   bool is_wanted(Nanos now) const { return is_needed() || now >= refresh_at_; }
+  bool is_urgent(Nanos now) const { return is_needed() || now >= ends_at_; }
+  Nanos may_ask_at(Nanos now) const { return is_urgent(now) ? urgent_at_ : patient_at_; }
   void ask(Nanos now) noexcept;
   Outcome missing(Nanos now) const;
 
@@ -114,7 +116,9 @@ class Credentials {
   std::weak_ptr<Queue> queue_;
   int64_t tag_ = 0;
   bool is_asked_ = false;  // the tag was posted, and there was no answer yet
-  Nanos may_ask_at_ = 0;
+  // The next question is not before: with valid credentials, and for a connection without any.
+  Nanos patient_at_ = 0;
+  Nanos urgent_at_ = 0;
 };
 
 }  // namespace redlatch::runtime

@@ -94,7 +94,8 @@ Outcome Runtime::complete_settings(Settings &settings, Login &login) {
 }
 
 // In the thread of the attempt. Credentials that were given long ago may have been replaced on the
-// server: then the application is asked for others, and they are tried at once.
+// server: then the application is asked for others, and they are tried at once. Without others the
+// attempt may succeed later, so that it ends no wait.
 Outcome Runtime::connect_with_credentials(Attempt &mine) {
   Settings settings = mine.link.settings;
   auto outcome = complete_settings(settings, mine.login);
@@ -103,7 +104,8 @@ Outcome Runtime::connect_with_credentials(Attempt &mine) {
   const uint64_t tried = mine.login.number;
   if (outcome.status != Status::kDenied || tried == 0) return outcome;
   if (!credentials_.refused(tried, boot_now())) return outcome;
-  if (!complete_settings(settings, mine.login).ok()) return outcome;
+  outcome = complete_settings(settings, mine.login);
+  if (!outcome.ok()) return outcome;
   mine.connections = {};
   return connect(mine, settings);
 }

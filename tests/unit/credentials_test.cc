@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace redlatch::runtime {
@@ -62,6 +63,55 @@ TEST(CredentialsTest, are_asked_for_again_after_a_pause) {
     EXPECT_EQ(credentials.next_due(), now + pause * kSecond);
     now = credentials.next_due();
   }
+}
+
+// The answers are failures until the pauses have their full length. @return the last one's time.
+Nanos fail_for_long(Credentials &credentials, Queue &queue) {
+  Nanos now = 0;
+  for (int i = 0; i < 7; i++) {
+    now = credentials.next_due();
+    credentials.on_timer(now);
+    EXPECT_EQ(queue.next(), 1);
+    credentials.fail("why", now);
+  }
+  return now;
+}
+
+TEST(CredentialsTest, are_asked_for_soon_when_they_end_or_are_refused) {
+  Credentials credentials;
+  const auto queue = std::make_shared<Queue>();
+  credentials.watch(queue, 1, 0);
+  credentials.set("u", "p", 15 * kMinute, 0);
+  Nanos now = fail_for_long(credentials, *queue);
+  EXPECT_TRUE(credentials.refused(1, now + kMs)) << "they were good for minutes";
+  EXPECT_EQ(queue->next(), 0);
+  EXPECT_EQ(credentials.next_due(), now + kSecond);
+  credentials.on_timer(now + kSecond);
+  EXPECT_EQ(queue->next(), 1);
+  // A second after a failure, although the pause is longer.
+  credentials.set("u", "p", 4 * kMinute, 0);
+  now = fail_for_long(credentials, *queue);
+  while (credentials.next_due() < 4 * kMinute) {
+    now = credentials.next_due();
+    credentials.on_timer(now);
+    EXPECT_EQ(queue->next(), 1);
+    credentials.fail("why", now);
+  }
+  EXPECT_EQ(credentials.next_due(), std::max(4 * kMinute, now + kSecond));
+}
+
+TEST(CredentialsTest, that_were_refused_may_be_followed_by_others) {
+  Credentials credentials;
+  const auto queue = std::make_shared<Queue>();
+  credentials.watch(queue, 1, 0);
+  credentials.set("u", "p", kNever, 0);
+  EXPECT_TRUE(credentials.refused(1, kMinute));
+  credentials.fail("vault is sealed", kMinute);
+  EXPECT_TRUE(credentials.refused(1, kMinute + kMs)) << "they are not new";
+  Login login;
+  const auto outcome = credentials.await(0, 1, login);
+  EXPECT_EQ(outcome.status, Status::kUnavailable);
+  EXPECT_EQ(outcome.message, "the application gave no credentials: vault is sealed");
 }
 
 TEST(CredentialsTest, do_not_show_in_a_failure) {
