@@ -182,7 +182,7 @@ void Handshake::say_hello(const Send &send) {
   send(hello.argv());
 }
 
-// Some proxies know neither HELLO nor RESP3.
+// Some proxies know neither HELLO nor RESP3, and some servers answer HELLO 3 with RESP2.
 void Handshake::on_hello(const Reply &reply, const Send &send, Nanos now) {
   if (reply.is_error()) {
     // Valkey does not look up the command of a client without a password: one that it does not know
@@ -203,6 +203,7 @@ void Handshake::on_hello(const Reply &reply, const Send &send, Nanos now) {
     if (reply.at(i).text() == "server") server = reply.at(i + 1).text();
     if (reply.at(i).text() == "version") version = reply.at(i + 1).text();
     if (reply.at(i).text() == "role") note_role(reply.at(i + 1).text());
+    if (reply.at(i).text() == "proto" && reply.at(i + 1).integer == 2) protocol_ = 2;
     if (reply.at(i).text() == "mode" && reply.at(i + 1).text() == "cluster") is_cluster = true;
     if (reply.at(i).text() == "mode" && reply.at(i + 1).text() == "sentinel") is_sentinel = true;
   }

@@ -119,6 +119,29 @@ TEST_F(OpeningTest, with_resp2_messages_get_a_connection_and_a_probe) {
   EXPECT_FALSE(opening.facts().can_track);
 }
 
+// Kvrocks answers HELLO 3 so, unless its RESP3 is switched on.
+TEST_F(OpeningTest, messages_get_a_connection_if_hello_3_is_answered_with_resp2) {
+  const auto lowered_hello = [] {
+    return MadeReply::list(MadeReply::text("version"), MadeReply::text("7.4.1"),
+                           MadeReply::text("proto"), MadeReply::integer(2));
+  };
+  Opening opening(settings_, "c", false, now_);
+  dialled(opening);
+  reply(opening, lowered_hello());
+  load_scripts(opening);
+  ASSERT_TRUE(opening.is_dialling());
+  ASSERT_EQ(opening.wire(), Wire::kMessages);
+  dialled(opening);
+  reply(opening, lowered_hello());
+  EXPECT_EQ(sent_.back(), "SSUBSCRIBE") << "no other command follows it";
+  reply(opening, ok());
+  reply(opening, counts(1, 0));
+  EXPECT_TRUE(opening.is_over());
+  EXPECT_TRUE(opening.has_messages());
+  EXPECT_TRUE(opening.facts().is_push_trusted);
+  EXPECT_FALSE(opening.facts().can_track);
+}
+
 TEST_F(OpeningTest, a_message_is_never_taken_for_the_reply_to_the_probe) {
   Opening opening(settings_, "c", false, now_);
   reach_messages(opening);
