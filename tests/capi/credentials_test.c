@@ -6,6 +6,8 @@
  * Method: an ACL user whose password is rotated, CLIENT LIST for the connection, commandstats for
  * AUTH.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +17,7 @@
 #include "redlatch/redlatch.h"
 #include "server.h"
 
-enum { TAG = 7, OTHER_TAG = 8, LOG_BYTES = 600 };
+enum { TAG = 7, OTHER_TAG = 8, LOG_BYTES = 600, CALLER_COUNT = 64, NAME_COUNT = 8 };
 
 static rl_error* err;
 
@@ -138,6 +140,57 @@ static void asked_for_before_they_end(void) {
   rl_lease_free(lease);
   rl_client_close(client);
   rl_queue_free(queue);
+}
+
+struct caller {
+  pthread_t thread;
+  rl_client* client;
+  char name[16];
+};
+
+static atomic_int stops;
+static atomic_int taken_count;
+
+/* Each takes its lock again and again, which seven others want as well. */
+static void* call_until_stopped(void* argument) {
+  struct caller* self = (struct caller*)argument;
+  while (!atomic_load(&stops)) {
+    rl_lease* lease = rl_acquire(self->client, self->name, strlen(self->name), 60000, NULL, NULL);
+    if (!CHECK(lease != NULL)) break;
+    atomic_fetch_add(&taken_count, 1);
+    give_back(lease);
+  }
+  return NULL;
+}
+
+static void callers_during_changes(void) {
+  static struct caller callers[CALLER_COUNT];
+  rl_client* client = open_client(NULL, NULL);
+  int64_t id, count;
+  int i;
+  rotate("S3cret0");
+  CHECK_INT(RL_OK, give(client, "S3cret0", -1));
+  CHECK_INT(RL_OK, rl_client_connect(client, 10000, err));
+  id = connection_id();
+  count = auth_count();
+  for (i = 0; i < CALLER_COUNT; ++i) {
+    callers[i].client = client;
+    snprintf(callers[i].name, sizeof callers[i].name, "crowd-%d", i % NAME_COUNT);
+    CHECK_INT(0, pthread_create(&callers[i].thread, NULL, call_until_stopped, &callers[i]));
+  }
+  for (i = 1; i <= 5; ++i) {
+    char password[16];
+    const int before = atomic_load(&taken_count);
+    snprintf(password, sizeof password, "S3cret%d", i);
+    rotate(password);
+    CHECK_INT(RL_OK, give(client, password, -1));
+    EVENTUALLY(auth_count() == count + i, 20000);
+    EVENTUALLY(atomic_load(&taken_count) > before + CALLER_COUNT, 20000);
+  }
+  atomic_store(&stops, 1);
+  for (i = 0; i < CALLER_COUNT; ++i) pthread_join(callers[i].thread, NULL);
+  CHECK_INT(id, connection_id());
+  rl_client_close(client);
 }
 
 static void answers_of_no_use(void) {
@@ -361,6 +414,7 @@ static void file_that_is_rotated(void) {
 static const struct test tests[] = {
     {"given_at_any_time", given_at_any_time},
     {"asked_for_before_they_end", asked_for_before_they_end},
+    {"callers_during_changes", callers_during_changes},
     {"answers_of_no_use", answers_of_no_use},
     {"refused_on_a_live_connection", refused_on_a_live_connection},
     {"replaced_while_connected", replaced_while_connected},

@@ -42,6 +42,41 @@ static void do_close(struct call *call) {
   say_status(call, RL_OK);
 }
 
+/* ---- credentials ---- */
+
+enum { WANTED = 1 };
+
+static rl_queue *questions[MAX_HANDLES]; /* of the client, or the redlock, with that number */
+
+static size_t question_slot(const struct call *call) {
+  return slot(call, find_argument(call, "redlock") == NULL ? "client" : "redlock");
+}
+
+static void do_credentials_watch(struct call *call) {
+  rl_queue **queue = &questions[question_slot(call)];
+  *queue = rl_queue_new(call->err);
+  say_status(call, rl_client_credentials_watch(client_of(call), *queue, WANTED));
+}
+
+/* RL_TIMEOUT: no credentials were wanted meanwhile. */
+static void do_credentials_wanted(struct call *call) {
+  const int64_t tag = rl_queue_next(questions[question_slot(call)], number(call, "wait", 0));
+  say_status(call, tag == WANTED ? RL_OK : RL_TIMEOUT);
+}
+
+static void do_credentials_set(struct call *call) {
+  rl_client_credentials_set(client_of(call), text(call, "user"), text_size(call, "user"),
+                            text(call, "password"), text_size(call, "password"),
+                            number(call, "valid_ms", -1), call->err);
+  say_result(call);
+}
+
+static void do_credentials_fail(struct call *call) {
+  rl_client_credentials_fail(client_of(call), text(call, "reason"), text_size(call, "reason"),
+                             call->err);
+  say_result(call);
+}
+
 /* ---- acquire ---- */
 
 /* Options that have no setter of their own. */
@@ -215,6 +250,10 @@ const struct command plain_commands[] = {
     {"connect", do_connect},
     {"shutdown", do_shutdown},
     {"close", do_close},
+    {"credentials_watch", do_credentials_watch},
+    {"credentials_wanted", do_credentials_wanted},
+    {"credentials_set", do_credentials_set},
+    {"credentials_fail", do_credentials_fail},
     {"acquire", do_acquire},
     {"start", do_start},
     {"attach", do_attach},
