@@ -118,6 +118,12 @@ LIMITS = (
         without("HELLO"),
     ),
     Limit(
+        "lowered-hello",
+        "`HELLO 3` is answered with RESP2",
+        "as with RESP2 only",
+        proxy="lowered",
+    ),
+    Limit(
         "no-version",
         "no `HELLO`, no `INFO`",
         "`RL_E_UNSUPPORTED`; with `protocol=2` it works",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Rules of a proxy that makes a server stricter about the keys of scripts.
+"""Rules of a proxy that makes a server stricter about the keys of scripts, or older.
 
     with FaultProxy(server.port) as proxy:
         proxy.rewrite = KEY_RULES["undeclared"]()
@@ -77,4 +77,14 @@ def undeclared() -> Rewrite:
     return rewrite
 
 
-KEY_RULES = {"keyless": keyless, "undeclared": undeclared}
+def lowered() -> Rewrite:
+    """Answers HELLO 3 with RESP2."""
+
+    def rewrite(command: list[bytes]) -> list[bytes]:
+        is_hello_3 = command[0].upper() == b"HELLO" and command[1:2] == [b"3"]
+        return [b"HELLO", b"2", *command[2:]] if is_hello_3 else command
+
+    return rewrite
+
+
+KEY_RULES = {"keyless": keyless, "undeclared": undeclared, "lowered": lowered}

@@ -26,7 +26,6 @@ from support.wait import wait_until
 
 from .actor import HELD, Actor, Pending, Reply
 from .conftest import queue_length, queued_tokens
-from .test_rights import POLL_S
 
 Spawn = Callable[[str], Actor]
 
@@ -36,6 +35,7 @@ VALID_MS = 2000  # asked for again after the half
 REAL_S = 1.8
 TTL_MS = 4000
 FAILURE_EVERY = 3  # questions of an actor
+POLL_S = 0.25  # a waiter that polls does so at least this often
 QUESTIONS, ANSWERS = 1, 2  # threads of an actor
 
 
