@@ -228,7 +228,6 @@ TEST_F(HandshakeTest, with_resp2_messages_have_a_connection_of_their_own) {
   run(commands);
   ASSERT_EQ(commands.stage(), Stage::kMessages);
   EXPECT_EQ(count_of("SSUBSCRIBE"), 0U);
-
   said_.clear();
   auto messages = Handshake::for_messages(commands);
   run(messages, true);
@@ -271,7 +270,6 @@ TEST_F(HandshakeTest, without_hello_the_version_is_asked_for) {
   EXPECT_EQ(count_of("HELLO"), 2U);
   EXPECT_EQ(count_of("AUTH app sesame"), 1U);
   EXPECT_TRUE(handshake.facts().is_sharded);
-
   on("INFO server", [] { return MadeReply::text("valkey_version:7.0.1\r\n"); });
   Handshake old(settings_, "c", false);
   run(old);
@@ -284,7 +282,6 @@ TEST_F(HandshakeTest, a_hidden_version_needs_the_word_of_the_user) {
   Handshake handshake(settings_, "c", false);
   run(handshake);
   expect_end(handshake, Status::kUnsupported, "set protocol=2");
-
   settings_.protocol = 2;
   said_.clear();
   Handshake vouched(settings_, "c", false);
