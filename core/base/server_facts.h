@@ -21,6 +21,9 @@ struct ServerAge {
   Nanos clock = 0;       // its wall clock minus our clock, at half of the round trip
   Nanos round_trip = 0;
   Nanos asked_at = 0;
+
+  // What its wall clock said.
+  Nanos time() const { return clock + asked_at + round_trip / 2; }
 };
 
 struct ServerFacts {

@@ -29,6 +29,10 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   can_track_ = facts.can_track;
   may_announce_ = true;
   announce_again_at_ = 0;
+  if (const ServerAge &age = facts.age; settings_.is_of_cluster && age.round_trip > 0) {
+    clock_offset_.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs);
+    note_clock(now);
+  }
   if (!records_.empty()) announce_held(now);
   if (settings_.is_of_cluster) {
     resume_all(now);
@@ -113,6 +117,7 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   link_ = Link::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();
+  is_clock_known_ = is_clock_warned_ = false;
   check_at_ = kNever;
   is_tracking_ = false;
   drop_side();
@@ -135,6 +140,39 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
     } catch (const std::bad_alloc &) {
       continue;  // its flags are set; its timers or the next connection continue
     }
+  }
+}
+
+// The server's clock was compared with the local one.
+void LockClient::note_clock(Nanos now) {
+  const auto offset = settings_.is_of_cluster ? clock_offset_.offset(now) : std::nullopt;
+  if (!offset) return;
+  last_offset_ = offset;
+  is_clock_known_ = true;
+  if (has_arrivals_) compare_clocks(now);
+}
+
+// A lease that has moved here is believed for as long as both servers keep it.
+void LockClient::compare_clocks(Nanos now) noexcept {
+  has_arrivals_ = false;
+  warn_of_clock();
+  for (const auto &[id, record] : records_) {
+    const auto before = std::exchange(record->clock_before, std::nullopt);
+    if (!before || record->phase != Phase::kHeld) continue;
+    record->held().on_clock_ahead(std::max<Nanos>(*last_offset_ - *before, 0), now);
+    schedule(*record, now);
+  }
+}
+
+// Once for each connection, however many slots move.
+void LockClient::warn_of_clock() noexcept {
+  const Nanos behind = source_offset_ ? *source_offset_ - *last_offset_ : 0;
+  if (behind <= timing::kClockLimit || std::exchange(is_clock_warned_, true)) return;
+  try {
+    output_.warn("the clock of " + settings_.address() + " is " + std::to_string(behind / kMs) +
+                 " ms behind that of the node that had its locks before: fences may fall");
+  } catch (const std::bad_alloc &) {
+    is_clock_warned_ = false;
   }
 }
 

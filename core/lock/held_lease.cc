@@ -152,7 +152,7 @@ void HeldLease::on_upgraded(int64_t fence, int64_t since_ms) {
 // No renewal that the caller does not want, or that reaches beyond its max_hold.
 void HeldLease::on_clock_ahead(Nanos ahead, Nanos now) {
   const bool was_enough = deadline_ >= end_at_;
-  deadline_ -= ahead;
+  deadline_ = std::max<Nanos>(deadline_ - ahead, 1);
   if (was_enough) renewal_at_ = now;
   settle();
 }

@@ -513,7 +513,9 @@ void LockClient::maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool 
 }
 
 void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
-  if (server_ms > 0) clock_offset_.sample(sent_at, now, server_ms);
+  if (server_ms <= 0) return;
+  clock_offset_.sample(sent_at, now, server_ms);
+  note_clock(now);
 }
 
 // ---- the time ----------------------------------------------------------------------------------

@@ -242,6 +242,7 @@ class LockClient final : public LockService {
   std::string_view report_defect(const char *machine) noexcept;
   void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
+  void note_clock(Nanos now);
   void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
 
   // acquiring.cc: from a call to a grant
@@ -376,9 +377,10 @@ class LockClient final : public LockService {
   Cargo gather(std::optional<uint16_t> slot) const;
   void take_cargo(LockClient &from, const Cargo &cargo, Nanos now);
   void move_timer(TimerQueue &from, Timed &timed) noexcept;
-  Nanos ahead_of(LockClient &from, Nanos now);
-  void take_record(LockClient &from, const std::shared_ptr<TokenRecord> &record, Nanos ahead,
+  void take_record(LockClient &from, const std::shared_ptr<TokenRecord> &record,
                    Nanos now) noexcept;
+  void compare_clocks(Nanos now) noexcept;
+  void warn_of_clock() noexcept;
   void resume(TokenRecord &record, Nanos now);
   void resume_all(Nanos now);
   template <class Predicate>
@@ -481,6 +483,12 @@ class LockClient final : public LockService {
   Outcome link_failure_;     // why it is down, or was last
   const Outcome link_lost_;  // made early: it must not fail for want of memory
   timing::ClockOffset clock_offset_;
+  // Of a node of a cluster. It is kept when the connection ends, for leases that move away then.
+  std::optional<Nanos> last_offset_;
+  std::optional<Nanos> source_offset_;  // of the node that locks came from last
+  bool is_clock_known_ = false;         // last_offset_ is of this connection
+  bool is_clock_warned_ = false;        // .. in which it was reported to be behind
+  bool has_arrivals_ = false;           // locks that came while the clock was not known
 
   struct NameId {
     protocol::Format format;

@@ -440,13 +440,6 @@ void LockClient::move_timer(TimerQueue &from, Timed &timed) noexcept {
   timers_.set(timed, due);
 }
 
-// How far this server's clock is ahead of that of `from`, if both are known.
-Nanos LockClient::ahead_of(LockClient &from, Nanos now) {
-  const auto theirs = from.clock_offset_.offset(now);
-  const auto ours = clock_offset_.offset(now);
-  return theirs && ours ? std::max<Nanos>(*ours - *theirs, 0) : 0;
-}
-
 void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
   assert(&from != this && from.is_at_rest(slot));
   const bool is_new = moving_.insert(slot).second;  // until resume(): nothing is sent from here
@@ -480,8 +473,10 @@ void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
     lock->node = node_;
     lock->key_watch.on_disconnected();
   }
-  const Nanos ahead = ahead_of(from, now);
-  for (const auto &record : cargo.records) take_record(from, record, ahead, now);
+  for (const auto &record : cargo.records) take_record(from, record, now);
+  source_offset_ = from.last_offset_ ? from.last_offset_ : from.source_offset_;
+  has_arrivals_ = true;
+  if (is_clock_known_) compare_clocks(now);
   for (Request *caller : cargo.callers) move_timer(from.timers_, *caller);
   for (Request *request : cargo.immediate) {
     immediate_.splice(immediate_.end(), from.immediate_, request->place);
@@ -492,9 +487,8 @@ void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
   for (NewIdentity &one : renamed) rename(one, now);
 }
 
-// The lease is believed for as long as both servers keep it.
 void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord> &record,
-                             Nanos ahead, Nanos now) noexcept {
+                             Nanos now) noexcept {
   move_timer(from.timers_, *record);
   records_.insert(from.records_.extract(record->id));
   const size_t waiting = is_waiting(record->phase) || record->upgrader ? 1 : 0;
@@ -510,7 +504,7 @@ void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord
     confirm(*record, limit);
   }
   if (record->phase != Phase::kHeld) return;
-  record->held().on_clock_ahead(ahead, now);
+  if (!record->clock_before) record->clock_before = from.last_offset_;
   schedule(*record, now);
 }
 

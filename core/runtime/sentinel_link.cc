@@ -13,15 +13,9 @@
 
 #include "net/secret_line.h"
 #include "runtime/runtime.h"
+#include "timing/clock_offset.h"
 
 namespace redlatch::runtime {
-
-namespace {
-
-// A clock that is further behind may give fences that are smaller than earlier ones.
-constexpr Nanos kClockLimit = 100 * kMs;
-
-}  // namespace
 
 Settings SentinelLink::next_sentinel() const {
   std::vector<HostPort> all = settings.sentinel.addresses;
@@ -196,7 +190,7 @@ void Runtime::log_primary(Link &link, const sentinel::Opinion &before, const Ser
                                 mine.opinion.sentinel.text() + " says");
   const bool is_measured = age_before.round_trip > 0 && facts.age.round_trip > 0;
   const Nanos behind = age_before.clock - facts.age.clock;
-  if (!is_measured || behind <= kClockLimit) return;
+  if (!is_measured || behind <= timing::kClockLimit) return;
   log_.add(LogLevel::kWarning, "the clock of " + mine.address() + " is " +
                                    std::to_string(behind / kMs) +
                                    " ms behind that of the primary before: fences may fall");

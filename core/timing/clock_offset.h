@@ -17,6 +17,9 @@
 
 namespace redlatch::timing {
 
+// A new primary whose clock is further behind may give fences that are smaller than earlier ones.
+inline constexpr Nanos kClockLimit = 100 * kMs;
+
 class ClockOffset {
  public:
   // Add the time `server_ms` of a reply that was read at `now`, to a request sent at `sent_at`. If

@@ -27,9 +27,7 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
   ClusterTest() {
     settings_.cluster.addresses = {address_of('a')};
     settings_.command_timeout = 5 * kSecond;
-    ranges_ = {{0, 5460, address_of('a')},
-               {5461, 10922, address_of('b')},
-               {10923, 16383, address_of('c')}};
+    ranges_ = first_;
   }
 
   static HostPort address_of(char host) {
@@ -43,6 +41,7 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
   }
   void finished(Request &) override { finished_count_++; }
   void lease_ended(Lease &) override { ended_count_++; }
+  void warn(std::string_view text) override { warnings_.emplace_back(text); }
   void drop_link(size_t node) override { dropped_ += host_of(node); }
   void open_node(size_t node, const Settings &settings) override {
     ASSERT_EQ(node, hosts_.size() + 1) << "nodes are opened in order";
@@ -84,6 +83,7 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
       } else {
         ServerFacts facts;
         facts.is_push_trusted = !refuses_channels_ && channel_owner_ == 0;
+        if (tells_time_) facts.age = {0, clock_of(host_of(node)), kMs, now_ - kMs};
         if (channel_owner_ != 0) facts.channel_owner = address_of(channel_owner_);
         cluster().on_connected(node, facts, now_);
       }
@@ -200,10 +200,15 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
     cluster().on_reply(node_of(host), made.get(), now_);
     answer_names();
   }
-  int64_t server_ms() const { return 1'700'000'000'000 + now_ / kMs; }
-  MadeReply granted() const {
+  // Minus that of the client.
+  Nanos clock_of(char host) const {
+    const auto ahead = ahead_.find(host);
+    return 1'700'000'000'000 * kMs + (ahead == ahead_.end() ? 0 : ahead->second);
+  }
+  int64_t server_ms(char host = 'a') const { return (clock_of(host) + now_) / kMs; }
+  MadeReply granted(char host = 'a') const {
     return MadeReply::list(MadeReply::integer(1), MadeReply::text("1700000000000000"),
-                           MadeReply::integer(server_ms()));
+                           MadeReply::integer(server_ms(host)));
   }
   MadeReply queued(bool is_try = false) const {
     return MadeReply::list(MadeReply::integer(0), MadeReply::integer(30'000),
@@ -212,8 +217,8 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
                            MadeReply::text("aaaaaaaaaaaaaaaaaaaaaA0123456789"),
                            MadeReply::text("string"), MadeReply::integer(0));
   }
-  MadeReply count(int64_t result) const {
-    return MadeReply::list(MadeReply::integer(result), MadeReply::integer(server_ms()),
+  MadeReply count(int64_t result, char host = 'a') const {
+    return MadeReply::list(MadeReply::integer(result), MadeReply::integer(server_ms(host)),
                            MadeReply::integer(0));
   }
   // Of a lock that is not held.
@@ -232,6 +237,9 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
   }
   static MadeReply ask(uint16_t slot, char host) {
     return MadeReply::error(target("ASK", slot, host));
+  }
+  static MadeReply half_done() {
+    return MadeReply::error("ERR Attempted to access a non local key in a cluster node");
   }
   static MadeReply try_again() {
     return MadeReply::error("TRYAGAIN Multiple keys request during rehashing of slot");
@@ -269,17 +277,22 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
     run();
     const char host = owner_of(slot_of(name));
     EXPECT_EQ(scripts(host), "acquire");
-    reply(host, granted());
+    reply(host, granted(host));
     EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
     return request->lease;
   }
   Lease::State state(const std::shared_ptr<Lease> &lease) const { return lease->state_at(now_); }
 
   Settings settings_;
+  const std::vector<protocol::SlotRange> first_ = {
+      {0, 5460, address_of('a')}, {5461, 10922, address_of('b')}, {10923, 16383, address_of('c')}};
   std::vector<protocol::SlotRange> ranges_;  // the truth
   Nanos now_ = kSecond;
   bool answers_map_ = true;
   bool refuses_channels_ = false;
+  bool tells_time_ = false;      // the handshake asks for it
+  std::map<char, Nanos> ahead_;  // clocks of servers
+  std::vector<std::string> warnings_;
   char channel_owner_ = 0;  // that subscriptions are redirected to
   std::string down_;        // servers that cannot be reached
   int map_count_ = 0;
