@@ -128,7 +128,11 @@ Redirect read_redirect(const Reply &reply, const HostPort &asked) {
     return is_good ? redirect : Redirect();
   }
   if (word == "TRYAGAIN") return {Kind::kTryAgain};
-  if (word == "CLUSTERDOWN" || word == "MASTERDOWN") return {Kind::kDown};
+  constexpr std::array<std::string_view, 4> kDownWords = {"CLUSTERDOWN", "MASTERDOWN", "READONLY",
+                                                          "LOADING"};
+  if (std::find(kDownWords.begin(), kDownWords.end(), word) != kDownWords.end()) {
+    return {Kind::kDown};
+  }
   if (is_non_local(text)) return {Kind::kNonLocal};
   return {};
 }

@@ -49,7 +49,7 @@ struct Redirect {
     kMoved,     // `to` has the slot
     kAsk,       // `to` has the keys already: this command alone goes there, behind ASKING
     kTryAgain,  // the slot is being moved, and the keys are not together
-    kDown,      // no primary has the slot now, or this node is a replica
+    kDown,      // no primary has the slot now, or this node is a replica, or loads its data
     kNonLocal,  // a script ended in the middle: a key of it, or a channel, is at another node. The
                 // outcome is unknown
   };

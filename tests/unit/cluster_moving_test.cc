@@ -349,6 +349,51 @@ TEST_F(ClusterTest, try_again_extends_with_the_lock_key_alone_then_asks_the_othe
   EXPECT_EQ(map_count_, 1) << "the map stays";
 }
 
+// Some of its writes may have been carried out.
+TEST_F(ClusterTest, the_outcome_of_a_script_that_stopped_in_the_middle_is_not_known) {
+  const std::string name = name_at('a');
+  const auto tried = acquire(name, 0);
+  run();
+  reply('a', half_done());
+  EXPECT_EQ(tried->status.load(), Status::kOutcomeUnknown) << tried->message;
+  advance_to_command('a', 5 * kSecond);
+  EXPECT_EQ(scripts('a'), "release") << "it may have the lock";
+  reply('a', half_done());
+  advance_to_command('a', 5 * kSecond);
+  EXPECT_EQ(scripts('a'), "release") << "it is tried again";
+}
+
+TEST_F(ClusterTest, an_extension_that_stopped_in_the_middle_is_tried_again) {
+  const auto lease = held(name_at('a'));
+  advance_to_command('a');
+  ASSERT_EQ(scripts('a'), "extend");
+  reply('a', half_done());
+  EXPECT_EQ(state(lease), Lease::kHeld);
+  advance_to_command('a', 5 * kSecond);
+  EXPECT_EQ(scripts('a'), "extend") << "this finds out";
+  reply('a', count(0));
+  EXPECT_EQ(state(lease), Lease::kLost);
+}
+
+TEST_F(ClusterTest, a_node_that_cannot_write_makes_the_client_read_the_map) {
+  for (const char *text : {"READONLY You can't write against a read only replica.",
+                           "LOADING Redis is loading the dataset in memory"}) {
+    SCOPED_TRACE(text);
+    start_again();
+    map_count_ = 0;
+    ranges_ = first_;
+    const std::string name = name_at('a');
+    const auto lease = held(name);
+    advance_to_command('a');
+    give(slot_of(name), 'b');
+    reply('a', MadeReply::error(text));
+    advance_to_command('b', 5 * kSecond);
+    EXPECT_EQ(map_count_, 2);
+    EXPECT_EQ(scripts('b'), "extend");
+    EXPECT_EQ(state(lease), Lease::kHeld);
+  }
+}
+
 class HashRwOnClusterTest : public ClusterTest {
  protected:
   // Its next extension has met TRYAGAIN: the part of the lock key is to be answered.

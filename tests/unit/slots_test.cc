@@ -159,6 +159,8 @@ TEST(SlotsTest, other_errors_of_a_cluster_are_told_apart) {
             Kind::kTryAgain);
   EXPECT_EQ(redirect_of("CLUSTERDOWN Hash slot not served").kind, Kind::kDown);
   EXPECT_EQ(redirect_of("MASTERDOWN Link with MASTER is down").kind, Kind::kDown);
+  EXPECT_EQ(redirect_of("READONLY You can't write against a read only replica.").kind, Kind::kDown);
+  EXPECT_EQ(redirect_of("LOADING Redis is loading the dataset in memory").kind, Kind::kDown);
   for (const char *text :
        {"ERR Script attempted to access a non local key in a cluster node script: 1, on "
         "@user_script:150.",
