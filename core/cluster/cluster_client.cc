@@ -23,6 +23,9 @@ constexpr int kMaxRedirects = 5;
 constexpr Nanos kBounceWindow = 1000 * kMs;
 // The least time between two reads of the map.
 constexpr Nanos kMapPause = 20 * kMs;
+// Nodes with a client, which never goes. A cluster uses up some when addresses change, and a broken
+// node may name any number.
+constexpr size_t kMaxNodes = 4096;
 
 }  // namespace
 
@@ -47,18 +50,16 @@ bool ClusterClient::is_allowed(const HostPort &server) const {
 }
 
 // Makes its client if it has none.
-size_t ClusterClient::node_of(uint16_t slot) {
-  const uint16_t number = map_.owner(slot);
-  return number == SlotMap::kNone ? 0 : node_at(number);
-}
+size_t ClusterClient::node_of(uint16_t slot) { return node_at(map_.owner(slot)); }
 
-// 0: the server may not be used.
+// 0: the server may not be used, or is not known.
 size_t ClusterClient::node_at(uint16_t number) {
+  if (number == SlotMap::kNone) return 0;
   if (const auto found = node_numbers_.find(number); found != node_numbers_.end()) {
     return found->second;
   }
   const HostPort &server = map_.server(number);
-  if (!is_allowed(server)) return 0;
+  if (!is_allowed(server) || nodes_.size() > kMaxNodes) return 0;
   const auto ranges = map_.ranges_of(number);
   const std::string cid =
       protocol::make_cid_within(protocol::channel_prefix(settings_.name_space), ranges, random_);
@@ -326,8 +327,12 @@ void ClusterClient::leave_lobby(Nanos now) {
 std::string ClusterClient::why_homeless() const {
   for (const uint16_t slot : nodes_.front()->client.slots()) {
     const uint16_t number = map_.owner(slot);
-    if (number == SlotMap::kNone || is_allowed(map_.server(number))) continue;
-    return not_allowed(map_.server(number));
+    if (number == SlotMap::kNone) continue;
+    if (!is_allowed(map_.server(number))) return not_allowed(map_.server(number));
+    if (nodes_.size() > kMaxNodes && !node_numbers_.contains(number)) {
+      return ": a client can use " + std::to_string(kMaxNodes) +
+             " nodes, and the cluster has named more: make a new client";
+    }
   }
   return ": no node serves the slot of this lock";
 }

@@ -4,17 +4,18 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace redlatch::cluster {
 
 uint16_t SlotMap::number_of(const HostPort &server) {
   const auto found = std::find(servers_.begin(), servers_.end(), server);
-  if (found == servers_.end()) {
-    assert(servers_.size() < kNone);
-    servers_.push_back(server);
-    return static_cast<uint16_t>(servers_.size() - 1);
-  }
-  return static_cast<uint16_t>(found - servers_.begin());
+  if (found != servers_.end()) return static_cast<uint16_t>(found - servers_.begin());
+  if (servers_.size() >= kMaxServers) return kNone;
+  slot_counts_.reserve(servers_.size() + 1);
+  servers_.push_back(server);
+  slot_counts_.push_back(0);
+  return static_cast<uint16_t>(servers_.size() - 1);
 }
 
 void SlotMap::replace(std::span<const protocol::SlotRange> ranges) {
@@ -25,15 +26,18 @@ void SlotMap::replace(std::span<const protocol::SlotRange> ranges) {
     std::fill(owner.begin() + range.first, owner.begin() + range.last + 1, number);
   }
   owner_.swap(owner);
+  std::fill(slot_counts_.begin(), slot_counts_.end(), 0);
+  for (const uint16_t number : owner_) {
+    if (number != kNone) slot_counts_[number]++;
+  }
 }
 
 void SlotMap::set(uint16_t slot, const HostPort &server) {
   assert(slot < protocol::kSlotCount);
-  owner_[slot] = number_of(server);
-}
-
-bool SlotMap::is_primary(uint16_t number) const {
-  return std::find(owner_.begin(), owner_.end(), number) != owner_.end();
+  const uint16_t number = number_of(server);
+  const uint16_t before = std::exchange(owner_[slot], number);
+  if (before != kNone) slot_counts_[before]--;
+  if (number != kNone) slot_counts_[number]++;
 }
 
 std::vector<protocol::SlotRange> SlotMap::ranges_of(uint16_t number) const {

@@ -18,6 +18,8 @@ namespace redlatch::cluster {
 class SlotMap {
  public:
   static constexpr uint16_t kNone = UINT16_MAX;
+  // Servers that are remembered; no further one gets a slot. A broken node may name any number.
+  static constexpr size_t kMaxServers = 8192;
 
   SlotMap() : owner_(protocol::kSlotCount, kNone) {}
 
@@ -30,16 +32,17 @@ class SlotMap {
   uint16_t owner(uint16_t slot) const { return owner_[slot]; }
   const HostPort &server(uint16_t number) const { return servers_[number]; }
   size_t server_count() const { return servers_.size(); }
-  // Gives it a number if it has none. Throws std::bad_alloc.
+  // Gives it a number if it has none; kNone: there are too many. Throws std::bad_alloc.
   uint16_t number_of(const HostPort &server);
   // Whether it serves any slot.
-  bool is_primary(uint16_t number) const;
+  bool is_primary(uint16_t number) const { return slot_counts_[number] > 0; }
   // The slots of one server.
   std::vector<protocol::SlotRange> ranges_of(uint16_t number) const;
 
  private:
-  std::vector<uint16_t> owner_;    // by slot
-  std::vector<HostPort> servers_;  // by number; no server is forgotten
+  std::vector<uint16_t> owner_;      // by slot
+  std::vector<HostPort> servers_;    // by number; no server is forgotten
+  std::vector<size_t> slot_counts_;  // by number
 };
 
 }  // namespace redlatch::cluster

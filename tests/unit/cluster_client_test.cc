@@ -130,6 +130,44 @@ TEST_F(ClusterTest, a_server_that_cluster_hosts_does_not_name_is_not_used) {
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
+// A broken node may name another address in each answer.
+TEST(ClusterLimitsTest, nodes_that_are_named_without_end_use_bounded_memory) {
+  struct Counter : lock::Output {
+    void send(size_t, std::span<const std::string_view>) override {}
+    void finished(lock::Request &) override {}
+    void lease_ended(lock::Lease &) override {}
+    void drop_link(size_t) override {}
+    void open_node(size_t, const Settings &) override { opened++; }
+    int opened = 0;
+  };
+  Settings settings;
+  settings.cluster.addresses = {{"a", "1"}};
+  const std::array<uint8_t, 16> random{1, 2, 3};
+  Counter output;
+  cluster::ClusterClient client(settings, random, 7, output);
+  const auto request = std::make_shared<lock::Request>(lock::Request::Op::kAcquire);
+  request->name = "x";
+  request->lease = std::make_shared<lock::Lease>();
+  request->wait_ms = -1;
+  client.start(request, kSecond);
+  constexpr int kMost = 4096;  // kMaxNodes
+  for (int i = 0; i < kMost + 500; i++) {
+    const HostPort server{"h" + std::to_string(i), "1"};
+    client.on_slots_read(std::vector<protocol::SlotRange>{{0, 16383, server}}, kSecond);
+  }
+  EXPECT_EQ(client.check(), nullptr);
+  EXPECT_EQ(output.opened, kMost);
+  EXPECT_EQ(request->status.load(), Status::kPending);
+  const auto tried = std::make_shared<lock::Request>(lock::Request::Op::kAcquire);
+  tried->name = "y";
+  tried->lease = std::make_shared<lock::Lease>();
+  tried->wait_ms = 0;
+  client.start(tried, kSecond);
+  client.on_slots_read(std::vector<protocol::SlotRange>{{0, 16383, {"more", "1"}}}, kSecond);
+  EXPECT_EQ(tried->status.load(), Status::kUnavailable);
+  EXPECT_NE(tried->message.find("4096 nodes"), std::string::npos) << tried->message;
+}
+
 TEST_F(ClusterTest, a_slot_without_an_owner_is_waited_for) {
   const std::string name = name_at('c');
   const auto all = ranges_;

@@ -52,6 +52,32 @@ TEST(SlotMapTest, a_server_keeps_its_number) {
   EXPECT_EQ(map.server_count(), 3u);
 }
 
+TEST(SlotMapTest, a_server_is_a_primary_while_it_has_a_slot) {
+  SlotMap map;
+  map.replace(Ranges{{0, 1, kA}, {2, 16383, kB}});
+  const uint16_t a = map.owner(0), b = map.owner(2);
+  map.set(0, kB);
+  EXPECT_TRUE(map.is_primary(a));
+  map.set(1, kB);
+  EXPECT_FALSE(map.is_primary(a));
+  map.set(1, kA);
+  EXPECT_TRUE(map.is_primary(a));
+  map.replace(Ranges{{0, 7, kC}});
+  EXPECT_FALSE(map.is_primary(a));
+  EXPECT_FALSE(map.is_primary(b));
+}
+
+TEST(SlotMapTest, servers_beyond_the_limit_get_no_slot) {
+  SlotMap map;
+  map.replace(Ranges{{0, 16383, kA}});
+  for (size_t i = 0; i < 2 * SlotMap::kMaxServers; i++) map.set(7, {"h" + std::to_string(i), "1"});
+  EXPECT_EQ(map.server_count(), SlotMap::kMaxServers);
+  EXPECT_EQ(map.owner(7), SlotMap::kNone);
+  map.replace(Ranges{{0, 7, kB}, {8, 16383, kA}});
+  EXPECT_EQ(map.owner(0), SlotMap::kNone);
+  EXPECT_EQ(map.server(map.owner(8)), kA) << "one that is known";
+}
+
 TEST(SlotMapTest, one_slot_changes_alone) {
   SlotMap map;
   map.replace(Ranges{{0, 16383, kA}});
