@@ -317,8 +317,8 @@ Finding Judge::clock() const {
                     (is_ahead ? " ahead of" : " behind") + " that of this host";
   if (size <= 1000 * kMs) return ok("clock", seen);
   return warn("clock", seen,
-              "synchronize both clocks: no lease depends on it, but times are shown wrong, and "
-              "fences after a failover need clocks of servers that agree");
+              "synchronize both clocks: times are shown wrong; leases after a failover, and in a "
+              "cluster, and fences after a failover need clocks of servers that agree");
 }
 
 Finding Judge::pushes() const {
