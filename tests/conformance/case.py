@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -18,6 +18,8 @@ ALL_BYTES = "".join(f"%{byte:02x}" for byte in range(256))
 FAULTS = {"kill", "start", "restart", "pause", "resume", "drop_connections", "sleep"}
 FAULTS |= {"kill_client", "pause_client", "resume_client", "lose_reply", "lose_request"}
 KINDS = {"mutex", "rw", "reentrant"}
+# The sentence that the copies of cases in other formats show.
+OF_FORMATS = "S156"
 
 _COMPARISON = re.compile(r"^([a-z_]+)(!=|=|<|>)(.*)$")
 _RANGE = re.compile(r"^(-?\d+)\.\.(-?\d+)$")
@@ -123,6 +125,8 @@ class Case:
     sentences: list[str]
     file: str = ""
     every_server: bool = False
+    also: str = ""  # the format of all locks of its copy
+    is_copy: bool = False
     node_count: int = 1
     clients: dict[str, list[str]] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
@@ -202,6 +206,8 @@ def _parse_lock(number: int, text: str, case: Case) -> Step:
 def _parse_header(words: list[str], case: Case) -> bool:
     if words[0] == "server":
         case.every_server = words[1] == "every"
+    elif words[0] == "also":
+        case.also = words[1]
     elif words[0] == "quorum":
         case.node_count = int(words[1])
     elif words[0] == "client":
@@ -239,8 +245,21 @@ def parse(text: str, file: str = "") -> list[Case]:
 
 
 def load(folder: Path = CASES) -> list[Case]:
-    """All cases, in the order of their files."""
+    """All cases, in the order of their files, and behind them the copies in other formats."""
     cases = []
     for path in sorted(folder.glob("*.case")):
         cases += parse(path.read_text(), f"cases/{path.name}")
-    return cases
+    return cases + [in_format(case, case.also) for case in cases if case.also]
+
+
+def in_format(case: Case, name: str) -> Case:
+    """The case with all its locks in this format."""
+    steps = [
+        replace(step, text=f"{step.text} format={name}", words=[*step.words, f"format={name}"])
+        if step.op == "lock"
+        else step
+        for step in case.steps
+    ]
+    sentences = [*case.sentences, OF_FORMATS]
+    copy = replace(case, name=f"{case.name}-{name}", steps=steps, sentences=sentences)
+    return replace(copy, also="", is_copy=True)

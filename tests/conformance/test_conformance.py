@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import permutations, product
 from pathlib import Path
@@ -20,10 +21,17 @@ from .runners import PREPARE, Runner, capabilities
 SPEC = Path(__file__).parent / "SPEC.md"
 CASES = load()
 KINDS = available_kinds()
+IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 
 
 # What asyncio and Java do of their own is above the library, which sees to the kinds of servers.
 ONE_KIND = ({"python-aio"}, {"java"})
+
+
+def chosen(case: Case) -> list[dict[str, str]]:
+    """Of a copy in another format the mixed one only, in which all languages have their turn."""
+    all_of_them = assignments(case, capabilities())
+    return all_of_them[-1:] if case.is_copy and not IS_LONG else all_of_them
 
 
 def combinations() -> list[tuple[Case, str, dict[str, str]]]:
@@ -32,7 +40,7 @@ def combinations() -> list[tuple[Case, str, dict[str, str]]]:
         for kind in KINDS if case.every_server else KINDS[:1]:
             found += [
                 (case, kind, players)
-                for players in assignments(case, capabilities())
+                for players in chosen(case)
                 if kind == KINDS[0] or set(players.values()) not in ONE_KIND
             ]
     return found

@@ -64,6 +64,7 @@ static rl_status set_owner(rl_acquire_options* options, const char* kind, const 
 
 static int32_t format_of(const char* text) {
   if (is(text, "string")) return RL_FORMAT_STRING;
+  if (is(text, "hash-rw")) return RL_FORMAT_HASH_RW;
   return is(text, "hash") ? RL_FORMAT_HASH : atoi(text);
 }
 

@@ -72,7 +72,7 @@ final class Options {
 
   private static LockOptions withFormat(LockOptions options, String name) {
     for (LockOptions.Format format : LockOptions.Format.values()) {
-      if (format.name().equalsIgnoreCase(name)) {
+      if (format.name().equalsIgnoreCase(name.replace('-', '_'))) {
         return options.format(format);
       }
     }
