@@ -28,6 +28,13 @@ MARKS = {"string": "", "hash": "h", "hash_rw": "m"}
 _numbers = itertools.count(1)
 
 
+MOVES_OF_KIND = {"redis": ["classic"], "valkey": ["classic", "atomic"]}
+MOVES = [(server, move) for server in available_kinds() for move in MOVES_OF_KIND[server]]
+each_move = pytest.mark.parametrize(
+    ("cluster", "kind"), MOVES, indirect=["cluster"], ids=["-".join(pair) for pair in MOVES]
+)
+
+
 @pytest.fixture(scope="module", params=available_kinds())
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with Cluster(request.param, nodes=3, replicas=0, node_timeout_ms=NEVER_MS) as running:
@@ -283,14 +290,14 @@ def test_a_writer_is_extended_by_the_lock_key_alone(
     lock.arrive()
 
 
-@pytest.mark.parametrize("kind", ["classic", "atomic"])
+@each_move
 @pytest.mark.parametrize("format", ["string", "hash", "hash_rw"])
 def test_a_dead_waiter_whose_channel_moved_blocks_no_queue(
     cluster: Cluster, composed: Texts, format: str, kind: str
 ) -> None:
     lock = Slot(cluster, composed[1], format)
     if kind == "atomic" and not lock.source.has_atomic_moves:
-        return  # this server has classic moves only
+        pytest.fail("MIGRATESLOTS needs Valkey 9")
     with waiting_at(lock.source, lock) as dead:
         holder, waiting = token(), dead.token()
         assert lock.acquire(lock.source, holder)[0] == 1
@@ -306,13 +313,13 @@ def test_a_dead_waiter_whose_channel_moved_blocks_no_queue(
         wait_until(lambda: lock.acquire(lock.to, mine, member(mine))[0] == 1, 5.0)
 
 
-@pytest.mark.parametrize("kind", ["classic", "atomic"])
+@each_move
 def test_holder_and_queue_are_the_same_after_a_move(
     cluster: Cluster, composed: Texts, kind: str
 ) -> None:
     lock = Slot(cluster, composed[1])
     if kind == "atomic" and not lock.source.has_atomic_moves:
-        return  # this server has classic moves only
+        pytest.fail("MIGRATESLOTS needs Valkey 9")
     holder, first, second = token(), token(), token()
     fence = lock.acquire(lock.source, holder)[1]
     for waiting in (first, second):
