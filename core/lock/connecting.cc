@@ -157,9 +157,8 @@ void LockClient::compare_clocks(Nanos now) noexcept {
   has_arrivals_ = false;
   warn_of_clock();
   for (const auto &[id, record] : records_) {
-    const auto before = std::exchange(record->clock_before, std::nullopt);
-    if (!before || record->phase != Phase::kHeld) continue;
-    record->held().on_clock_ahead(std::max<Nanos>(*last_offset_ - *before, 0), now);
+    if (record->phase != Phase::kHeld || !record->held().awaits_clock()) continue;
+    record->held().on_clock(*last_offset_, now);
     schedule(*record, now);
   }
 }

@@ -136,6 +136,8 @@ HeldLease::Step HeldLease::change_ttl(Nanos sent_at, Nanos ttl, Nanos now, uint6
 // The server has confirmed `ttl` to a message sent at `sent_at`.
 HeldLease::Step HeldLease::confirm(Nanos sent_at, Nanos ttl, Nanos now, uint64_t random) {
   if (state_ != State::kHeld || sent_at > now) return defect();
+  clock_.reset();
+  cut_by_ = 0;
   deadline_ = std::max(deadline_, timing::deadline_of(sent_at, ttl));
   // A little early and at random: leases taken together do not renew together for good.
   const auto early = static_cast<Nanos>(random % static_cast<uint64_t>(ttl / 12 + 1));
@@ -149,10 +151,20 @@ void HeldLease::on_upgraded(int64_t fence, int64_t since_ms) {
   since_ms_ = since_ms;
 }
 
+void HeldLease::on_moved(std::optional<Nanos> clock) {
+  awaits_clock_ = true;
+  if (!clock_) clock_ = clock;
+}
+
 // No renewal that the caller does not want, or that reaches beyond its max_hold.
-void HeldLease::on_clock_ahead(Nanos ahead, Nanos now) {
+void HeldLease::on_clock(Nanos clock, Nanos now) {
+  awaits_clock_ = false;
+  if (!clock_) return;
+  // A lease that goes to and fro is cut once.
+  const Nanos more = std::max<Nanos>(clock - *clock_ - cut_by_, 0);
+  cut_by_ += more;
   const bool was_enough = deadline_ >= end_at_;
-  deadline_ = std::max<Nanos>(deadline_ - ahead, 1);
+  deadline_ = std::max<Nanos>(deadline_ - more, 1);
   if (was_enough) renewal_at_ = now;
   settle();
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -71,9 +72,12 @@ class HeldLease {
   Step prolong(Nanos sent_at, Nanos ttl, Nanos now, uint64_t random);
   // To an extension by the caller: `ttl` is that of all later renewals.
   Step change_ttl(Nanos sent_at, Nanos ttl, Nanos now, uint64_t random);
-  // The server's clock is ahead by this much of that which has granted the lease. It may need a
-  // renewal now that max_hold made unnecessary before.
-  void on_clock_ahead(Nanos ahead, Nanos now);
+  // Another server has it now. `clock`: that of the server before, minus the local one, if known.
+  void on_moved(std::optional<Nanos> clock);
+  // The clock of the server that has it now is known. As far as it is ahead of that which has
+  // granted or extended the lease, the server ends the lease earlier, so a renewal may be needed
+  // that max_hold made unnecessary before.
+  void on_clock(Nanos clock, Nanos now);
   // A reader has become the writer, or the other way round.
   void on_upgraded(int64_t fence, int64_t since_ms);
   void on_downgrade() { must_describe_ = is_describable_ = false; }
@@ -84,6 +88,7 @@ class HeldLease {
   bool is_over(Nanos now) const { return now >= deadline(); }
   Nanos renewal_at() const { return renewal_at_; }
   bool is_extending() const { return is_extending_; }
+  bool awaits_clock() const { return awaits_clock_; }  // between on_moved() and on_clock()
   // When to call on_due(), if not at the deadline.
   Nanos due(bool is_up) const { return is_up && !is_extending_ ? renewal_at_ : kNever; }
   // As far as the server has confirmed it; max_hold may end it earlier.
@@ -119,11 +124,14 @@ class HeldLease {
   bool is_renewed_ = false;
   bool is_provisional_ = false;  // an extension must confirm it
   bool is_extending_ = false;    // EXTEND is unanswered
+  bool awaits_clock_ = false;
   bool is_describable_ = false;
   bool must_describe_ = false, is_described_ = false;
   Nanos granted_at_ = 0;
-  Nanos ttl_ = 0;       // asked for by renewals
-  Nanos deadline_ = 0;  // as far as the server has confirmed, drift taken off
+  Nanos ttl_ = 0;               // asked for by renewals
+  Nanos deadline_ = 0;          // as far as the server has confirmed, drift taken off
+  std::optional<Nanos> clock_;  // that the lease ends by, since it has moved
+  Nanos cut_by_ = 0;            // since then
   Nanos end_at_ = kNever;
   Nanos renewal_at_ = kNever;
   int64_t since_ms_ = 0;

@@ -132,8 +132,6 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   std::shared_ptr<Request> confirmer;      // the acquire that gets the lease when they have
   bool is_writer_unconfirmed = false;      // .. or the upgrader
   int confirmed_by = 0;                    // replicas, since the grant or the connection
-  // Offset of the clock that the lease ends by, until that of the node that it moved to is known.
-  std::optional<Nanos> clock_before;
 
   // During cleanup.
   std::shared_ptr<Request> releaser;  // the release whose result is not known yet

@@ -504,7 +504,7 @@ void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord
     confirm(*record, limit);
   }
   if (record->phase != Phase::kHeld) return;
-  if (!record->clock_before) record->clock_before = from.last_offset_;
+  record->held().on_moved(from.last_offset_);
   schedule(*record, now);
 }
 

@@ -511,29 +511,56 @@ TEST_F(HeldLeaseTest, model_allows_as_many_hand_offs_as_there_are_fences) {
 TEST_F(HeldLeaseTest, a_clock_that_is_ahead_shortens_the_lease) {
   start(by_reply());
   const Nanos deadline = held_.deadline();
-  held_.on_clock_ahead(0, now_);
+  held_.on_moved(0);
+  EXPECT_TRUE(held_.awaits_clock());
+  held_.on_clock(0, now_);
+  EXPECT_FALSE(held_.awaits_clock());
   EXPECT_EQ(held_.deadline(), deadline);
-  held_.on_clock_ahead(5'000 * kMs, now_);
+  held_.on_clock(5'000 * kMs, now_);
   EXPECT_STREQ(held_.check(), nullptr);
   EXPECT_EQ(held_.deadline(), deadline - 5'000 * kMs);
   now_ = held_.deadline();
   EXPECT_TRUE(held_.is_over(now_));
 }
 
+// As in a loop of redirects. Found by the simulation of clusters.
+TEST_F(HeldLeaseTest, a_lease_that_goes_to_and_fro_is_shortened_once) {
+  start(by_reply());
+  const Nanos deadline = held_.deadline();
+  const Nanos ahead = 1'000 * kMs;
+  for (int i = 0; i < 5; i++) {
+    held_.on_moved(0);
+    held_.on_clock(ahead, now_);
+    held_.on_moved(ahead);
+    held_.on_clock(0, now_);
+  }
+  EXPECT_EQ(held_.deadline(), deadline - ahead);
+  held_.on_moved(0);
+  held_.on_clock(2 * ahead, now_);
+  EXPECT_EQ(held_.deadline(), deadline - 2 * ahead) << "by the one that is ahead most";
+  take(held_.on_connected(now_));
+  confirm();
+  held_.on_moved(2 * ahead);
+  held_.on_clock(3 * ahead, now_);
+  EXPECT_EQ(held_.deadline(), timing::deadline_of(sent_at_, kTtl) - ahead) << "anew";
+}
+
 // Found by the simulation of clusters.
 TEST_F(HeldLeaseTest, a_clock_that_is_ahead_makes_a_renewal_necessary_before_max_hold) {
   start(by_reply(), {.ttl = kTtl, .end_at = now_ + kTtl - 1'000 * kMs});
   EXPECT_EQ(held_.renewal_at(), kNever) << "the lease lasts until max_hold";
-  held_.on_clock_ahead(0, now_);
+  held_.on_moved(0);
+  held_.on_clock(0, now_);
   EXPECT_EQ(held_.renewal_at(), kNever);
-  held_.on_clock_ahead(5'000 * kMs, now_);
+  held_.on_clock(5'000 * kMs, now_);
   EXPECT_STREQ(held_.check(), nullptr);
   EXPECT_EQ(held_.renewal_at(), now_);
 }
 
 TEST_F(HeldLeaseTest, an_extension_at_the_new_node_lasts_for_its_whole_ttl) {
   start(by_reply());
-  held_.on_clock_ahead(5'000 * kMs, now_);
+  held_.on_moved(0);
+  held_.on_clock(5'000 * kMs, now_);
   take(held_.on_connected(now_));
   EXPECT_EQ(sent_count_, 1);
   confirm();
