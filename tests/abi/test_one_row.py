@@ -5,9 +5,11 @@ the command.
 
 Method: a copy of the sources gets a row, `greeting`, and a use: an acquire with a greeting fails,
 and its message has the greeting; with it a row whose duration may be off, and one whose default is
-not the first word. It is generated and built, and the greeting is set in C, C++,
-Python, Go, Java and the command. Nothing else is changed. The copy stays, so that the next run
-compiles little. This takes minutes: it belongs to the long runs (scripts/test --all).
+not the first word. A row for clients, `motto`, has a use as well: a client with a motto does not
+open. All is generated and built, and both options are set in C, C++, Python, Go, Java and the
+command. Nothing else is changed. The copy stays, so that the next run compiles little. This takes
+minutes: it belongs to the long runs (scripts/test --all). tests/abi/test_options.py generates the
+same in each run.
 """
 
 from __future__ import annotations
@@ -34,6 +36,10 @@ ROW = (
     'RL_ACQUIRE_OPTION(mood, mood, CHOICE, 0, 2, 1, "calm glad wild", "0.1", "a mood of a test")\n'
 )
 BEFORE_ROW = "RL_LOCK_OPTION(confirm,"
+CLIENT_ROW = (
+    'RL_CLIENT_OPTION(motto, motto, TEXT, 0, 11, "", "", "0.1", "a motto of a test")\n'
+)
+BEFORE_CLIENT_ROW = "RL_TLS_OPTION(tls_ca,"
 USE = """\
   if (!request.options.greeting.empty()) {
     return failure(Status::kInvalid, "greeted by " + request.options.greeting + " after " +
@@ -42,6 +48,14 @@ USE = """\
 """
 BEFORE_USE = "  return config::settle(request.options, request.options.format);\n"
 GREETED = "greeted by "
+CLIENT_USE = """\
+    if (!nodes.empty() && !nodes.front().motto.empty()) {
+      answer(err, failure(Status::kInvalid, "opened with " + nodes.front().motto));
+      return nullptr;
+    }
+"""
+BEFORE_CLIENT_USE = "    auto client = std::make_unique<rl_client>();\n"
+OPENED = "opened with "
 
 
 def copy_sources() -> None:
@@ -54,18 +68,21 @@ def copy_sources() -> None:
         check=True,
     ).stdout.splitlines()
     changed = {
-        "core/config/options.def": (BEFORE_ROW, ROW + BEFORE_ROW),
-        "capi/src/error.cc": (BEFORE_USE, USE + BEFORE_USE),
+        "core/config/options.def": (
+            (BEFORE_ROW, ROW + BEFORE_ROW),
+            (BEFORE_CLIENT_ROW, CLIENT_ROW + BEFORE_CLIENT_ROW),
+        ),
+        "capi/src/error.cc": ((BEFORE_USE, USE + BEFORE_USE),),
+        "capi/src/client.cc": ((BEFORE_CLIENT_USE, CLIENT_USE + BEFORE_CLIENT_USE),),
     }
     for name in listed:
         source, target = ROOT / name, TREE / name
         if not source.is_file():
             continue
         content = source.read_bytes()
-        if name in changed:
-            old, new = (text.encode() for text in changed[name])
-            assert content.count(old) == 1, name
-            content = content.replace(old, new)
+        for old, new in changed.get(name, ()):
+            assert content.count(old.encode()) == 1, (name, old)
+            content = content.replace(old.encode(), new.encode())
         if not target.exists() or target.read_bytes() != content:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
@@ -131,12 +148,20 @@ def test_c(built: Path) -> None:
         puts(rl_error_message(err));
         rl_acquire_options_set(options, "greeting", 8, "twelve bytes", 12, err);
         puts(rl_error_message(err));
+        rl_client_options *chosen = rl_client_options_new();
+        rl_client_options_set(chosen, "motto", 5, "C", 1, err);
+        rl_client_open("unix:///nowhere", 15, chosen, err);
+        puts(rl_error_message(err));
+        rl_client_options_set(chosen, "motto", 5, "twelve bytes", 12, err);
+        puts(rl_error_message(err));
         return 0;
       }
     """
     said = compiled("cc", "one_row.c", code)
     assert GREETED + "C after 0" in said
     assert "option 'greeting' must be at most 11 bytes (got 12 bytes)" in said
+    assert OPENED + "C\n" in said
+    assert "option 'motto' must be at most 11 bytes (got 12 bytes)" in said
 
 
 def test_cpp(built: Path) -> None:
@@ -151,9 +176,17 @@ def test_cpp(built: Path) -> None:
         } catch (const redlatch::error& error) {
           std::puts(error.what());
         }
+        try {
+          (void)redlatch::client::open("unix:///nowhere",
+              redlatch::client_options().set("motto", "C++"));
+        } catch (const redlatch::error& error) {
+          std::puts(error.what());
+        }
       }
     """
-    assert GREETED + "C++ after 0" in compiled("c++", "one_row.cc", code, "-std=c++17")
+    said = compiled("c++", "one_row.cc", code, "-std=c++17")
+    assert GREETED + "C++ after 0" in said
+    assert OPENED + "C++" in said
 
 
 def test_python(built: Path) -> None:
@@ -168,9 +201,13 @@ def test_python(built: Path) -> None:
         "assert 'a word of a test' in redlatch.Client.lock.__doc__\n"
         "try: client.acquire('x', timeout=0, greeting='Python', pause=0)\n"
         "except redlatch.Invalid as error: print(error)\n"
+        "assert 'a motto of a test' in redlatch.connect.__doc__\n"
+        "try: redlatch.connect('unix:///nowhere', wait=None, motto='Python')\n"
+        "except redlatch.Invalid as error: print(error)\n"
     )
     said = run(sys.executable, "-S", "-c", code, PYTHONPATH=str(PLACE / "python"))
     assert GREETED + "Python after 0" in said
+    assert OPENED + "Python" in said
 
 
 def test_go(built: Path) -> None:
@@ -187,6 +224,8 @@ def test_go(built: Path) -> None:
         _, err = client.TryLock(context.Background(), "x", redlatch.Greeting("Go"),
           redlatch.Pause(0))
         fmt.Println(err)
+        _, err = redlatch.Open("unix:///nowhere", redlatch.WithOption("motto", "Go"))
+        fmt.Println(err)
       }
     """
     (TREE / "go/one_row_test.go").write_text(code)
@@ -197,7 +236,9 @@ def test_go(built: Path) -> None:
         "PKG_CONFIG_PATH": str(found.parent),
     }
     command = (go, "test", "-count=1", "-run=TestOneRow", "-v", ".")
-    assert GREETED + "Go after 0" in run(*command, folder=TREE / "go", **environment)
+    said = run(*command, folder=TREE / "go", **environment)
+    assert GREETED + "Go after 0" in said
+    assert OPENED + "Go" in said
 
 
 def test_java(built: Path) -> None:
@@ -215,6 +256,11 @@ def test_java(built: Path) -> None:
           } catch (RedlatchException failure) {
             System.out.println(failure.getMessage());
           }
+          try {
+            Redlatch.open("unix:///nowhere", ClientOptions.DEFAULT.with("motto", "Java"));
+          } catch (RedlatchException failure) {
+            System.out.println(failure.getMessage());
+          }
         }
       }
     """
@@ -226,6 +272,7 @@ def test_java(built: Path) -> None:
     library = f"-Dio.redlatch.library={BUILD}/java/libredlatchjni.so"
     said = run(jdk / "bin/java", library, "-cp", PLACE / "classes", "OneRow")
     assert GREETED + "Java after 0" in said
+    assert OPENED + "Java" in said
 
 
 def test_command(built: Path) -> None:
@@ -239,7 +286,15 @@ def test_command(built: Path) -> None:
     )
     assert GREETED + "command after 0" in done.stderr
     said = " ".join(run(BUILD / "cli/redlatch", "help", "run").split())
-    assert "a mood of a test: calm, glad, wild (glad)" in said
+    assert "a mood of a test: calm, glad or wild (glad)" in said
+    opened = subprocess.run(
+        [str(BUILD / "cli/redlatch"), "-u", "unix:///nowhere", "--motto", "command", "status", "x"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert OPENED + "command" in opened.stderr
     refused = subprocess.run(
         [*command, "--greeting", "twelve bytes", "x", "true"],
         stdin=subprocess.DEVNULL,
@@ -253,4 +308,6 @@ def test_command(built: Path) -> None:
 
 def test_documentation_has_it(built: Path) -> None:
     assert "| `greeting` | at most 11 bytes |" in (TREE / "docs/options.md").read_text()
-    assert " *   greeting " in (TREE / "capi/include/redlatch/redlatch.h").read_text()
+    assert "| `motto` | at most 11 bytes |" in (TREE / "docs/options.md").read_text()
+    header = (TREE / "capi/include/redlatch/redlatch.h").read_text()
+    assert " *   greeting " in header and " *   motto " in header
