@@ -131,7 +131,7 @@ def test_text_is_bytes() -> None:
 
 def test_text_of_a_new_name_is_found(tree: Path) -> None:
     """redlatch.i lists the names that text goes by."""
-    new = "RL_API int32_t rl_explain(const char *reason, size_t reason_len);\n"
+    new = "RL_API int32_t rl_explain(const char *motive, size_t motive_len);\n"
     change(tree / HEADER, "RL_API const char *rl_version(void);\n", new)
     assert generate("gen_swig", f"--root={tree}") == (0, "")
     assert expected(new) == {"explain": "(byte[]) int"}
