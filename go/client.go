@@ -89,7 +89,7 @@ func (c *base) reach(ctx context.Context, op string,
 }
 
 // Close ends the client's work. Held leases are released: the call waits for that at most
-// command_timeout (2 s). Calls that wait end with ErrClosed. A second Close does nothing. The error
+// command_timeout. Calls that wait end with ErrClosed. A second Close does nothing. The error
 // is always nil.
 func (c *base) Close() error {
 	defer runtime.KeepAlive(c)

@@ -28,7 +28,7 @@ const (
 type Credentials struct {
 	User     string // empty: the default user
 	Password string // or a token
-	// Valid is the time from now for which they can be used: a second or more, or NoEnd. 0 is an
+	// Valid is the time from now for which they can be used, or NoEnd. 0 is an
 	// error, and so is what time.Until returns for a token that has ended.
 	Valid time.Duration
 }

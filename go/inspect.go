@@ -38,8 +38,8 @@ type Info struct {
 	Remaining  time.Duration // until the lease ends on the server; Forever for a key without expiry
 	Fence      int64         // the last one that the server gave, 0 for none known
 	Owner      string        // of a lock in FormatHash
-	Holding    int64         // how many hold it, also beyond the 256 that Holders shows
-	Waiting    int64         // how many wait, also beyond the 256 that Waiters shows
+	Holding    int64         // how many hold it, also beyond those that Holders shows
+	Waiting    int64         // how many wait, also beyond those that Waiters shows
 	ServerTime time.Time
 	Holders    []Holder
 	Waiters    []Waiter // first in line first

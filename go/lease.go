@@ -147,7 +147,7 @@ func (l *Lease) Fence() int64 {
 	return rlc.Lease_fence(l.hold.handle)
 }
 
-// Token is the 32 characters that hold the lock on the server.
+// Token is the text that holds the lock on the server.
 func (l *Lease) Token() string {
 	defer runtime.KeepAlive(l)
 	return text(func(buffer []byte) int64 { return rlc.Lease_token(l.hold.handle, buffer) })

@@ -26,7 +26,7 @@ class Credentials(NamedTuple):
 
     user      "" is the default user
     password  or a token
-    valid     seconds from now for which they can be used, at least 1; None is no end
+    valid     seconds from now for which they can be used; None is no end
     """
 
     user: Union[str, bytes]

@@ -100,7 +100,7 @@ class LockInfo:
     fence: int
     """The last one that the server minted; 0: none known."""
     waiting: int
-    """How many wait, also beyond the 256 that are named."""
+    """How many wait, also beyond those that are named."""
     type: str
     """Type of the key, "none" when it is free."""
     server_time: datetime
@@ -110,7 +110,7 @@ class LockInfo:
     waiters: tuple[Waiter, ...]
     """In the order of the queue."""
     hold_count: int
-    """How many hold it, also beyond the 256 that are named: readers, or leases of the owner."""
+    """How many hold it, also beyond those that are named: readers, or leases of the owner."""
     owner: str
     """Of a reentrant lock; "": free, or another kind of lock."""
 

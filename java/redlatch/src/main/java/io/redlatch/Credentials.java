@@ -9,7 +9,7 @@ import java.time.Duration;
  *
  * @param user "" is the default user.
  * @param password or a token.
- * @param valid the time from now for which they can be used: a second or more, or {@link #NO_END}.
+ * @param valid the time from now for which they can be used, or {@link #NO_END}.
  *     The time until the end of a token that has ended is refused.
  */
 public record Credentials(String user, String password, Duration valid) {

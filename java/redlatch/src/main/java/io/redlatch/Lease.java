@@ -235,7 +235,7 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Releases the lock. Waits for the answer, for at most {@code command_timeout} (2 s), and no
+   * Releases the lock. Waits for the answer, for at most {@code command_timeout}, and no
    * interrupt ends that. If none comes, the release continues in the background: a warning in the
    * log, and no failure of the work, which was protected. A second close() does nothing, nor does
    * one after release() or detach().
@@ -350,7 +350,7 @@ public final class Lease implements AutoCloseable {
   /**
    * Hands the lease to another process: one {@link Redlatch#attach} with the token can take it
    * over. Renewal stops, and the lock stays until its TTL ends. Waits for the answer, for at most
-   * {@code command_timeout} (2 s); an interrupt does not end the wait.
+   * {@code command_timeout}; an interrupt does not end the wait.
    *
    * @return the token to attach with.
    * @throws LockLostException if the lease was lost before.

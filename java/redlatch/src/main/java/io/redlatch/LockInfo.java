@@ -17,8 +17,8 @@ import java.util.Optional;
  * @param remaining until the lease ends on the server; empty for a key without expiry
  * @param fence the last one that the server gave, 0 for none known
  * @param ownerBytes of a lock in the format HASH, else none
- * @param holding how many hold it, also beyond the 256 holders
- * @param waiting how many wait, also beyond the 256 waiters
+ * @param holding how many hold it, also beyond those in holders
+ * @param waiting how many wait, also beyond those in waiters
  * @param serverTime the server's clock
  * @param holders readers, or acquisitions of an owner
  * @param waiters in the order of the queue

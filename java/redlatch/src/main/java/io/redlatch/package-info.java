@@ -5,7 +5,7 @@
  * Locks that processes on many hosts share, over one Redis or Valkey server, or over most of
  * several. Begin with {@link io.redlatch.Redlatch}.
  *
- * <p>What asks a server waits for the answer as long as the options "command_timeout" (2 s) and
+ * <p>What asks a server waits for the answer as long as the options "command_timeout" and
  * "connect_timeout" of the client say. It fails with a {@link io.redlatch.RedlatchException}: with
  * E_UNAVAILABLE, with E_OUTCOME_UNKNOWN if no answer came, with E_DENIED and E_SERVER if that was a
  * refusal, and with E_CLOSED after close(); methods name what else they throw. Times count in whole
