@@ -22,7 +22,7 @@ func NoRenew() Option {
 }
 
 // MaxHold sets the option max_hold. The lease ends as lost after this long at the latest; 0: no
-// limit. Allowed: 0, or 1 ms to 7 days. Default: 0.
+// limit. Allowed: 0 or 1 ms to 7 days. Default: 0.
 func MaxHold(value time.Duration) Option {
 	return Set("max_hold", durationText(value))
 }
@@ -83,7 +83,7 @@ const (
 )
 
 // InFormat sets the option format. How the lock is stored in its key; auto: hash for a reentrant
-// lock, else string. Allowed: auto, string, hash, hash-rw. Default: auto.
+// lock, else string. Allowed: auto, string, hash or hash-rw. Default: auto.
 func InFormat(value Format) Option {
 	return Set("format", string(value))
 }

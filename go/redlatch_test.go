@@ -290,9 +290,9 @@ func TestAnEmptyURLIsNotLeftOut(t *testing.T) {
 		urls []string
 		says string
 	}{
-		{[]string{""}, "URL 1 is empty"},
-		{[]string{"redis://a", "", "redis://b", "", "redis://c"}, "URL 2 is empty"},
-		{[]string{"redis://a", "redis://b", "redis://c", ""}, "URL 4 is empty"},
+		{[]string{""}, "URL 1 must not be empty"},
+		{[]string{"redis://a", "", "redis://b", "", "redis://c"}, "URL 2 must not be empty"},
+		{[]string{"redis://a", "redis://b", "redis://c", ""}, "URL 4 must not be empty"},
 	} {
 		_, err := redlatch.OpenRedlock(one.urls, redlatch.FromEnv())
 		is(t, errors.Is(err, redlatch.ErrInvalid) && strings.Contains(err.Error(), one.says), "%v", err)

@@ -46,10 +46,15 @@ def functions_of(code: str) -> list[str]:
 
 
 def constants_of(code: str) -> list[str]:
-    """Lines "NAME = value"."""
-    bodies = re.findall(r"\benum \{(.*?)\}", code, re.DOTALL)
-    rows = re.findall(r"(\w+) = (-?\d+)", " ".join(bodies))
-    return sorted(f"{name} = {value}" for name, value in rows)
+    """Lines "NAME = value", of enums and of macros that have a value."""
+    rows = re.findall(r"^#define (RL_\w+) (?!__attribute__)(\S.*)$", code, re.MULTILINE)
+    for body in re.findall(r"\benum \{(.*?)\}", code, re.DOTALL):
+        for entry in filter(None, map(str.strip, body.split(","))):
+            row = re.fullmatch(r"(\w+) = (-?\d+)", entry)
+            if row is None:
+                sys.exit(f"a constant must be NAME = NUMBER (got {entry})")
+            rows.append((row[1], row[2]))
+    return sorted(f"{name} = {value.strip()}" for name, value in rows)
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:

@@ -22,7 +22,7 @@ def read_enums(text: str) -> list[dict[str, str]]:
     for body in re.findall(r"\benum \{(.*?)\}", code, re.DOTALL):
         rows = re.findall(r"(\w+) = (-?\d+)(?:,|\s*$)", body)
         # One that the pattern misses would silently be left out.
-        if len(rows) != body.count("RL_"):
+        if len(rows) != len(re.findall(r"\bRL_", body)):
             sys.exit(f"{HEADER.name}: an enum is not understood: {' '.join(body.split())}")
         enums.append(dict(rows))
     return [enum for enum in enums if "RL_OK" not in enum]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Makes docs/options.md, the marked parts of redlatch.h and redlatch.hpp, and the options of
+"""Makes docs/options.md, the marked parts of redlatch.h and options.hpp, and the options of
 Python, Go, Java and the command from core/config/options.def.
 
     tools/gen_options.py              write them
@@ -16,122 +16,13 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from dataclasses import dataclass
 from pathlib import Path
 
 from gen_common import HEADER, run
+from option_table import Option, Table
 
-SOURCE = Path("core/config/options.def")
 DOCS = Path("docs/options.md")
-CPP_HEADER = HEADER.with_suffix(".hpp")
-
-ROW = re.compile(r"^RL_(\w+)\((.*?)\)\n(?=RL_|\n|/\*)", re.MULTILINE | re.DOTALL)
-UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"))
-
-
-@dataclass(frozen=True)
-class Limit:
-    name: str
-    constant: str
-    value: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Option:
-    scope: str
-    name: str
-    kind: str
-    least: int
-    most: int
-    initial: str
-    words: tuple[str, ...]
-    since: str
-    text: str
-
-    @property
-    def allowed(self) -> str:
-        """What messages of the library say, in short."""
-        if self.kind == "DURATION":
-            word = f"{self.words[0]}, or " if self.words else ""
-            return f"{word}{span(self.least)} to {span(self.most)}"
-        if self.kind == "COUNT":
-            return f"{self.least} {'or' if self.most == self.least + 1 else 'to'} {self.most}"
-        if self.kind == "SWITCH":
-            return "yes or no"
-        if self.kind == "CHOICE":
-            return ", ".join(self.words)
-        least = f"{self.least} to " if self.least else "at most "
-        more = {"PREFIX": ", no braces", "PRINTABLE": ", printable ASCII without spaces"}
-        kinds = {
-            "HOST": "a host name or an IP address",
-            "PROGRAM": f"an absolute path, at most {self.most} bytes",
-            "FILE": "a path",
-            "FILE_OR_FOLDER": "a path",
-            "PASSWORD_FILE": "a path",
-        }
-        return kinds.get(self.kind, f"{least}{self.most} bytes{more.get(self.kind, '')}")
-
-    @property
-    def default(self) -> str:
-        """As a user writes it; empty if the text says what the default is, or there is none."""
-        if self.kind in ("SWITCH", "CHOICE"):
-            return self.words[int(self.initial)]
-        if self.kind == "DURATION":
-            ms = int(self.initial)
-            word = self.words[0] if self.words else "0"
-            return word if ms == 0 else f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
-        return "" if self.initial.startswith("-") else self.initial
-
-
-def span(ms: int) -> str:
-    for size, name in UNITS:
-        if ms % size == 0:
-            return f"{ms // size} {name}{'' if ms == size else 's'}"
-    return f"{ms // 1000} s" if ms % 1000 == 0 else f"{ms} ms"
-
-
-def arguments_of(text: str) -> list[str]:
-    """The arguments of a macro; neighbouring strings are one."""
-    found = []
-    for part in re.findall(r'(?:\s*"[^"]*")+|[^,\s][^,]*', text):
-        strings = re.findall(r'"([^"]*)"', part)
-        found.append("".join(strings) if strings else part.strip())
-    return found
-
-
-class Table:
-    def __init__(self, root: Path) -> None:
-        text = (root / SOURCE).read_text()
-        text = text[text.index("/* clang-format off */") :]
-        self.limits: list[Limit] = []
-        self.variables: list[tuple[str, str]] = []
-        self.options: list[Option] = []
-        rows = ROW.findall(text)
-        # A row that the pattern misses would silently be left out.
-        if len(rows) != len(re.findall(r"^RL_", text, re.MULTILINE)):
-            sys.exit(f"{SOURCE.name}: a row is not understood")
-        for macro, inner in rows:
-            self._read(macro, arguments_of(inner))
-
-    def _read(self, macro: str, arguments: list[str]) -> None:
-        if macro == "LIMIT":
-            name, _, constant, value, text = arguments
-            self.limits.append(Limit(name, constant, int(value), text))
-        elif macro == "VARIABLE":
-            self.variables.append((arguments[0], arguments[1]))
-        else:
-            name, _, kind, least, most, initial, words, since, text = arguments
-            numbers = {limit.constant: str(limit.value) for limit in self.limits}
-            least, most, initial = (numbers.get(one, one) for one in (least, most, initial))
-            scope = macro.removesuffix("_OPTION").lower()
-            listed = tuple(words.split())
-            row = Option(scope, name, kind, int(least), int(most), initial, listed, since, text)
-            self.options.append(row)
-
-    def of(self, *scopes: str) -> list[Option]:
-        return [option for option in self.options if option.scope in scopes]
-
+CPP_HEADER = HEADER.with_name("options.hpp")
 
 def marked(text: str, name: str, lines: list[str], indent: str, tail: str = "") -> str:
     """`text` with new lines between the marks of the part `name`."""
@@ -244,7 +135,11 @@ DOCS_PARTS = (
     ),
     (
         "Acquire options on one server",
-        "As above, but without effect on a Redlock, or refused by it.",
+        "As above. A Redlock refuses `owner`, `reentrant`, another `format` than `string`, and\n"
+        "`min_replicas` above 0, which promise what it does not do. The others limit what it\n"
+        "never does, such as a local hand-off: in C, C++, Go and Java one object may serve a\n"
+        "client and a Redlock, so they have no effect there. Python and the command refuse all of\n"
+        "them.",
         ("lock",),
     ),
 )
@@ -355,7 +250,9 @@ PYTHON_RANGES = ("DURATION", "COUNT", "CHOICE", "TEXT", "PREFIX", "PRINTABLE")
 def python_allowed(option: Option) -> str:
     if option.kind != "DURATION":
         return option.allowed
-    word = "0, or " if option.words else ""
+    # 0 means the word where the word is 0, and in all options of acquisitions.
+    may_be_0 = option.scope in ("acquire", "lock") or option.words == ("0",)
+    word = "" if not option.words else "0 or " if may_be_0 else "False or "
     return f"{word}{option.least / 1000:g} to {option.most / 1000:.10g}"
 
 
@@ -380,6 +277,11 @@ def render_python(table: Table) -> str:
     rest = [one for one in table.of("lock") if one.name in PYTHON_OF_LOCK]
     text = PYTHON_HEAD + "# By name, as in options.def.\nKINDS = {\n"
     text += "".join(f'    "{option.name}": "{option.kind}",\n' for option in table.options) + "}\n"
+    text += "# What False means as a duration.\nWORDS = {\n"
+    for option in table.options:
+        if option.scope not in ("acquire", "lock") and option.kind == "DURATION" and option.words:
+            text += f'    "{option.name}": b"{option.words[0]}",\n'
+    text += "}\n"
     for option in table.of("acquire", "lock"):
         if option.kind == "CHOICE":
             words = ", ".join(f'"{word}"' for word in option.words)
@@ -391,7 +293,15 @@ def render_python(table: Table) -> str:
     ):
         text += f'\n\nclass {name}({base}, total=False):\n    """{what}"""\n\n'
         text += "".join(f"    {option.name}: {python_type(option)}\n" for option in options)
-    text += "\n\n# What docstrings say of the options.\nMANUAL = {\n"
+    text += "\n\n# The names of these keywords.\n"
+    for name, options in (
+        ("OF_REDLOCK", general),
+        ("OF_OWNED", general + locks),
+        ("OF_LOCK", general + locks + rest),
+    ):
+        listed = "".join(f'        "{option.name}",\n' for option in options)
+        text += f"{name} = frozenset(\n    (\n{listed}    )\n)\n"
+    text += "\n# What docstrings say of the options.\nMANUAL = {\n"
     for name, options in (
         ("client", table.of("client", "tls", "sentinel", "sentinel_tls", "cluster")),
         ("quorum", table.of("quorum")),
@@ -550,33 +460,65 @@ COMMAND_HEAD = """\
  * Copyright The redlatch authors
  * @generated by tools/gen_options.py from core/config/options.def: DO NOT EDIT
  *
- * RL_FLAG(letter of the scope, option, type of the value, or value of the switch, help)
+ * RL_FLAG(letter and heading of the scope, option, flag, type of the value, or value of the switch,
+ *         help)
  */
 /* clang-format off */
 """
 
 COMMAND_TYPES = {"DURATION": "DUR", "COUNT": "N", "CHOICE": "WORD", "PROGRAM": "PATH"}
+# A password does not belong on a command line. `run` decides the rest by itself.
+WITHOUT_FLAG = ("password", "sentinel_password", "label", "confirm", "reentrant")
+# As redis-cli has them.
+SPELLINGS = {"tls_ca": "cacert", "tls_cert": "cert", "tls_key": "key", "tls_sni": "sni"}
+# `run` makes an owner reentrant, which the library does only if asked to.
+COMMAND_TEXTS = {
+    "owner": "Name of the owner, who may acquire the lock again at once while it holds it; not "
+    "with -s"
+}
+# The letter and the heading of each scope.
+COMMAND_GROUPS = {
+    "client": ("C", "Client options"),
+    "tls": ("T", "TLS options (rediss://)"),
+    "sentinel": ("S", "Sentinel options (redis-sentinel://)"),
+    "sentinel_tls": ("S", "Sentinel options (redis-sentinel://)"),
+    "cluster": ("K", "Cluster options (redis+cluster://)"),
+    "quorum": ("Q", "Redlock options"),
+    "acquire": ("A", "Lock options"),
+    "lock": ("L", "Lock options"),
+}
+
+
+def command_help(option: Option) -> str:
+    if option.name in COMMAND_TEXTS:
+        return COMMAND_TEXTS[option.name]
+    # A word of a choice keeps its small letter.
+    is_name = re.split(r"\W", option.text)[0] in option.words
+    text = option.text if is_name else option.text[0].upper() + option.text[1:]
+    says_words = option.kind == "CHOICE" and all(word in text for word in option.words)
+    if option.kind in ("DURATION", "COUNT", "CHOICE") and not says_words:
+        text += f": {option.allowed}"
+    if option.kind == "SWITCH":
+        return f"Do not {option.text}" if option.initial == "1" else text
+    return f"{text} ({option.default})" if option.default else text
 
 
 def command_flag(option: Option) -> str:
     kind = "PATH" if "FILE" in option.kind else COMMAND_TYPES.get(option.kind, "TEXT")
-    # The text of a choice may begin with one of its words.
-    is_choice = option.kind == "CHOICE"
-    text = option.text if is_choice else option.text[0].upper() + option.text[1:]
-    says_words = is_choice and all(word in text for word in option.words)
-    if option.kind in ("DURATION", "COUNT", "CHOICE") and not says_words:
-        text += f": {option.allowed}"
+    spelling = SPELLINGS.get(option.name, option.name.replace("_", "-"))
     if option.kind == "SWITCH":
         kind = "no" if option.initial == "1" else "yes"
-        text = f"Do not {option.text}" if kind == "no" else text
-    elif option.default:
-        text += f" ({option.default})"
-    letter = "K" if option.scope == "cluster" else option.scope[0].upper()
-    return f'RL_FLAG(\'{letter}\', "{option.name}", "{kind}",\n        "{text}")\n'
+        spelling = f"no-{spelling}" if kind == "no" else spelling
+    letter, group = COMMAND_GROUPS[option.scope]
+    return (
+        f'RL_FLAG(\'{letter}\', "{group}", "{option.name}", "--{spelling}", "{kind}",\n'
+        f'        "{command_help(option)}")\n'
+    )
 
 
 def render_command(table: Table) -> str:
-    return COMMAND_HEAD + "".join(map(command_flag, table.options)) + "/* clang-format on */\n"
+    flags = (command_flag(one) for one in table.options if one.name not in WITHOUT_FLAG)
+    return COMMAND_HEAD + "".join(flags) + "/* clang-format on */\n"
 
 
 def results(root: Path) -> dict[str, str]:

@@ -59,11 +59,6 @@ rl_status set_number(rl_acquire_options *options, std::string_view name, int64_t
              [&](AcquireSettings &settings) { return config::set_number(settings, name, number); });
 }
 
-rl_status set_text(rl_acquire_options *options, std::string_view name, const char *value,
-                   size_t size) {
-  return rl_acquire_options_set(options, name.data(), name.size(), value, size, nullptr);
-}
-
 Outcome check_pair(const char *name, size_t name_len, const char *value, size_t value_len) {
   auto outcome = check_text("name", name, name_len);
   return outcome.ok() ? check_text("value", value, value_len) : outcome;
@@ -115,6 +110,14 @@ rl_status rl_client_options_set_from_env(rl_client_options *options, rl_error *e
   return guarded_status(err, [&](rl_error *e) { answer(e, options->options.set_from_env()); });
 }
 
+size_t rl_client_options_get(const rl_client_options *options, const char *name, size_t name_len,
+                             char *buffer, size_t buffer_size) {
+  if (options == nullptr) return copy_out({}, buffer, buffer_size);
+  return guarded_text(buffer, buffer_size, [&] {
+    return copy_out(options->options.get(text_of(name, name_len)), buffer, buffer_size);
+  });
+}
+
 rl_acquire_options *rl_acquire_options_new(void) { return new (std::nothrow) rl_acquire_options; }
 
 void rl_acquire_options_free(rl_acquire_options *options) { delete options; }
@@ -128,51 +131,42 @@ rl_status rl_acquire_options_set(rl_acquire_options *options, const char *name, 
   });
 }
 
-rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms) {
-  return set_number(options, "ttl", ttl_ms);
+size_t rl_acquire_options_get(const rl_acquire_options *options, const char *name, size_t name_len,
+                              char *buffer, size_t buffer_size) {
+  if (options == nullptr) return copy_out({}, buffer, buffer_size);
+  return guarded_text(buffer, buffer_size, [&] {
+    const auto value = config::option_of(options->options, text_of(name, name_len));
+    return copy_out(value, buffer, buffer_size);
+  });
 }
 
-rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on) {
-  return set_number(options, "renew", is_on);
-}
+// The typed setters: the end of the name, the option, and the type of the value.
+#define RL_NUMBER_SETTER(suffix, option, type)                                          \
+  rl_status rl_acquire_options_set_##suffix(rl_acquire_options *options, type number) { \
+    return set_number(options, #option, number);                                        \
+  }
+#define RL_TEXT_SETTER(option)                                                                 \
+  rl_status rl_acquire_options_set_##option(rl_acquire_options *options, const char *text,     \
+                                            size_t size) {                                     \
+    return rl_acquire_options_set(options, #option, sizeof(#option) - 1, text, size, nullptr); \
+  }
+RL_NUMBER_SETTER(ttl_ms, ttl, int64_t)
+RL_NUMBER_SETTER(renew, renew, int32_t)
+RL_NUMBER_SETTER(max_hold_ms, max_hold, int64_t)
+RL_TEXT_SETTER(label)
+RL_NUMBER_SETTER(confirm, confirm, int32_t)
+RL_NUMBER_SETTER(max_local_handoffs, max_local_handoffs, int32_t)
+RL_NUMBER_SETTER(yield_every, yield_every, int32_t)
+RL_NUMBER_SETTER(yield_ms, yield_for, int64_t)
+RL_TEXT_SETTER(owner)
+RL_NUMBER_SETTER(reentrant, reentrant, int32_t)
+RL_NUMBER_SETTER(format, format, int32_t)
 
-rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options, int64_t max_hold_ms) {
-  return set_number(options, "max_hold", max_hold_ms);
-}
-
-rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on) {
-  return set_number(options, "confirm", is_on);
-}
-
-rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
-                                                    int32_t grant_count) {
-  return set_number(options, "max_local_handoffs", grant_count);
-}
-
-rl_status rl_acquire_options_set_yield_every(rl_acquire_options *options, int32_t grant_count) {
-  return set_number(options, "yield_every", grant_count);
-}
-
-rl_status rl_acquire_options_set_yield_ms(rl_acquire_options *options, int64_t yield_ms) {
-  return set_number(options, "yield_for", yield_ms);
-}
-
-rl_status rl_acquire_options_set_label(rl_acquire_options *options, const char *label,
-                                       size_t label_len) {
-  return set_text(options, "label", label, label_len);
-}
-
-rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const char *owner,
-                                       size_t owner_len) {
-  return set_text(options, "owner", owner, owner_len);
-}
-
-rl_status rl_acquire_options_set_reentrant(rl_acquire_options *options, int32_t is_on) {
-  return set_number(options, "reentrant", is_on);
-}
-
-rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format) {
-  return set_number(options, "format", format);
+rl_status rl_acquire_options_set_min_replicas(rl_acquire_options *options, int32_t replica_count,
+                                              int64_t sync_timeout_ms) {
+  const rl_status of_count = set_number(options, "min_replicas", replica_count);
+  const rl_status of_timeout = set_number(options, "sync_timeout", sync_timeout_ms);
+  return of_count == RL_OK ? of_timeout : of_count;
 }
 
 rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,

@@ -28,7 +28,7 @@ struct rl_error {
 
   rl_status status = RL_OK;
   std::array<char, 252> short_text;   // most messages fit
-  std::unique_ptr<char[]> long_text;  // a longer one, such as that of a quorum of 15 nodes
+  std::unique_ptr<char[]> long_text;  // a longer one, such as that of a large quorum
 };
 
 struct rl_client_options {

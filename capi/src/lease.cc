@@ -70,10 +70,11 @@ rl_status rl_lease_detach(rl_lease *lease, char *buffer, size_t buffer_size, rl_
   const bool is_wanted = buffer != nullptr || buffer_size > 0;
   const auto status = run(lease, Request::Op::kDetach, err, [&](Request &) {
     if (!is_wanted || (buffer != nullptr && buffer_size > runtime::kTokenSize)) return Outcome{};
-    return failure(Status::kInvalid,
-                   "buffer must be NULL with buffer_size 0, or of 33 bytes or more (got "
-                   "buffer_size " +
-                       std::to_string(buffer_size) + ")");
+    return failure(Status::kInvalid, "buffer must be NULL with buffer_size 0, or of " +
+                                         std::to_string(RL_TOKEN_BYTES + 1) +
+                                         " bytes or more (got "
+                                         "buffer_size " +
+                                         std::to_string(buffer_size) + ")");
   });
   const bool may_be_marked = status == RL_OK || status == RL_E_OUTCOME_UNKNOWN;
   if (is_wanted && may_be_marked) copy_out(lease->lease->token, buffer, buffer_size);

@@ -389,9 +389,9 @@ class Parser {
       const bool is_blank = urls[i].find_first_not_of(kSpaces) == std::string::npos;
       if (!is_blank && urls[i].find_first_of(kSpaces) == std::string::npos) continue;
       const std::string number = urls.size() == 1 ? "" : " number " + std::to_string(i + 1);
-      throw UsageError(
-          "--url" + number +
-          (is_blank ? " is empty" : " has a space: name each server by its own --url"));
+      throw UsageError("--url" + number +
+                       (is_blank ? " must not be empty"
+                                 : " must have no space: name each server by its own --url"));
     }
   }
 

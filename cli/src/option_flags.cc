@@ -3,9 +3,6 @@
 #include "option_flags.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <array>
-#include <utility>
 
 #include "duration.h"
 #include "exit_code.h"
@@ -14,26 +11,6 @@
 
 namespace redlatch::cli {
 namespace {
-
-// A password does not belong on a command line. `run` decides the rest by itself.
-constexpr std::array<std::string_view, 5> kWithoutFlag = {"password", "sentinel_password", "label",
-                                                          "confirm", "reentrant"};
-// As redis-cli has them.
-constexpr std::array<std::pair<std::string_view, const char*>, 4> kSpellings = {
-    {{"tls_ca", "--cacert"}, {"tls_cert", "--cert"}, {"tls_key", "--key"}, {"tls_sni", "--sni"}}};
-
-// `run` makes an owner reentrant, which the library does only if asked to.
-constexpr const char* kOwnerText =
-    "Name of the owner, who may acquire the lock again at once while it holds it; not with -s";
-
-std::string spelling_of(std::string_view name) {
-  for (const auto& [known, spelling] : kSpellings) {
-    if (known == name) return spelling;
-  }
-  std::string spelling = "--" + std::string(name);
-  std::replace(spelling.begin(), spelling.end(), '_', '-');
-  return spelling;
-}
 
 // The library's durations have a unit and no fraction. A word is passed on as it is.
 std::string in_ms(const std::string& text) {
@@ -44,7 +21,9 @@ std::string in_ms(const std::string& text) {
 // A row of options.def, as a flag.
 struct Row {
   char scope;  // Its first letter; K of a cluster.
+  const char* group;
   std::string_view name;
+  const char* spelling;
   std::string_view type;  // "yes" or "no": the value of a switch.
   const char* help;
 };
@@ -57,23 +36,6 @@ constexpr Row kRows[] = {
 
 bool is_of_acquisition(const Row& row) { return row.scope == 'A' || row.scope == 'L'; }
 
-const char* group_of(char scope) {
-  switch (scope) {
-    case 'C':
-      return "Client options";
-    case 'T':
-      return "TLS options (rediss://)";
-    case 'S':
-      return "Sentinel options (redis-sentinel://)";
-    case 'K':
-      return "Cluster options (redis+cluster://)";
-    case 'Q':
-      return "Redlock options";
-    default:
-      return "Lock options";
-  }
-}
-
 }  // namespace
 
 std::optional<std::string> OptionFlags::Flag::value() const {
@@ -83,24 +45,20 @@ std::optional<std::string> OptionFlags::Flag::value() const {
 
 void OptionFlags::add(CLI::App& app, bool are_of_acquisition) {
   for (const Row& row : kRows) {
-    const bool has_flag =
-        std::find(kWithoutFlag.begin(), kWithoutFlag.end(), row.name) == kWithoutFlag.end();
-    if (!has_flag || is_of_acquisition(row) != are_of_acquisition) continue;
+    if (is_of_acquisition(row) != are_of_acquisition) continue;
     Flag& flag = flags_.emplace_back();
     flag.scope = row.scope;
     flag.name = row.name;
-    flag.spelling = spelling_of(row.name);
+    flag.spelling = row.spelling;
     flag.is_duration = row.type == "DUR";
     flag.is_switch = row.type == "yes" || row.type == "no";
-    const std::string help = row.name == "owner" ? kOwnerText : row.help;
     if (flag.is_switch) {
       flag.text_of_switch = row.type;
-      if (row.type == "no") flag.spelling = "--no-" + flag.spelling.substr(2);
-      app.add_flag(flag.spelling, flag.is_on, help)->group(group_of(row.scope));
+      app.add_flag(flag.spelling, flag.is_on, row.help)->group(row.group);
     } else {
-      app.add_option(flag.spelling, flag.text, help)
+      app.add_option(flag.spelling, flag.text, row.help)
           ->type_name(std::string(row.type))
-          ->group(group_of(row.scope));
+          ->group(row.group);
     }
   }
 }

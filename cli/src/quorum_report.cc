@@ -19,9 +19,8 @@ namespace {
 // A client has another token on the node where it queued, and where it was late. The client's part
 // of all of them is the same.
 bool is_same_client(const std::string& a, const std::string& b) {
-  constexpr std::size_t kTokenSize = 32;
   constexpr std::size_t kClientSize = 22;
-  if (a.size() != kTokenSize || b.size() != kTokenSize) return a == b;
+  if (a.size() != RL_TOKEN_BYTES || b.size() != RL_TOKEN_BYTES) return a == b;
   return a.compare(0, kClientSize, b, 0, kClientSize) == 0;
 }
 

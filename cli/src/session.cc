@@ -50,7 +50,7 @@ std::vector<std::string> split_lines(const std::string& text) {
     const std::size_t count = urls.size();
     urls.insert(urls.end(), std::istream_iterator<std::string>(words), {});
     if (urls.size() > count) continue;
-    throw UsageError("URL " + std::to_string(count + 1) + " of the environment is empty");
+    throw UsageError("URL " + std::to_string(count + 1) + " of the environment must not be empty");
   }
   return urls;
 }

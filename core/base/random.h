@@ -11,7 +11,8 @@
 
 namespace redlatch {
 
-// Fill `bytes`. Blocks only early in boot. @return false if the kernel has no random bytes.
+// Fill `bytes`. Blocks only early in boot. @return false, with errno, if the kernel has no random
+// bytes.
 [[nodiscard]] bool fill_random(std::span<uint8_t> bytes);
 
 // splitmix64, to spread retries; not for secrets. Used by one thread at a time. Seeded from

@@ -256,6 +256,11 @@ std::string option_of(const QuorumSettings &settings, std::string_view name) {
   return row == nullptr ? std::string() : show(*row, settings);
 }
 
+std::string option_of(const AcquireSettings &settings, std::string_view name) {
+  const auto *row = find_in(kAcquireRows, name);
+  return row == nullptr ? std::string() : show(*row, settings);
+}
+
 std::string nearest(std::span<const std::string_view> known, std::string_view word) {
   constexpr size_t kMaxDistance = 2;
   constexpr size_t kMaxWord = 32;  // the distance costs the product of both lengths

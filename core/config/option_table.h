@@ -69,6 +69,7 @@ Outcome settle(const AcquireSettings &settings, protocol::Format &format);
 // The value of an option by its name; empty for a password and an unknown name.
 std::string option_of(const Settings &settings, std::string_view name);
 std::string option_of(const QuorumSettings &settings, std::string_view name);
+std::string option_of(const AcquireSettings &settings, std::string_view name);
 
 // For a message: " (got 'x')", unless the value may be a secret; or its size, if that is wrong.
 std::string got(const Option &option, std::string_view value);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -248,7 +247,10 @@ std::string shown_value(const Option &option, Nanos value) {
   return is_word ? std::string(option.words) : std::to_string(value / kMs) + "ms";
 }
 
-std::string shown_value(const Option & /*option*/, int value) { return std::to_string(value); }
+// A default below the range: the library chooses.
+std::string shown_value(const Option &option, int value) {
+  return value < option.least ? std::string() : std::to_string(value);
+}
 
 std::string shown_value(const Option &option, bool value) {
   return word_at(option.words, value ? 1 : 0);
@@ -269,26 +271,23 @@ std::string got(const Option &option, std::string_view value) {
     case Kind::kPRIVATE:
     case Kind::kPASSWORD:
     case Kind::kPASSWORD_FILE:
+    case Kind::kFILE:  // some users give the key itself
+    case Kind::kFILE_OR_FOLDER:
       return {};
+    case Kind::kPROGRAM:
+      if (!is_shown_path(value)) return {};
+      break;
     case Kind::kTEXT:
     case Kind::kPREFIX:
     case Kind::kPRINTABLE:
       if (is_size_good(option, value)) break;
       return " (got " + std::to_string(value.size()) + " bytes)";
-    case Kind::kPROGRAM:
-    case Kind::kFILE:
-    case Kind::kFILE_OR_FOLDER:
-      if (!is_shown_path(value)) return {};  // some users give the key itself
-      break;
     default:
       break;
   }
-  const bool is_shown =
-      value.size() <= kMaxShown && std::all_of(value.begin(), value.end(), [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-               std::string_view(" .-+_").find(c) != std::string_view::npos;
-      });
-  return is_shown ? " (got " + quoted(value) + ")" : std::string();
+  // It may be a URL with its password, or other options as well.
+  if (value.find_first_of("@=") != std::string_view::npos) return {};
+  return " (got " + quoted(value, kMaxShown) + ")";
 }
 
 bool is_shown_value(const Option &option, std::string_view value) {

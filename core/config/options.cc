@@ -48,7 +48,8 @@ Outcome split_urls(std::string_view lines, std::vector<std::string_view> &urls) 
     const size_t end = std::min(lines.find('\n'), lines.size());
     std::string_view line = trimmed(lines.substr(0, end));
     lines.remove_prefix(std::min(end + 1, lines.size()));
-    if (line.empty()) return invalid("URL " + std::to_string(urls.size() + 1) + " is empty");
+    if (line.empty())
+      return invalid("URL " + std::to_string(urls.size() + 1) + " must not be empty");
     while (!line.empty()) {
       urls.push_back(line.substr(0, line.find_first_of(kSpaces)));
       line.remove_prefix(urls.back().size());
@@ -102,6 +103,18 @@ Outcome Options::set_password_file(const std::string &name, std::string_view val
   return {};
 }
 
+std::string Options::get(std::string_view name) const {
+  const auto found = values_.find(name);
+  const std::string_view text = found == values_.end() ? env(name) : found->second;
+  if (text.empty()) return {};
+  if (is_of_quorum(name)) {
+    QuorumSettings quorum;
+    return set_option(quorum, name, text).ok() ? option_of(quorum, name) : std::string();
+  }
+  Settings scratch;
+  return set_option(scratch, name, text).ok() ? option_of(scratch, name) : std::string();
+}
+
 // REDISCLI_AUTH comes last, because a password in a file is safer than one in the environment.
 Outcome Options::set_from_env() {
   constexpr auto kVariables = std::to_array<std::pair<const char *, const char *>>({
@@ -129,11 +142,15 @@ Outcome Options::set_from_env() {
 
 namespace {
 
+Outcome goes_with(const std::string &option, const std::string &scheme, const Settings &settings) {
+  return invalid(option + " must be used with " + scheme + " only (got " + settings.address() +
+                 ")");
+}
+
 Outcome check_cluster(const Settings &settings) {
   const ClusterSettings &cluster = settings.cluster;
   if (!settings.is_cluster() && cluster.is_asked_for) {
-    return invalid("option 'cluster_hosts' goes with redis+cluster:// only, not with " +
-                   settings.address());
+    return goes_with("option 'cluster_hosts'", "redis+cluster://", settings);
   }
   if (settings.is_cluster() && settings.database != 0) {
     return invalid("db must be 0 on a cluster (got " + std::to_string(settings.database) + ")");
@@ -159,14 +176,14 @@ Outcome check_together(const Settings &settings) {
   const bool is_embedded = !settings.folder.empty();
   const bool has_password = !settings.password.empty() || !settings.password_file.empty();
   if (is_embedded && (!settings.user.empty() || has_password)) {
-    return invalid("an embedded server has no user and no password: its folder keeps others out");
+    return invalid(
+        "user and password must not be set for an embedded server: its folder keeps others out");
   }
   if (!is_embedded && !settings.server.empty()) {
-    return invalid("option 'server' goes with embedded:// only, not with " + settings.address());
+    return goes_with("option 'server'", "embedded://", settings);
   }
   if (!settings.has_sentinels() && settings.sentinel.is_asked_for) {
-    return invalid("options sentinel_.. go with redis-sentinel:// only, not with " +
-                   settings.address());
+    return goes_with("options sentinel_..", "redis-sentinel://", settings);
   }
   if (auto outcome = check_cluster(settings); !outcome.ok()) return outcome;
   return check_tls_options(settings);
@@ -201,7 +218,7 @@ std::string_view Options::env(std::string_view name) const {
 Outcome Options::resolve(std::string_view url, Settings &settings) const {
   for (const auto &[name, value] : values_) {
     if (is_of_quorum(name))
-      return invalid("option " + redlatch::quoted(name) + " is for a Redlock only");
+      return invalid("option " + redlatch::quoted(name) + " must be used with a Redlock only");
   }
   if (url.empty()) url = env("url");
   if (url.empty()) return no_server("a URL");
@@ -224,29 +241,32 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
   PipeSecrets secrets = secrets_;
   for (const std::string_view url : all) {
     if (nodes.size() == kMaxNodes) {
-      return invalid("more than " + std::to_string(kMaxNodes) + " nodes, from " + redact_url(url) +
-                     " on");
+      return invalid("a Redlock must have at most " + std::to_string(kMaxNodes) +
+                     " nodes (got more, from " + redact_url(url) + " on)");
     }
     Settings node;
     if (auto outcome = resolve_node(url, node, secrets); !outcome.ok()) return outcome;
     if (node.has_sentinels()) {
-      return invalid(node.shown_url +
-                     ": a node of a Redlock must be one server, because a failover to a replica "
-                     "forgets votes; give the URL of the server itself");
+      return invalid(
+          "a node of a Redlock must be one server, because a failover to a replica forgets votes; "
+          "give the URL of the server itself (got " +
+          node.shown_url + ")");
     }
     if (node.is_cluster()) {
-      return invalid(node.shown_url +
-                     ": a node of a Redlock must be one server, because the nodes of a cluster are "
-                     "not independent; use the cluster alone, or independent servers");
+      return invalid(
+          "a node of a Redlock must be one server, because the nodes of a cluster are not "
+          "independent; use the cluster alone, or independent servers (got " +
+          node.shown_url + ")");
     }
     for (const Settings &other : nodes) {
       if (other.address() == node.address()) {
-        return invalid(node.shown_url + ": that server is named twice: nodes must be independent");
+        return invalid("nodes of a Redlock must be independent servers (got " + node.shown_url +
+                       " twice)");
       }
       if (other.name_space != node.name_space) {
-        return invalid(node.shown_url + " has the namespace " + redlatch::quoted(node.name_space) +
-                       ", and " + other.shown_url + " has " + redlatch::quoted(other.name_space) +
-                       ": it must be the same for all nodes");
+        return invalid("option 'namespace' must be the same for all nodes (got " +
+                       redlatch::quoted(node.name_space) + " for " + node.shown_url + ", and " +
+                       redlatch::quoted(other.name_space) + " for " + other.shown_url + ")");
       }
     }
     nodes.push_back(std::move(node));
@@ -257,10 +277,10 @@ Outcome Options::resolve(std::string_view urls, std::vector<Settings> &nodes,
       std::any_of(nodes.begin(), nodes.end(), [](const Settings &node) { return node.tls.is_on; });
   if (names_tls() && !has_tls) return no_tls(nodes.front().shown_url);
   if (nodes.size() % 2 == 1) return {};
-  return invalid(std::to_string(nodes.size()) +
-                 " nodes: an odd number is needed, because one more would not let one more fail; "
-                 "leave out one, such as " +
-                 nodes.back().shown_url);
+  return invalid(
+      "nodes of a Redlock must be an odd number, because one more would not let one more fail; "
+      "leave out one, such as " +
+      nodes.back().shown_url + " (got " + std::to_string(nodes.size()) + " nodes)");
 }
 
 Outcome Options::resolve_node(std::string_view url, Settings &settings,

@@ -22,6 +22,10 @@ class Options {
   // Read the environment. Its values apply where neither the URL nor set() gives one.
   Outcome set_from_env();
 
+  // The value of an option as text, from set() or else from the environment. Empty for one that has
+  // none, for a password and for an unknown name.
+  std::string get(std::string_view name) const;
+
   // The settings of `url` and these options together. If `url` is empty, the URL of the environment
   // is used. Passwords never appear in messages.
   Outcome resolve(std::string_view url, Settings &settings) const;

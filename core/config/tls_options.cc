@@ -43,9 +43,9 @@ Outcome check_tls_options(const Settings &settings) {
 
 Outcome no_tls(const std::string &address) {
   return failure(Status::kInvalid,
-                 "options tls_.. go with rediss://, valkeys:// and rediss-sentinel:// only, not "
-                 "with " +
-                     address);
+                 "options tls_.. must be used with rediss://, valkeys://, rediss-sentinel:// and "
+                 "rediss+cluster:// only (got " +
+                     address + ")");
 }
 
 }  // namespace redlatch::config

@@ -16,15 +16,14 @@ namespace redlatch::config {
 
 namespace {
 
-constexpr size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, less its NUL
 constexpr size_t kMaxShownWord = 32;
+constexpr const char *kBadCode = "a '%' must begin a code of two hexadecimal digits, such as %2F,";
 
 // Those of sentinels may be written with a '+' as well.
 constexpr std::array<std::string_view, 14> kSchemes = {
     "redis",         "rediss",         "valkey",          "valkeys",         "unix",
     "embedded",      "redis-sentinel", "rediss-sentinel", "valkey-sentinel", "valkeys-sentinel",
     "redis+cluster", "rediss+cluster", "valkey+cluster",  "valkeys+cluster"};
-constexpr size_t kMaxClusterAddresses = 64;  // the nodes know the others
 constexpr std::string_view kOfSentinels = "-sentinel";
 constexpr std::string_view kOfClusters = "+cluster";
 constexpr std::string_view kSentinelPort = "26379";
@@ -272,9 +271,9 @@ Outcome UrlParser::take_user() {
   }
   const size_t colon = who.find(':');
   rest_.remove_prefix(at + 1);
-  if (!percent_decode(who.substr(0, colon), settings_.user)) return wrong("malformed %-code");
+  if (!percent_decode(who.substr(0, colon), settings_.user)) return wrong(kBadCode);
   if (colon == std::string_view::npos) return {};
-  if (!percent_decode(who.substr(colon + 1), settings_.password)) return wrong("malformed %-code");
+  if (!percent_decode(who.substr(colon + 1), settings_.password)) return wrong(kBadCode);
   return {};
 }
 
@@ -341,7 +340,8 @@ Outcome UrlParser::take_primary_name() {
 Outcome UrlParser::take_address(std::string_view server, HostPort &address) const {
   const bool is_bracketed = server.starts_with('[');
   const size_t close = is_bracketed ? server.find(']') : std::string_view::npos;
-  if (is_bracketed && close == std::string_view::npos) return wrong("the address has no ']'");
+  if (is_bracketed && close == std::string_view::npos)
+    return wrong("an address that begins with '[' must have a ']'");
   const std::string_view host =
       is_bracketed ? server.substr(1, close - 1) : server.substr(0, server.find(':'));
   const std::string_view behind = server.substr(is_bracketed ? close + 1 : host.size());
@@ -379,7 +379,7 @@ Outcome UrlParser::take_path() {
 }
 
 Outcome UrlParser::take_socket(std::string_view path) {
-  if (!percent_decode(path, settings_.socket_path)) return wrong("malformed %-code");
+  if (!percent_decode(path, settings_.socket_path)) return wrong(kBadCode);
   if (!settings_.socket_path.starts_with('/') || settings_.socket_path.size() > kMaxSocketPath ||
       settings_.socket_path.find('\0') != std::string::npos) {
     return wrong("the socket needs an absolute path of at most " + std::to_string(kMaxSocketPath) +
@@ -390,7 +390,7 @@ Outcome UrlParser::take_socket(std::string_view path) {
 
 Outcome UrlParser::take_folder(std::string_view path) {
   std::string &folder = settings_.folder;
-  if (!percent_decode(path, folder)) return wrong("malformed %-code");
+  if (!percent_decode(path, folder)) return wrong(kBadCode);
   if (folder.empty()) folder = embedded::default_folder();
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   if (!folder.starts_with('/') || folder.find('\0') != std::string::npos) {
@@ -398,8 +398,8 @@ Outcome UrlParser::take_folder(std::string_view path) {
         "an embedded server has no host: embedded:// is the server of this user, "
         "embedded:///a/folder (three slashes) that of a folder,");
   }
-  if (folder.size() > embedded::kMaxFolderPath) {
-    return wrong("the folder's path must be at most " + std::to_string(embedded::kMaxFolderPath) +
+  if (folder.size() > kMaxFolderPath) {
+    return wrong("the folder's path must be at most " + std::to_string(kMaxFolderPath) +
                  " bytes, because the name of a socket in it is limited (got " +
                  std::to_string(folder.size()) + " bytes)");
   }
@@ -424,7 +424,7 @@ Outcome UrlParser::take_query() {
 
 Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
   const size_t equals = pair.find('=');
-  if (equals == std::string_view::npos) return wrong("a parameter has no '='");
+  if (equals == std::string_view::npos) return wrong("each option must be name=value");
   const std::string_view name = pair.substr(0, equals);
   const std::string_view raw = pair.substr(equals + 1);
   const Option *option = find_option(name);
@@ -443,9 +443,10 @@ Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
                  quoted(name) + " must be percent-encoded");
   }
   std::string value;
-  if (!percent_decode(raw, value)) return wrong("malformed %-code");
+  if (!percent_decode(raw, value)) return wrong(kBadCode);
   auto outcome = set_option(settings_, name, value);
   if (outcome.ok()) return outcome;
+  // Else it may be a part of a password that was not encoded.
   if (is_shown_value(*option, raw)) outcome.message += got(*option, value);
   outcome.message += " (in " + clean(shown_) + ")";
   return outcome;

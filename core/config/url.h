@@ -13,9 +13,6 @@
 
 namespace redlatch::config {
 
-// A longer one is refused before anything else is done with it.
-inline constexpr size_t kMaxUrlBytes = 8192;
-
 // Set `settings` as `url` says. Messages name a malformed part and never quote it.
 Outcome parse_url(std::string_view url, Settings &settings);
 

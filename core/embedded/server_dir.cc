@@ -75,7 +75,7 @@ Outcome ServerDir::check() const {
   struct stat info {};
   if (fstat(handle_.get(), &info) != 0) return refuse("cannot be accessed: " + reason_of(errno));
   if (S_ISLNK(info.st_mode)) return refuse("must not be a symbolic link: name its target");
-  if (!S_ISDIR(info.st_mode)) return refuse("is not a folder");
+  if (!S_ISDIR(info.st_mode)) return refuse("must be a folder");
   if (info.st_uid != geteuid()) {
     return refuse("must belong to user " + std::to_string(geteuid()) + " (got user " +
                   std::to_string(info.st_uid) + ")");

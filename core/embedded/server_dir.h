@@ -17,10 +17,13 @@
 // both would have the lock.
 #pragma once
 
+#include <sys/un.h>
+
 #include <string>
 #include <string_view>
 
 #include "base/descriptor.h"
+#include "base/limits.h"
 #include "base/status.h"
 
 namespace redlatch::embedded {
@@ -31,8 +34,9 @@ inline constexpr std::string_view kServerFile = "server";
 inline constexpr std::string_view kSocketFile = "socket";
 inline constexpr std::string_view kLogFile = "log";
 
-// sockaddr_un::sun_path, less "/socket" and its NUL.
-inline constexpr size_t kMaxFolderPath = 100;
+// Both are in a sockaddr_un, whose path ends in a NUL.
+static_assert(kMaxSocketPath < sizeof(sockaddr_un::sun_path));
+static_assert(kMaxFolderPath + 1 + kSocketFile.size() <= kMaxSocketPath);
 
 // The same folder for all processes of a user, however they were started: see docs/design/0007.
 std::string default_folder();

@@ -157,9 +157,9 @@ void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now
   const bool is_rw_hash = request->lease->record->lock->keys.format == protocol::Format::kHashRw;
   if (is_rw_hash && request->extend_to > kMaxHashRwTtlMs * kMs) {
     return finish(*request, Status::kInvalid,
-                  "ttl must be at most " + std::to_string(kMaxHashRwTtlMs) +
-                      " ms in the format hash-rw (got " + std::to_string(request->extend_to / kMs) +
-                      " ms)");
+                  "ttl must be " + std::to_string(kMinTtlMs) + " ms to " +
+                      in_seconds(kMaxHashRwTtlMs) + " with the format hash-rw (got " +
+                      std::to_string(request->extend_to / kMs) + " ms)");
   }
   start_immediate(request, now);
 }

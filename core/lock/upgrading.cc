@@ -209,7 +209,8 @@ void LockClient::start_downgrade(const std::shared_ptr<Request> &request, Nanos 
   TokenRecord &record = *request->lease->record;
   if (record.lock->keys.format == protocol::Format::kHash) {
     return finish(*request, Status::kInvalid,
-                  "lock " + quoted(record.lock->name) + " is reentrant: it has no readers");
+                  "lock " + quoted(record.lock->name) +
+                      " must be a read-write lock (got a reentrant one, which has no readers)");
   }
   if (record.identity.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
   finish_upgrade(record, Status::kCancelled, "downgraded meanwhile");

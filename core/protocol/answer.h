@@ -94,7 +94,7 @@ struct InspectAnswer {
   int64_t waiter_count = 0;
   std::vector<Waiter> waiters;
   int64_t holder_count = 0;     // readers, or holds of an owner
-  std::vector<Holder> holders;  // at most 256 of them
+  std::vector<Holder> holders;  // at most kMaxInfoRows of them
   int64_t hold_count = 0;       // hash format: the value in the key
   std::string who, label;
   int64_t since_ms = 0;

@@ -172,7 +172,7 @@ void look(Command &out, const std::string &key) {
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys) {
   begin(out, features, eval, Script::kInspect, keys,
         {keys.lock, keys.queue, keys.fence, keys.info, keys.readers});
-  out.add(256);
+  out.add(int64_t{kMaxInfoRows});
 }
 
 void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms) {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kBase64Url =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 // 128 bits leave four zero bits in the last of 22 digits. None of these is a lower-case hex digit,
-// which tells our tokens from those of libraries that write 32 of them.
+// which tells our tokens from those of libraries that write as many.
 constexpr std::string_view kLastOfCid = "AQgw";
 constexpr std::string_view kNoLimit = "9999999999999";
 

@@ -18,10 +18,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.h"
+
 namespace redlatch::protocol {
 
 inline constexpr size_t kCidSize = 22;
-inline constexpr size_t kTokenSize = 32;
+using redlatch::kTokenSize;
 inline constexpr size_t kMemberSize = 51;
 
 // The mode that a waiter requests. kUpgrade: a reader that keeps its lease while it waits.

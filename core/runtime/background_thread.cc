@@ -248,7 +248,8 @@ void Runtime::become_cluster(Link &link) {
   std::array<uint8_t, 8> seed{};
   if (!fill_random(random) || !fill_random(seed)) {
     return service_->on_connect_failed(
-        link.node, failure(Status::kInternal, "cannot get random bytes from the kernel"),
+        link.node,
+        failure(Status::kInternal, "cannot get random bytes from the kernel: " + reason_of(errno)),
         boot_now());
   }
   Settings &settings = nodes_.front();

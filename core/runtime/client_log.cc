@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace redlatch::runtime {

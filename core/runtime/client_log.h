@@ -20,9 +20,8 @@ namespace redlatch::runtime {
 
 enum class LogLevel : uint8_t { kNone, kError, kWarning, kInfo };
 
-// A full log drops its oldest line, and a line with the number of dropped lines replaces them.
-inline constexpr size_t kMaxLogLines = 256;
-
+// A log of kMaxLogLines drops its oldest line, and a line with the number of dropped lines replaces
+// them.
 class ClientLog {
  public:
   // Add one line: the name of its level, then `text`. Without memory the line is lost.

@@ -18,7 +18,6 @@ constexpr Nanos kPause = 1000 * kMs;
 constexpr Nanos kLongestPause = 30'000 * kMs;
 // Azure closes connections whose token was not renewed this long before its end.
 constexpr Nanos kMargin = 180'000 * kMs;
-constexpr size_t kMaxFailure = 512;
 
 // How long after they were given new ones are asked for: at three quarters of their time, or
 // kMargin before its end if that is earlier; those that end very soon, at half of it.

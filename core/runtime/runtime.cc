@@ -42,7 +42,8 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
                                        std::optional<QuorumSettings> quorum, Outcome &why) {
   std::array<uint8_t, 24> random{};
   if (!fill_random(random)) {
-    why = failure(Status::kInternal, "cannot get random bytes from the kernel");
+    why =
+        failure(Status::kInternal, "cannot get random bytes from the kernel: " + reason_of(errno));
     return nullptr;
   }
   std::shared_ptr<Runtime> runtime(new Runtime(std::move(nodes), quorum));

@@ -66,10 +66,12 @@ Outcome read_address(const Reply &reply, const Settings &settings, std::string_v
   if (reply.is_error()) return refused(reply, settings);
   const std::string who = HostPort{settings.host, settings.port}.text();
   if (reply.kind == Reply::Kind::kNil) {
-    return failure(Status::kInvalid, who + " does not know " + quoted(primary_name, 255));
+    return failure(Status::kInvalid,
+                   who + " does not know " + quoted(primary_name, kMaxPrimaryNameBytes));
   }
   if (read_host_port(reply.at(0).text(), reply.at(1).text(), address)) return {};
-  return failure(Status::kServer, who + " named no address of " + quoted(primary_name, 255));
+  return failure(Status::kServer,
+                 who + " named no address of " + quoted(primary_name, kMaxPrimaryNameBytes));
 }
 
 std::vector<HostPort> read_others(const Reply &reply) {

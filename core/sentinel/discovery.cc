@@ -241,7 +241,7 @@ void Discovery::end(Outcome outcome) {
 
 void Discovery::give_up(Status status, const std::string &what) {
   const std::string more = list_failures();
-  end(failure(status, quoted(settings_.sentinel.primary_name, 255) + ": " + what +
+  end(failure(status, quoted(settings_.sentinel.primary_name, kMaxPrimaryNameBytes) + ": " + what +
                           (more.empty() ? "" : "; ") + more));
 }
 

@@ -54,9 +54,11 @@ def changed(tree: Path, old: str, new: str) -> str:
         (VERSION, "RL_API const char *rl_version(int32_t part);", "parameter 1 of type"),
         (VERSION, "RL_API int32_t rl_version(void);", "return type changed"),
         ("RL_MODE_READ = 2", "RL_MODE_READ = 4", "RL_MODE_READ = 2"),
+        ("RL_NO_NUMBER INT64_MIN", "RL_NO_NUMBER INT64_MAX", "RL_NO_NUMBER = INT64_MIN"),
+        ("#define RL_NO_TEXT SIZE_MAX", "", "RL_NO_TEXT = SIZE_MAX"),
         ("typedef int32_t rl_status;", "typedef int64_t rl_status;", "rl_status"),
     ],
-    ids=["removed", "parameter", "result", "constant", "type"],
+    ids=["removed", "parameter", "result", "constant", "macro", "macro removed", "type"],
 )
 def test_a_change_is_explained_and_never_accepted(
     old: str, new: str, named: str, tree: Path
@@ -66,6 +68,12 @@ def test_a_change_is_explained_and_never_accepted(
         status, said = guard(*arguments)
         assert status == 1
         assert said.startswith("The ABI must only grow") and named in said, said
+
+
+def test_a_constant_must_be_a_number(tree: Path) -> None:
+    option = changed(tree, "RL_MODE_READ = 2", "RL_MODE_READ = 1 << 1")
+    status, said = guard(option)
+    assert status == 1 and "must be NAME = NUMBER (got RL_MODE_READ = 1 << 1)" in said, said
 
 
 def test_an_addition_updates_the_baseline_in_the_same_commit(tree: Path) -> None:

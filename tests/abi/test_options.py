@@ -4,11 +4,13 @@
 
 Method: what tools/gen_options.py makes is made again and compared; the names are read by a pattern
 that is not the generator's, and looked up in each language. The checks are tried on a tree with a
-row more.
+row more. The library is given a wrong value for each option: its message has what the documentation
+says.
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import subprocess
@@ -19,10 +21,14 @@ import pytest
 from support.build import ROOT
 
 from .generated import change, generate
+from .library import declared_functions, loaded
+
+sys.path.insert(0, str(ROOT / "tools"))
+from option_table import Option, Table  # noqa: E402
 
 OPTIONS = "core/config/options.def"
 HEADER = "capi/include/redlatch/redlatch.h"
-CPP = "capi/include/redlatch/redlatch.hpp"
+CPP = "capi/include/redlatch/options.hpp"
 PYTHON = "python/src/redlatch/_option_table.py"
 GO = "go/options_gen.go"
 JAVA = "java/redlatch/src/main/java/io/redlatch/LockOptions.java"
@@ -30,7 +36,11 @@ DOCS = "docs/options.md"
 COMMAND = "cli/src/flags.def"
 RESULTS = (HEADER, CPP, PYTHON, GO, JAVA, DOCS, COMMAND)
 ROW = 'RL_LOCK_OPTION(patience, patience, DURATION, 7, 77, 17, "", "9.9", "a word of this test")\n'
+CLIENT_ROW = ROW.replace("LOCK", "CLIENT")
+# Client options are set by name in the others.
+RESULTS_OF_CLIENT = (HEADER, PYTHON, DOCS, COMMAND)
 PLACE = "/* clang-format on */"
+SETTERS = "capi/src/client.cc"
 
 
 def names(*scopes: str) -> list[str]:
@@ -60,13 +70,16 @@ def test_files_are_fresh() -> None:
     assert generate("gen_options", "--check") == (0, "")
 
 
-def test_a_row_more_is_in_all_languages(tree: Path) -> None:
-    change(tree / OPTIONS, PLACE, ROW + PLACE)
+@pytest.mark.parametrize(
+    ("row", "results"), [(ROW, RESULTS), (CLIENT_ROW, RESULTS_OF_CLIENT)], ids=["lock", "client"]
+)
+def test_a_row_more_is_in_all_languages(row: str, results: tuple[str, ...], tree: Path) -> None:
+    change(tree / OPTIONS, PLACE, row + PLACE)
     status, said = generate("gen_options", "--check", f"--root={tree}")
     assert status == 1
-    assert [name for name in RESULTS if f"{name} is not what" in said] == list(RESULTS)
+    assert [name for name in RESULTS if f"{name} is not what" in said] == list(results)
     assert generate("gen_options", f"--root={tree}") == (0, "")
-    for name in RESULTS:
+    for name in results:
         text = (tree / name).read_text()
         assert re.search("patience|Patience", text), name
         said = "0.007 to 0.077" if name == PYTHON else "7 ms to 77 ms"
@@ -128,17 +141,60 @@ def test_python_has_a_keyword_for_each() -> None:
     assert sorted(known) == sorted(OF_CLIENTS + OF_ACQUISITIONS)
 
 
-def test_ranges_are_typed_nowhere_else() -> None:
-    """One that could not mean anything else: 7 days."""
-    made = {OPTIONS, GO, "go/internal/rlc/constants.go", PYTHON}
-    for number in ("604.?800(.?000)?",):
-        places = ["core/config", "capi/src", "cli", "bindings", "python/src", "go/*.go"]
-        found = subprocess.run(
-            ["git", "grep", "-lwE", number, "--", *places],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout.split()
-        wrong = {name for name in found if "Rlc" not in name and "LockOptions" not in name} - made
-        assert wrong == set(), number
+def test_each_typed_setter_is_of_a_row() -> None:
+    """Those in C are a fixed list: a new option is set by its name. That each sets the option of
+    its name is shown by tests/capi."""
+    rows = {one.name: one for one in Table(ROOT).of("acquire", "lock")}
+    text = (ROOT / SETTERS).read_text()
+    numbers = re.findall(r"^RL_NUMBER_SETTER\((\w+), (\w+), (\w+)\)", text, re.MULTILINE)
+    texts = re.findall(r"^RL_TEXT_SETTER\((\w+)\)", text, re.MULTILINE)
+    assert len(numbers) == 9 and len(texts) == 2
+    for suffix, name, c_type in numbers:
+        is_duration = rows[name].kind == "DURATION"
+        assert c_type == ("int64_t" if is_duration else "int32_t"), suffix
+        # yield_ms, because yield is a word of Python and the option is yield_for.
+        assert suffix == ("yield_ms" if name == "yield_for" else name + "_ms" * is_duration)
+    assert all(rows[name].kind == "TEXT" for name in texts)
+    made = {*texts, *(suffix for suffix, _, _ in numbers), "min_replicas"}
+    prefix = "rl_acquire_options_set_"
+    declared = {one.removeprefix(prefix) for one in declared_functions() if one.startswith(prefix)}
+    assert made == declared
+
+
+def refused(option: Option, value: bytes) -> str:
+    """What the library says of the value."""
+    library = loaded()
+    kind = "acquire" if option.scope in ("acquire", "lock") else "client"
+    made, setter = (getattr(library, f"rl_{kind}_options_{end}") for end in ("new", "set"))
+    free, text_of = getattr(library, f"rl_{kind}_options_free"), library.rl_error_message
+    for function in (made, library.rl_error_new):
+        function.restype = ctypes.c_void_p
+    text_of.restype, text_of.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+    pair = [ctypes.c_char_p, ctypes.c_size_t]
+    setter.argtypes = [ctypes.c_void_p, *pair, *pair, ctypes.c_void_p]
+    free.argtypes = library.rl_error_free.argtypes = [ctypes.c_void_p]
+    options, error, name = made(), library.rl_error_new(), option.name.encode()
+    try:
+        assert setter(options, name, len(name), value, len(value), error) != 0, option.name
+        return str(text_of(error).decode())
+    finally:
+        free(options)
+        library.rl_error_free(error)
+
+
+@pytest.mark.parametrize("option", Table(ROOT).options, ids=lambda option: str(option.name))
+def test_messages_and_documentation_say_the_same(option: Option) -> None:
+    wrong = {
+        "DURATION": f"{option.most + 1}ms",
+        "COUNT": f"{option.most + 1}",
+        "SWITCH": "perhaps",
+        "CHOICE": "perhaps",
+        "HOST": "-",
+        "PROGRAM": "no/absolute/path",
+    }
+    value = wrong.get(option.kind, "x" * (option.most + 1))
+    message = refused(option, value.encode())
+    assert message.startswith(f"option '{option.name}' must be {option.allowed}"), message
+    is_secret = option.kind in ("PRIVATE", "PASSWORD") or "FILE" in option.kind
+    is_shown = "(got " in message
+    assert is_shown != (is_secret or option.kind == "PROGRAM"), message

@@ -118,6 +118,10 @@ static void client_options(void) {
   INVALID(rl_client_options_set(options, TEXT("nonsense"), TEXT("1"), NULL));
   INVALID(rl_client_options_set(NULL, NULL, 0, NULL, 0, NULL));
   CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("db"), TEXT("1"), NULL));
+  CHECK_INT(0, rl_client_options_get(NULL, TEXT("db"), NULL, 0));
+  CHECK_INT(0, rl_client_options_get(options, NULL, 2, NULL, 0));
+  CHECK_INT(0, rl_client_options_get(options, TEXT("nonsense"), NULL, 1));
+  CHECK_INT(1, rl_client_options_get(options, TEXT("db"), NULL, 9));
   rl_client_options_free(options);
 }
 
@@ -155,6 +159,11 @@ static void acquire_options(void) {
   INVALID_WITH_ERROR(rl_acquire_options_set(options, TEXT("nonsense"), TEXT("1s"), err));
   INVALID(rl_acquire_options_set(options, TEXT("ttl"), TEXT("500"), NULL));
   CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("ttl"), TEXT("5s"), err));
+  INVALID(rl_acquire_options_set_min_replicas(NULL, 1, 1000));
+  CHECK_INT(0, rl_acquire_options_get(NULL, TEXT("ttl"), buffer, sizeof buffer));
+  CHECK_INT(0, rl_acquire_options_get(options, NULL, 3, buffer, sizeof buffer));
+  CHECK_INT(0, rl_acquire_options_get(options, TEXT("nonsense"), NULL, 0));
+  CHECK_INT(6, rl_acquire_options_get(options, TEXT("ttl"), NULL, 9));
   CHECK_INT(3, rl_nearest_word(TEXT("tll"), TEXT("renew ttl"), buffer, sizeof buffer));
   CHECK_INT(0, strcmp("ttl", buffer));
   CHECK_INT(0, rl_nearest_word(TEXT("nonsense"), TEXT("renew ttl"), NULL, 0));
@@ -409,9 +418,9 @@ static void redlock_urls(void) {
   CHECK(rl_redlock_open(NULL, 0, NULL, NULL) == NULL);
   /* Of five servers two that were left out must not make a quorum of three. */
   NO_HANDLE(rl_redlock_open(TEXT("redis://a\n\nredis://b\n\nredis://c"), NULL, err));
-  CHECK_HAS("URL 2 is empty", rl_error_message(err));
+  CHECK_HAS("URL 2 must not be empty", rl_error_message(err));
   NO_HANDLE(rl_redlock_open(TEXT("redis://a\nredis://b\nredis://c\n\n"), NULL, err));
-  CHECK_HAS("URL 4 is empty", rl_error_message(err));
+  CHECK_HAS("URL 4 must not be empty", rl_error_message(err));
   rl_redlock_close(rl_redlock_open(TEXT("redis://a\n redis://b  redis://c\n"), NULL, err));
   CHECK_INT(RL_OK, rl_error_status(err));
 }

@@ -179,11 +179,24 @@ void a_detached_lease_is_attached_elsewhere() {
   CHECK_INT(RL_E_NOT_HELD, status_of([&] { static_cast<void>(second.attach("detached", token)); }));
 }
 
+void a_lock_is_taken_by_force() {
+  redlatch::client client = open_client();
+  auto lease = client.try_acquire("forced", redlatch::acquire_options().ttl(300ms));
+  if (!CHECK(lease.has_value())) return;
+  CHECK_INT(RL_LEASE_HELD, lease->wait_lost(0ms));
+  CHECK(!client.force_release("forced", std::string(RL_TOKEN_BYTES, 'x')));
+  CHECK(client.force_release("forced", lease->token()));
+  CHECK_INT(RL_LEASE_LOST, lease->wait_lost(redlatch::forever));
+  CHECK(!client.force_release_any("forced"));
+  CHECK_INT(RL_E_INVALID, status_of([&] { client.force_release("forced", ""); }));
+}
+
 void options_reach_the_server() {
   redlatch::client client = open_client();
   const auto options = redlatch::acquire_options().ttl(5s).renew(false).label("nightly");
   const auto lease = client.try_acquire("options", options);
   CHECK(lease.has_value());
+  CHECK(options.get("ttl") == "5000ms" && options.get("renew") == "no");
   const int64_t left_ms = server_number("PTTL", "options", nullptr);
   CHECK(left_ms > 3000 && left_ms <= 5000);
   CHECK_INT(RL_E_INVALID,
@@ -443,6 +456,7 @@ constexpr test kTests[] = {
     {"names_may_hold_any_bytes", names_may_hold_any_bytes},
     {"a_lease_releases_at_the_end_of_its_scope", a_lease_releases_at_the_end_of_its_scope},
     {"a_detached_lease_is_attached_elsewhere", a_detached_lease_is_attached_elsewhere},
+    {"a_lock_is_taken_by_force", a_lock_is_taken_by_force},
     {"options_reach_the_server", options_reach_the_server},
     {"two_mutexes_are_locked_together", two_mutexes_are_locked_together},
     {"one_mutex_counts_for_many_threads", one_mutex_counts_for_many_threads},

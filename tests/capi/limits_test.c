@@ -51,6 +51,76 @@ static void acquire_options_have_edges(void) {
   rl_acquire_options_free(options);
 }
 
+static int acquire_option_is(const rl_acquire_options* options, const char* name,
+                             const char* value) {
+  char text[64];
+  rl_acquire_options_get(options, name, strlen(name), text, sizeof text);
+  return check_has(value, text, __FILE__, __LINE__) && strlen(text) == strlen(value);
+}
+
+/* Each typed setter sets the option of its name, and nothing else. */
+static void a_typed_setter_sets_its_option(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  REQUIRE(options != NULL);
+  CHECK(acquire_option_is(options, "ttl", "30000ms"));
+  CHECK(acquire_option_is(options, "yield_every", ""));
+  CHECK(acquire_option_is(options, "max_hold", "0"));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 1234));
+  CHECK_INT(RL_OK, rl_acquire_options_set_renew(options, 0));
+  CHECK_INT(RL_OK, rl_acquire_options_set_max_hold_ms(options, 2345));
+  CHECK_INT(RL_OK, rl_acquire_options_set_label(options, TEXT("some")));
+  CHECK_INT(RL_OK, rl_acquire_options_set_confirm(options, 1));
+  CHECK_INT(RL_OK, rl_acquire_options_set_max_local_handoffs(options, 3));
+  CHECK_INT(RL_OK, rl_acquire_options_set_yield_every(options, 4));
+  CHECK_INT(RL_OK, rl_acquire_options_set_yield_ms(options, 55));
+  CHECK_INT(RL_OK, rl_acquire_options_set_owner(options, TEXT("me")));
+  CHECK_INT(RL_OK, rl_acquire_options_set_reentrant(options, 1));
+  CHECK_INT(RL_OK, rl_acquire_options_set_format(options, RL_FORMAT_HASH));
+  CHECK_INT(RL_OK, rl_acquire_options_set_min_replicas(options, 2, 345));
+  CHECK(acquire_option_is(options, "ttl", "1234ms"));
+  CHECK(acquire_option_is(options, "renew", "no"));
+  CHECK(acquire_option_is(options, "max_hold", "2345ms"));
+  CHECK(acquire_option_is(options, "label", "some"));
+  CHECK(acquire_option_is(options, "confirm", "yes"));
+  CHECK(acquire_option_is(options, "max_local_handoffs", "3"));
+  CHECK(acquire_option_is(options, "yield_every", "4"));
+  CHECK(acquire_option_is(options, "yield_for", "55ms"));
+  CHECK(acquire_option_is(options, "owner", "me"));
+  CHECK(acquire_option_is(options, "reentrant", "yes"));
+  CHECK(acquire_option_is(options, "format", "hash"));
+  CHECK(acquire_option_is(options, "min_replicas", "2"));
+  CHECK(acquire_option_is(options, "sync_timeout", "345ms"));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_min_replicas(options, RL_MAX_REPLICAS + 1, 345));
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set_min_replicas(options, 1, 0));
+  CHECK(acquire_option_is(options, "min_replicas", "1"));
+  CHECK(acquire_option_is(options, "sync_timeout", "345ms"));
+  rl_acquire_options_free(options);
+}
+
+/* What was set, as text; never a secret, and nothing of a URL. */
+static void client_options_are_read_back(void) {
+  rl_client_options* options = rl_client_options_new();
+  char text[64];
+  REQUIRE(options != NULL);
+  CHECK_INT(0, rl_client_options_get(options, TEXT("command_timeout"), text, sizeof text));
+  CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("command_timeout"), TEXT("2s"), err));
+  CHECK_INT(6, rl_client_options_get(options, TEXT("command_timeout"), text, sizeof text));
+  CHECK_HAS("2000ms", text);
+  CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("restart_guard"), TEXT("off"), err));
+  CHECK_INT(3, rl_client_options_get(options, TEXT("restart_guard"), text, sizeof text));
+  CHECK_HAS("off", text);
+  CHECK_INT(RL_OK, rl_client_options_set(options, TEXT("password"), TEXT(CANARY), err));
+  CHECK_INT(0, rl_client_options_get(options, TEXT("password"), text, sizeof text));
+  CHECK_INT(0, rl_client_options_get(options, TEXT("ttl"), text, sizeof text));
+  REQUIRE(setenv("REDLATCH_NAMESPACE", "of-env:", 1) == 0);
+  CHECK_INT(0, rl_client_options_get(options, TEXT("namespace"), text, sizeof text));
+  CHECK_INT(RL_OK, rl_client_options_set_from_env(options, err));
+  REQUIRE(unsetenv("REDLATCH_NAMESPACE") == 0);
+  CHECK_INT(7, rl_client_options_get(options, TEXT("namespace"), text, sizeof text));
+  CHECK_HAS("of-env:", text);
+  rl_client_options_free(options);
+}
+
 /* A refused setting is reported by the acquire, and a longest lease is one. */
 static void a_refused_option_is_reported_by_the_acquire(void) {
   rl_acquire_options* options = rl_acquire_options_new();
@@ -384,6 +454,8 @@ static void unreachable_servers_are_named(void) {
 
 static const struct test tests[] = {
     {"acquire_options_have_edges", acquire_options_have_edges},
+    {"a_typed_setter_sets_its_option", a_typed_setter_sets_its_option},
+    {"client_options_are_read_back", client_options_are_read_back},
     {"a_refused_option_is_reported_by_the_acquire", a_refused_option_is_reported_by_the_acquire},
     {"names_have_edges", names_have_edges},
     {"names_of_our_own_keys_are_refused", names_of_our_own_keys_are_refused},

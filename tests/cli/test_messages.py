@@ -107,10 +107,13 @@ def test_no_secret_in_a_wrong_place_is_shown(bare: Cli, words: list[str]) -> Non
 @pytest.mark.parametrize(
     ("urls", "says"),
     [
-        ([""], "--url is empty"),
-        ([" "], "--url is empty"),
-        (["redis://a", "", "redis://b", "", "redis://c"], "--url number 2 is empty"),
-        (["redis://a", "redis://b", "redis://c", "redis://d", ""], "--url number 5 is empty"),
+        ([""], "--url must not be empty"),
+        ([" "], "--url must not be empty"),
+        (["redis://a", "", "redis://b", "", "redis://c"], "--url number 2 must not be empty"),
+        (
+            ["redis://a", "redis://b", "redis://c", "redis://d", ""],
+            "--url number 5 must not be empty",
+        ),
         (["redis://a redis://b", "redis://c"], "--url number 1 has a space"),
     ],
 )
@@ -129,7 +132,7 @@ def test_an_empty_url_is_not_left_out(
 def test_an_empty_line_of_the_variable_is_not_left_out(bare: Cli) -> None:
     done = bare.run("status", "x", env={"REDLATCH_URL": "redis://a\n\nredis://b\n\nredis://c\n"})
     assert done.returncode == USAGE
-    assert "URL 2 of the environment is empty" in done.stderr
+    assert "URL 2 of the environment must not be empty" in done.stderr
 
 
 @pytest.mark.parametrize(

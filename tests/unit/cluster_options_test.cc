@@ -65,8 +65,8 @@ TEST(ClusterOptionsTest, wrong_cluster_urls_are_named) {
            Row{"redis+cluster://h?cluster_hosts=a%2C%2Cb", "with ',' between them (got '')"},
            Row{"redis+cluster://h?cluster_hosts=a:1", "with ',' between them (got 'a:1')"},
            Row{"redis+cluster://h?cluster_host=a", "did you mean 'cluster_hosts'?"},
-           Row{"redis://h?cluster_hosts=a", "goes with redis+cluster:// only"},
-           Row{"redis+cluster://h?sentinel_user=u", "go with redis-sentinel:// only"},
+           Row{"redis://h?cluster_hosts=a", "must be used with redis+cluster:// only"},
+           Row{"redis+cluster://h?sentinel_user=u", "must be used with redis-sentinel:// only"},
        }) {
     Settings settings;
     const auto outcome = Options().resolve(row.url, settings);

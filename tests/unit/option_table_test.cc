@@ -171,6 +171,16 @@ TEST(OptionTableTest, secrets_are_in_no_message_and_cannot_be_read) {
   EXPECT_EQ(option_of(settings, "password_file"), "");
 }
 
+TEST(OptionTableTest, an_option_of_an_acquisition_is_read_back) {
+  AcquireSettings settings;
+  EXPECT_EQ(option_of(settings, "ttl"), "30000ms");
+  EXPECT_EQ(option_of(settings, "format"), "auto");
+  EXPECT_EQ(option_of(settings, "yield_every"), "") << "the library chooses";
+  ASSERT_TRUE(set_option(settings, "yield_every", "0").ok());
+  EXPECT_EQ(option_of(settings, "yield_every"), "0");
+  EXPECT_EQ(option_of(settings, "db"), "");
+}
+
 TEST(OptionTableTest, zero_is_the_word_for_none_of_a_typed_duration) {
   Option option{Scope::kAcquire, "x", Kind::kDURATION, 5, 10, "off"};
   Nanos value = 1;
@@ -187,7 +197,12 @@ TEST(OptionTableTest, what_was_given_is_shown_with_spaces_and_empty) {
   EXPECT_EQ(got(*ttl, "5 s"), " (got '5 s')");
   EXPECT_EQ(got(*ttl, ""), " (got '')");
   EXPECT_EQ(got(*find_option("format"), "hash_rw"), " (got 'hash_rw')");
-  EXPECT_EQ(got(*ttl, "a&b"), "");
+  EXPECT_EQ(got(*ttl, "a&b"), " (got 'a&b')");
+  EXPECT_EQ(got(*find_option("tls_verify"), "none;/"), " (got 'none;/')");
+  EXPECT_EQ(got(*find_option("protocol"), std::string(33, '3')),
+            " (got '" + std::string(32, '3') + "'..)");
+  EXPECT_EQ(got(*find_option("tls_sni"), "redis://:secret@h"), "") << "a URL with its password";
+  EXPECT_EQ(got(*find_option("tls_ca"), "secret"), "") << "the key, not its path";
 }
 
 }  // namespace redlatch::config

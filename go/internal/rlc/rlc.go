@@ -97,30 +97,37 @@ typedef long long swig_type_63;
 typedef long long swig_type_64;
 typedef _gostring_ swig_type_65;
 typedef _gostring_ swig_type_66;
-typedef _gostring_ swig_type_67;
+typedef long long swig_type_67;
 typedef _gostring_ swig_type_68;
-typedef long long swig_type_69;
-typedef long long swig_type_70;
-typedef long long swig_type_71;
-typedef _gostring_ swig_type_72;
+typedef _goslice_ swig_type_69;
+typedef _gostring_ swig_type_70;
+typedef _gostring_ swig_type_71;
+typedef long long swig_type_72;
 typedef _gostring_ swig_type_73;
-typedef _gostring_ swig_type_74;
-typedef _gostring_ swig_type_75;
+typedef _goslice_ swig_type_74;
+typedef long long swig_type_75;
 typedef long long swig_type_76;
 typedef long long swig_type_77;
-typedef _goslice_ swig_type_78;
+typedef _gostring_ swig_type_78;
 typedef _gostring_ swig_type_79;
-typedef _gostring_ swig_type_80;
+typedef long long swig_type_80;
 typedef _gostring_ swig_type_81;
 typedef _gostring_ swig_type_82;
-typedef _gostring_ swig_type_83;
-typedef _gostring_ swig_type_84;
-typedef _gostring_ swig_type_85;
+typedef long long swig_type_83;
+typedef long long swig_type_84;
+typedef _goslice_ swig_type_85;
 typedef _gostring_ swig_type_86;
-typedef long long swig_type_87;
-typedef _goslice_ swig_type_88;
-typedef long long swig_type_89;
+typedef _gostring_ swig_type_87;
+typedef _gostring_ swig_type_88;
+typedef _gostring_ swig_type_89;
 typedef _gostring_ swig_type_90;
+typedef _gostring_ swig_type_91;
+typedef _gostring_ swig_type_92;
+typedef _gostring_ swig_type_93;
+typedef long long swig_type_94;
+typedef _goslice_ swig_type_95;
+typedef long long swig_type_96;
+typedef _gostring_ swig_type_97;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -196,43 +203,46 @@ extern uintptr_t _wrap_client_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_client_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2, swig_type_66 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_67 _wrap_client_options_get_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_68 arg2, swig_type_69 arg3);
 extern uintptr_t _wrap_acquire_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_67 arg2, swig_type_68 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2);
+extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_70 arg2, swig_type_71 arg3, uintptr_t arg4);
+extern swig_type_72 _wrap_acquire_options_get_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_73 arg2, swig_type_74 arg3);
+extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2);
 extern swig_intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_70 arg2);
+extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_76 arg2);
 extern swig_intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_71 arg2);
-extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_72 arg2);
-extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_73 arg2);
+extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2);
+extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_78 arg2);
+extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_79 arg2);
 extern swig_intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_75 arg2);
+extern swig_intgo _wrap_acquire_options_set_min_replicas_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_type_80 arg3);
+extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_81 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_82 arg2);
 extern uintptr_t _wrap_request_take_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_info_has_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_76 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_77 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_78 arg5);
+extern swig_type_83 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
+extern swig_type_84 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_85 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_79 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_86 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_list_next_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_80 arg2, swig_type_81 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_82 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_83 arg2, swig_type_84 arg3);
-extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_85 arg2);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_86 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_87 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_88 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_89 arg4);
+extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_87 arg2, swig_type_88 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_89 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_90 arg2, swig_type_91 arg3);
+extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_92 arg2);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_93 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_94 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_95 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_96 arg4);
 extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
 extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_90 arg1, swig_intgo arg2);
+extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_97 arg1, swig_intgo arg2);
 #undef intgo
 */
 import "C"
@@ -1118,6 +1128,22 @@ func Client_options_set_from_env(arg1 ClientOptions, arg2 Error) (_swig_ret int)
 	return swig_r
 }
 
+func Client_options_get(arg1 ClientOptions, arg2 string, arg3 []byte) (_swig_ret int64) {
+	var swig_r int64
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int64)(C._wrap_client_options_get_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_2))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
 func Acquire_options_new() (_swig_ret AcquireOptions) {
 	var swig_r uintptr
 	swig_r = (uintptr)(C._wrap_acquire_options_new_rlc_9ba605168e95a9a7())
@@ -1140,7 +1166,23 @@ func Acquire_options_set(arg1 AcquireOptions, arg2 string, arg3 string, arg4 Err
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Acquire_options_get(arg1 AcquireOptions, arg2 string, arg3 []byte) (_swig_ret int64) {
+	var swig_r int64
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int64)(C._wrap_acquire_options_get_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1155,7 +1197,7 @@ func Acquire_options_set_ttl_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_69(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_75(_swig_i_1)))
 	return swig_r
 }
 
@@ -1173,7 +1215,7 @@ func Acquire_options_set_max_hold_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_70(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_76(_swig_i_1)))
 	return swig_r
 }
 
@@ -1209,7 +1251,7 @@ func Acquire_options_set_yield_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret in
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_71(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_77(_swig_i_1)))
 	return swig_r
 }
 
@@ -1218,7 +1260,7 @@ func Acquire_options_set_label(arg1 AcquireOptions, arg2 string) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1230,7 +1272,7 @@ func Acquire_options_set_owner(arg1 AcquireOptions, arg2 string) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1255,6 +1297,16 @@ func Acquire_options_set_format(arg1 AcquireOptions, arg2 int) (_swig_ret int) {
 	return swig_r
 }
 
+func Acquire_options_set_min_replicas(arg1 AcquireOptions, arg2 int, arg3 int64) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_acquire_options_set_min_replicas_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_80(_swig_i_2)))
+	return swig_r
+}
+
 func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	var swig_r uintptr
 	var _swig_i_0 uintptr
@@ -1262,7 +1314,7 @@ func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1276,7 +1328,7 @@ func Inspect_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1334,7 +1386,7 @@ func Info_text(arg1 Info, arg2 int, arg3 int, arg4 int, arg5 []byte) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_4))))
+	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_4))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -1354,7 +1406,7 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1407,7 +1459,7 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1424,7 +1476,7 @@ func Force_release_any(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1437,7 +1489,7 @@ func Force_release_start(arg1 Client, arg2 string, arg3 string) (_swig_ret Reque
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1454,7 +1506,7 @@ func Force_release_any_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1470,7 +1522,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_86)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_93)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1484,7 +1536,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1499,7 +1551,7 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_89(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_96(_swig_i_3)))
 	return swig_r
 }
 
@@ -1521,7 +1573,7 @@ func Constant(arg1 string, arg2 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_90)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_97)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}

@@ -1426,6 +1426,31 @@ intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(rl_client_options *
 }
 
 
+long long _wrap_client_options_get_rlc_9ba605168e95a9a7(rl_client_options *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2) {
+  rl_client_options *arg1 = (rl_client_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_client_options **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = (char *)_swig_go_2.array;
+  arg5 = (size_t)_swig_go_2.len;
+  
+  
+  result = rl_client_options_get((struct rl_client_options const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 rl_acquire_options *_wrap_acquire_options_new_rlc_9ba605168e95a9a7() {
   rl_acquire_options *result = 0 ;
   rl_acquire_options *_swig_go_result;
@@ -1469,6 +1494,31 @@ intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_g
   arg6 = *(rl_error **)&_swig_go_3; 
   
   result = (rl_status)rl_acquire_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_acquire_options_get_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = (char *)_swig_go_2.array;
+  arg5 = (size_t)_swig_go_2.len;
+  
+  
+  result = rl_acquire_options_get((struct rl_acquire_options const *)arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result; 
   return _swig_go_result;
 }
@@ -1642,6 +1692,23 @@ intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(rl_acquire_options *
   arg2 = (int32_t)_swig_go_1; 
   
   result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_acquire_options_set_min_replicas_rlc_9ba605168e95a9a7(rl_acquire_options *_swig_go_0, intgo _swig_go_1, long long _swig_go_2) {
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  int64_t arg3 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_acquire_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = (int64_t)_swig_go_2; 
+  
+  result = (rl_status)rl_acquire_options_set_min_replicas(arg1,arg2,arg3);
   _swig_go_result = result; 
   return _swig_go_result;
 }

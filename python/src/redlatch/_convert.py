@@ -16,6 +16,8 @@ Seconds = Optional[float]
 NO_LIMIT = -1
 # Past this, a wait has no limit: three hundred years in ms, far inside what C takes.
 _LONGEST_MS = 10**13
+# What C takes.
+_LARGEST = 2**63 - 1
 
 
 def to_bytes(value: Name, what: str) -> bytes:
@@ -40,7 +42,7 @@ def check_fence(fence: int) -> int:
     """The library says which numbers are allowed, of those that it can be passed."""
     if isinstance(fence, bool) or not isinstance(fence, int):
         raise TypeError(f"fence must be int (got {type(fence).__name__})")
-    return max(-1, min(fence, 1 << 53))
+    return max(-_LARGEST - 1, min(fence, _LARGEST))
 
 
 def shown(value: object) -> str:

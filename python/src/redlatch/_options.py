@@ -13,7 +13,16 @@ from typing import Any, Callable, Literal, Optional, TypeVar, Union
 from . import _core
 from ._convert import Name, shown, to_bytes, to_ms, to_text
 from ._errors import error_of, invalid, new_error, raise_of
-from ._option_table import KINDS, MANUAL, Keywords, LockKeywords, RedlockKeywords
+from ._option_table import (
+    KINDS,
+    MANUAL,
+    OF_LOCK,
+    OF_OWNED,
+    OF_REDLOCK,
+    WORDS,
+    Keywords,
+    LockKeywords,
+)
 from ._status import Status
 
 Value = Union[str, bytes, int, float, "os.PathLike[str]", None]
@@ -28,21 +37,6 @@ Setter = Callable[[O, bytes, bytes, _core.Error], int]
 _PATHS = ("PROGRAM", "FILE", "FILE_OR_FOLDER", "PASSWORD_FILE")
 
 
-def _names(known: Any) -> list[str]:
-    """Those of a TypedDict and of its bases."""
-    bases = getattr(known, "__orig_bases__", ())
-    return [*known.__annotations__, *(name for base in bases for name in _names_of_base(base))]
-
-
-def _names_of_base(base: Any) -> list[str]:
-    return _names(base) if hasattr(base, "__total__") else []
-
-
-_OF_LOCK = frozenset(_names(LockKeywords))
-_OF_OWNED = frozenset(_names(Keywords))
-_OF_REDLOCK = frozenset(_names(RedlockKeywords))
-
-
 def documented(function: T) -> T:
     """Put the manual of options.def in the place of {client}, {acquire}, .. of a docstring."""
     for scope, manual in MANUAL.items():
@@ -55,8 +49,8 @@ def option_text(name: str, value: Union[str, bytes, int, float, "os.PathLike[str
     kind = KINDS.get(name)
     if isinstance(value, os.PathLike) and kind in _PATHS:
         return os.fsencode(value)
-    if kind == "DURATION" and value is False:
-        return b"off"
+    if value is False and name in WORDS:
+        return WORDS[name]
     if isinstance(value, (str, bytes)) or kind is None:
         return to_bytes(value if isinstance(value, bytes) else str(value), name)
     return keyword_text(name, value)
@@ -99,12 +93,12 @@ def _unexpected(keyword: str, known: frozenset[str]) -> TypeError:
 
 def make_options(**keywords: Value) -> Optional[_core.AcquireOptions]:
     """None if all are the defaults."""
-    return _made(keywords, _OF_LOCK) if keywords else None
+    return _made(keywords, OF_LOCK) if keywords else None
 
 
 def make_redlock_options(**keywords: Value) -> Optional[_core.AcquireOptions]:
     """Those of a Redlock, which has no others."""
-    return _made(keywords, _OF_REDLOCK) if keywords else None
+    return _made(keywords, OF_REDLOCK) if keywords else None
 
 
 def _made(keywords: Mapping[str, Value], known: frozenset[str]) -> _core.AcquireOptions:
@@ -127,7 +121,7 @@ def _check_names(keywords: Mapping[str, Any], known: frozenset[str]) -> None:
 
 def check_keywords(keywords: Keywords) -> None:
     """Those of a lock that decides the owner and the format by itself."""
-    _check_names(keywords, _OF_OWNED)
+    _check_names(keywords, OF_OWNED)
 
 
 class OwnedOptions:

@@ -1721,6 +1721,44 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1se
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1options_1get(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4) {
+  jlong jresult = 0 ;
+  rl_client_options *arg1 = (rl_client_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  size_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client_options **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+  if (!arg4) return 0;
+  arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  
+  result = rl_client_options_get((struct rl_client_options const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  jresult = (jlong)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, 0);
+  
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1new(JNIEnv *jenv, jclass jcls) {
   jlong jresult = 0 ;
   rl_acquire_options *result = 0 ;
@@ -1782,6 +1820,44 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
   
   
   if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1get(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4) {
+  jlong jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  size_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+  if (!arg4) return 0;
+  arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  
+  result = rl_acquire_options_get((struct rl_acquire_options const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  jresult = (jlong)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, 0);
   
   return jresult;
 }
@@ -1982,6 +2058,24 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1s
   arg1 = *(rl_acquire_options **)&jarg1; 
   arg2 = (int32_t)jarg2; 
   result = (rl_status)rl_acquire_options_set_format(arg1,arg2);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1options_1set_1min_1replicas(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jlong jarg3) {
+  jint jresult = 0 ;
+  rl_acquire_options *arg1 = (rl_acquire_options *) 0 ;
+  int32_t arg2 ;
+  int64_t arg3 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_acquire_options **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  arg3 = (int64_t)jarg3; 
+  result = (rl_status)rl_acquire_options_set_min_replicas(arg1,arg2,arg3);
   jresult = (jint)result; 
   return jresult;
 }

@@ -34,7 +34,7 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("renew", value);
   }
 
-  /** The lease ends as lost after this long at the latest; 0: no limit. Allowed: 0, or 1 ms to 7
+  /** The lease ends as lost after this long at the latest; 0: no limit. Allowed: 0 or 1 ms to 7
    *  days. Default: 0. */
   public LockOptions maxHold(Duration value) {
     return with("max_hold", value);
@@ -105,7 +105,7 @@ public final class LockOptions extends OptionValues<LockOptions> {
   }
 
   /** How the lock is stored in its key; auto: hash for a reentrant lock, else string. Allowed:
-   *  auto, string, hash, hash-rw. Default: auto. */
+   *  auto, string, hash or hash-rw. Default: auto. */
   public LockOptions format(Format value) {
     return with("format", value);
   }

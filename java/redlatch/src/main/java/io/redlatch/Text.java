@@ -34,7 +34,10 @@ final class Text {
       return Arrays.copyOf(bytes.array(), bytes.limit());
     } catch (CharacterCodingException failure) {
       throw RedlatchException.of(
-          Status.E_INVALID, "encode", "", what + " has half of a surrogate pair");
+          Status.E_INVALID,
+          "encode",
+          "",
+          what + " must be Unicode text (got half of a surrogate pair)");
     }
   }
 

@@ -82,15 +82,15 @@ class BadInputTest {
     ClientOptions options = ClientOptions.DEFAULT;
     List<String> some = List.of("redis://a", "", "redis://b", "", "redis://c");
     assertSays(
-        "URL 2 is empty",
+        "URL 2 must not be empty",
         assertThrows(RedlatchException.class, () -> Redlock.open(some, options)));
     List<String> last = List.of("redis://a", "redis://b", "redis://c", "");
     assertSays(
-        "URL 4 is empty",
+        "URL 4 must not be empty",
         assertThrows(RedlatchException.class, () -> Redlock.open(last, options)));
     // One that the environment names must not be taken in its place.
     assertSays(
-        "URL 1 is empty",
+        "URL 1 must not be empty",
         assertThrows(
             RedlatchException.class, () -> Redlock.open(List.of(""), options.fromEnv())));
   }

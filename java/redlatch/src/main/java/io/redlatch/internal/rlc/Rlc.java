@@ -322,6 +322,10 @@ public class Rlc implements RlcConstants {
     return RlcJNI.client_options_set_from_env(SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
+  public static long client_options_get(SWIGTYPE_p_rl_client_options options, byte[] name, byte[] buffer) {
+    return RlcJNI.client_options_get(SWIGTYPE_p_rl_client_options.getCPtr(options), name, buffer);
+  }
+
   public static SWIGTYPE_p_rl_acquire_options acquire_options_new() {
     long cPtr = RlcJNI.acquire_options_new();
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_acquire_options(cPtr, false);
@@ -333,6 +337,10 @@ public class Rlc implements RlcConstants {
 
   public static int acquire_options_set(SWIGTYPE_p_rl_acquire_options options, byte[] name, byte[] value, SWIGTYPE_p_rl_error err) {
     return RlcJNI.acquire_options_set(SWIGTYPE_p_rl_acquire_options.getCPtr(options), name, value, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static long acquire_options_get(SWIGTYPE_p_rl_acquire_options options, byte[] name, byte[] buffer) {
+    return RlcJNI.acquire_options_get(SWIGTYPE_p_rl_acquire_options.getCPtr(options), name, buffer);
   }
 
   public static int acquire_options_set_ttl_ms(SWIGTYPE_p_rl_acquire_options options, long ttl_ms) {
@@ -377,6 +385,10 @@ public class Rlc implements RlcConstants {
 
   public static int acquire_options_set_format(SWIGTYPE_p_rl_acquire_options options, int format) {
     return RlcJNI.acquire_options_set_format(SWIGTYPE_p_rl_acquire_options.getCPtr(options), format);
+  }
+
+  public static int acquire_options_set_min_replicas(SWIGTYPE_p_rl_acquire_options options, int replica_count, long sync_timeout_ms) {
+    return RlcJNI.acquire_options_set_min_replicas(SWIGTYPE_p_rl_acquire_options.getCPtr(options), replica_count, sync_timeout_ms);
   }
 
   public static SWIGTYPE_p_rl_info inspect(SWIGTYPE_p_rl_client client, byte[] name, SWIGTYPE_p_rl_error err) {

@@ -86,9 +86,11 @@ public class RlcJNI {
   public final static native void client_options_free(long jarg1);
   public final static native int client_options_set(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6);
   public final static native int client_options_set_from_env(long jarg1, long jarg2);
+  public final static native long client_options_get(long jarg1, byte[] jarg2, byte[] jarg4);
   public final static native long acquire_options_new();
   public final static native void acquire_options_free(long jarg1);
   public final static native int acquire_options_set(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6);
+  public final static native long acquire_options_get(long jarg1, byte[] jarg2, byte[] jarg4);
   public final static native int acquire_options_set_ttl_ms(long jarg1, long jarg2);
   public final static native int acquire_options_set_renew(long jarg1, int jarg2);
   public final static native int acquire_options_set_max_hold_ms(long jarg1, long jarg2);
@@ -100,6 +102,7 @@ public class RlcJNI {
   public final static native int acquire_options_set_owner(long jarg1, byte[] jarg2);
   public final static native int acquire_options_set_reentrant(long jarg1, int jarg2);
   public final static native int acquire_options_set_format(long jarg1, int jarg2);
+  public final static native int acquire_options_set_min_replicas(long jarg1, int jarg2, long jarg3);
   public final static native long inspect(long jarg1, byte[] jarg2, long jarg4);
   public final static native long inspect_start(long jarg1, byte[] jarg2);
   public final static native long request_take_info(long jarg1);
