@@ -540,6 +540,8 @@ def test_format_of_redisson(both: Both, client: redlatch.Client, other: redlatch
             async with lock.read(timeout=0):
                 assert lease.mode == other.inspect("report").mode == "read"
         async with aio.lock("report", format="hash-rw") as lease:
+            refused = "ttl must be 10 ms to 30 s with the format hash-rw (got 31000 ms)"
+            await raises(redlatch.Invalid, lease.extend(31), refused)
             assert await theirs.acquire_read(timeout=0) is None
         stolen = await lock.acquire_write()
         assert stolen is not None

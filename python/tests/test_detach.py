@@ -35,6 +35,8 @@ def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlat
     for wrong in (-1, 1 << 53, 1 << 70):
         with pytest.raises(redlatch.Invalid, match="fence must be 0 to 9007199254740991"):
             other.attach("report", token, fence=wrong)
+    with pytest.raises(redlatch.Invalid, match=r"\(got -5\)"):
+        other.attach("report", token, fence=-5)
     with pytest.raises(TypeError, match="fence"):
         other.attach("report", token, fence="7")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="format"):

@@ -336,6 +336,16 @@ def test_options_are_told(opened: Open) -> None:
     assert redlock.option("namespace") == "app:"
 
 
+def test_false_is_the_word_of_an_option(opened: Open) -> None:
+    redlock = opened(restart_guard=False, node_timeout=False, min_validity=False)
+    options = ("restart_guard", "node_timeout", "min_validity")
+    assert [redlock.option(name) for name in options] == ["off", "auto", "0"]
+    with pytest.raises(TypeError, match="connect_timeout must be a number of seconds"):
+        opened(connect_timeout=False)
+    with pytest.raises(redlatch.Invalid, match=r"off or 1 s to 1 hour \(got 0\)"):
+        opened(restart_guard=0)
+
+
 def test_options_of_a_mutex_alone_are_refused(redlock: redlatch.Redlock) -> None:
     for keyword in ("confirm", "format", "max_local_handoffs", "yield_every", "owner"):
         with pytest.raises(TypeError, match=keyword):

@@ -141,6 +141,15 @@ def test_python_has_a_keyword_for_each() -> None:
     assert sorted(known) == sorted(OF_CLIENTS + OF_ACQUISITIONS)
 
 
+def test_formats_of_a_read_write_lock_are_formats() -> None:
+    """A type checker needs them as words."""
+    text = (ROOT / "python/src/redlatch/_options.py").read_text()
+    found = re.search(r"^RWFormat = Literal\[(.*)\]$", text, re.MULTILINE)
+    assert found is not None
+    words = next(one.words for one in Table(ROOT).options if one.name == "format")
+    assert {"string", "hash-rw"} == set(re.findall('"([^"]+)"', found[1])) <= set(words)
+
+
 def test_each_typed_setter_is_of_a_row() -> None:
     """Those in C are a fixed list: a new option is set by its name. That each sets the option of
     its name is shown by tests/capi."""

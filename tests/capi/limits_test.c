@@ -334,7 +334,7 @@ static const struct url_row url_rows[] = {
     {"unix:///run/redis.sock#password=" CANARY, RL_E_INVALID, "%23", NULL},
     {"unix:///run/redis.sock;password=" CANARY, RL_E_INVALID, "percent-encoded", NULL},
     {"redis://localhost?pasword=" CANARY, RL_E_INVALID, "pasword", "password"},
-    {"redis://localhost?timeout", RL_E_INVALID, "parameter", "="},
+    {"redis://localhost?timeout", RL_E_INVALID, "each option", "name=value"},
     {"redis://:" CANARY "@localhost?holdr=x", RL_E_INVALID, "holdr", "holder"},
     {"redis://:" CANARY "%zz@localhost", RL_E_INVALID, NULL, NULL},
     {"unix://", RL_E_INVALID, "path", NULL},

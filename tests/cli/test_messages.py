@@ -114,7 +114,7 @@ def test_no_secret_in_a_wrong_place_is_shown(bare: Cli, words: list[str]) -> Non
             ["redis://a", "redis://b", "redis://c", "redis://d", ""],
             "--url number 5 must not be empty",
         ),
-        (["redis://a redis://b", "redis://c"], "--url number 1 has a space"),
+        (["redis://a redis://b", "redis://c"], "--url number 1 must have no space"),
     ],
 )
 @pytest.mark.parametrize("command", ["status", "run", "ls", "force-release", "server"])
