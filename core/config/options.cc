@@ -32,6 +32,10 @@ bool is_of_quorum(std::string_view name) {
   return option != nullptr && option->scope == Scope::kQuorum;
 }
 
+bool is_of_file(const Option &option) {
+  return option.kind == Kind::kFILE || option.kind == Kind::kFILE_OR_FOLDER;
+}
+
 // ---- nodes --------------------------------------------------------------------------------------
 
 constexpr std::string_view kSpaces = " \t\r\n";
@@ -82,9 +86,9 @@ Outcome Options::set(std::string_view name, std::string_view value) {
   std::string key(name);
   if (option->kind == Kind::kPASSWORD_FILE) return set_password_file(key, value);
   // Paths are absolute from now on: the working directory may change until the client is opened.
-  const bool is_path = option->kind == Kind::kFILE || option->kind == Kind::kFILE_OR_FOLDER;
   const std::string file = key + "_file";
-  values_.insert_or_assign(key, is_path ? option_of(scratch, name) : std::string(value));
+  values_.insert_or_assign(key,
+                           is_of_file(*option) ? option_of(scratch, name) : std::string(value));
   if (option->kind == Kind::kPASSWORD) values_.erase(file);
   return {};
 }
@@ -106,7 +110,9 @@ Outcome Options::set_password_file(const std::string &name, std::string_view val
 std::string Options::get(std::string_view name) const {
   const auto found = values_.find(name);
   const std::string_view text = found == values_.end() ? env(name) : found->second;
-  if (text.empty()) return {};
+  const Option *option = find_option(name);
+  if (text.empty() || option == nullptr) return {};
+  if (is_of_file(*option)) return std::string(text);  // the file may be gone
   if (is_of_quorum(name)) {
     QuorumSettings quorum;
     return set_option(quorum, name, text).ok() ? option_of(quorum, name) : std::string();

@@ -286,7 +286,7 @@ def test_command(built: Path) -> None:
     )
     assert GREETED + "command after 0" in done.stderr
     said = " ".join(run(BUILD / "cli/redlatch", "help", "run").split())
-    assert "a mood of a test: calm, glad or wild (glad)" in said
+    assert "A mood of a test: calm, glad or wild (glad)" in said
     opened = subprocess.run(
         [str(BUILD / "cli/redlatch"), "-u", "unix:///nowhere", "--motto", "command", "status", "x"],
         stdin=subprocess.DEVNULL,
