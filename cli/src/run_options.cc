@@ -13,6 +13,7 @@
 #include "duration.h"
 #include "handles.h"
 #include "label.h"
+#include "signals.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -26,10 +27,9 @@ UsageError must_be(const std::string& option, const std::string& allowed, const 
 
 // "USR1", "SIGUSR1" or "10"; 0 for anything else.
 int signal_number(std::string_view name) {
-  if (name.starts_with("SIG")) name.remove_prefix(3);
+  const std::string full = (name.starts_with("SIG") ? "" : "SIG") + std::string(name);
   for (int number = 1; number < NSIG; ++number) {
-    const char* known = sigabbrev_np(number);
-    if (name == std::to_string(number) || (known != nullptr && name == known)) return number;
+    if (name == std::to_string(number) || full == signal_name(number)) return number;
   }
   return 0;
 }

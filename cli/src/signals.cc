@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 namespace redlatch::cli {
 namespace {
@@ -15,6 +16,26 @@ constexpr std::array<int, 4> kEndingWait = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 // Without a child they have no receiver, and they must not end the wait.
 constexpr std::array<int, 2> kDroppedInWait = {SIGUSR1, SIGUSR2};
 constexpr std::array<int, 3> kOnlyWithChild = {SIGWINCH, SIGCONT, SIGTSTP};
+
+struct Name {
+  int signal;
+  const char* name;
+};
+// sigabbrev_np needs glibc 2.32, and musl has none.
+#define NAMED(signal) \
+  { signal, #signal }
+constexpr Name kNames[] = {
+    NAMED(SIGHUP),    NAMED(SIGINT),  NAMED(SIGQUIT),   NAMED(SIGILL),  NAMED(SIGTRAP),
+    NAMED(SIGABRT),   NAMED(SIGBUS),  NAMED(SIGFPE),    NAMED(SIGKILL), NAMED(SIGUSR1),
+    NAMED(SIGSEGV),   NAMED(SIGUSR2), NAMED(SIGPIPE),   NAMED(SIGALRM), NAMED(SIGTERM),
+    NAMED(SIGCHLD),   NAMED(SIGCONT), NAMED(SIGSTOP),   NAMED(SIGTSTP), NAMED(SIGTTIN),
+    NAMED(SIGTTOU),   NAMED(SIGURG),  NAMED(SIGXCPU),   NAMED(SIGXFSZ), NAMED(SIGPROF),
+    NAMED(SIGVTALRM), NAMED(SIGSYS),  NAMED(SIGWINCH),
+#ifdef __linux__
+    NAMED(SIGPOLL),   NAMED(SIGPWR),  NAMED(SIGSTKFLT),
+#endif
+};
+#undef NAMED
 
 sigset_t set_of(int signal) {
   sigset_t set{};
@@ -90,8 +111,9 @@ void Signals::add(int signal) {
 }
 
 std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+  const auto is_it = [signal](const Name& known) { return known.signal == signal; };
+  const auto* known = std::find_if(std::begin(kNames), std::end(kNames), is_it);
+  return known != std::end(kNames) ? known->name : "signal " + std::to_string(signal);
 }
 
 bool ends_wait(int signal) {
