@@ -29,6 +29,9 @@ from pathlib import Path
 
 import amalgamate
 import package_go
+import package_python
+import package_static
+import third_parties
 from archives import sha256_of, write_tar
 
 TOP = Path(__file__).resolve().parent.parent
@@ -57,6 +60,7 @@ class Inputs:
 
     @cached_property
     def notices(self) -> str:
+        """Those of packages with source only."""
         return f"""\
 redlatch contains software of others. Its own licence is in LICENSE.
 
@@ -67,6 +71,10 @@ hiredis {self.hiredis_version}: the parser of replies (alloc, read and sds)
 
 OpenSSL is not contained. A connection over TLS loads the OpenSSL 3 of the host.
 """
+
+    @cached_property
+    def compiled_notices(self) -> str:
+        return f"{self.notices}\n{third_parties.notices(self.root)}"
 
 
 def make_source(inputs: Inputs, out: Path) -> list[Path]:
@@ -84,6 +92,16 @@ def make_go(inputs: Inputs, out: Path) -> list[Path]:
     return package_go.write_proxy(inputs.root, proxy, amalgamation, notices, inputs.epoch)
 
 
+def make_python(inputs: Inputs, out: Path) -> list[Path]:
+    notices, folder = inputs.compiled_notices, out / "python"
+    return package_python.make(inputs.root, inputs.hiredis, inputs.epoch, notices, folder)
+
+
+def make_static(inputs: Inputs, out: Path) -> list[Path]:
+    notices, folder = inputs.compiled_notices, out / "static"
+    return package_static.make(inputs.root, inputs.hiredis, inputs.epoch, notices, folder)
+
+
 @dataclass(frozen=True)
 class Kind:
     make: Callable[[Inputs, Path], list[Path]]
@@ -92,14 +110,24 @@ class Kind:
     needs: str
     # Platforms on which nothing has run it here.
     unproven: str
+    # Names of third_parties.compiled_parts().
+    parts: tuple[str, ...] = ()
 
 
 LINUX = "Linux, x86-64 and arm64, glibc and musl"
+RUNTIME = ("llvm-runtimes", "zig-compiler-rt")
 KINDS = {
     "source": Kind(make_source, "the library as one file of C++ and one of C", LINUX,
                    "gcc 10 or clang 14, or later", "arm64, gcc 10"),
     "go": Kind(make_go, "the Go modules, as the folder of a module proxy", LINUX,
                "Go 1.21, and gcc 10 or clang 14, or later", "arm64, gcc 10"),
+    "python": Kind(make_python, "wheels with the module and the command, and an sdist",
+                   "Linux, x86-64 and arm64, glibc 2.28 and musl 1.2",
+                   "CPython 3.9 to 3.13, and pip 20.3 (musl: 21.2)", "arm64, musl",
+                   (*RUNTIME, "musl", "CLI11", "pybind11")),
+    "static": Kind(make_static, "the command as one static file, and an OCI image of it",
+                   "Linux, x86-64 and arm64", "nothing; it has no TLS", "arm64",
+                   (*RUNTIME, "musl", "CLI11")),
 }
 
 
@@ -161,6 +189,12 @@ def sbom_of(inputs: Inputs, packages: dict[str, Path]) -> str:
                 "licenseConcluded": licence, "licenseDeclared": licence,
                 "copyrightText": author, "supplier": "NOASSERTION"}
 
+    def contained(kind: str) -> tuple[str, ...]:
+        return KINDS[kind.split("/")[0]].parts
+
+    compiled = {part for name in packages for part in contained(name)}
+    parts = [part for part in third_parties.compiled_parts(inputs.root) if part.name in compiled
+             ] if compiled else []
     ours = package("redlatch", inputs.version, "Apache-2.0", "Copyright The redlatch authors")
     hiredis = package("hiredis", inputs.hiredis_version, "BSD-3-Clause", "NOASSERTION")
     files = [
@@ -172,12 +206,15 @@ def sbom_of(inputs: Inputs, packages: dict[str, Path]) -> str:
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-redlatch"),
                  ("SPDXRef-redlatch", "CONTAINS", "SPDXRef-hiredis")]
     relations += [(file_id(i), "GENERATED_FROM", "SPDXRef-redlatch") for i in range(len(files))]
+    relations += [(file_id(i), "CONTAINS", f"SPDXRef-{part.name}")
+                  for i, name in enumerate(sums) for part in parts if part.name in contained(name)]
     document = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"redlatch-{inputs.version}",
         "documentNamespace": f"https://redlatch.io/spdx/{inputs.version}/{digest}",
         "creationInfo": {"created": moment, "creators": ["Tool: tools/package.py"]},
-        "packages": [ours, {**hiredis, "comment": used}],
+        "packages": [ours, {**hiredis, "comment": used}] + [
+            package(part.name, part.version, part.licence, "NOASSERTION") for part in parts],
         "files": files,
         "relationships": [
             {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
@@ -196,7 +233,9 @@ def make(inputs: Inputs, kinds: list[str], out: Path) -> None:
     packages = packages_in(out)
     (out / "contents.json").write_text(contents_of(inputs, packages))
     (out / "redlatch.spdx.json").write_text(sbom_of(inputs, packages))
-    (out / "THIRD-PARTY-NOTICES.txt").write_text(inputs.notices)
+    is_compiled = any(KINDS[name.split("/")[0]].parts for name in packages)
+    notices = inputs.compiled_notices if is_compiled else inputs.notices
+    (out / "THIRD-PARTY-NOTICES.txt").write_text(notices)
     listed = {**packages, **{name: out / name for name in OWN_FILES if name != "SHA256SUMS"}}
     sums = (f"{sha256_of(path)}  {name}\n" for name, path in sorted(listed.items()))
     (out / "SHA256SUMS").write_text("".join(sums))

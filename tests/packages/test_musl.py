@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from .packages import program, take_lock, unpack_source
+from .packages import pinned, program, take_lock, unpack_source
 
-ZIG = "ziglang==0.17.0"
+ZIG = pinned("ziglang")
 TARGET = ("-target", "x86_64-linux-musl", "-Wall", "-Wextra", "-Werror", "-O1")
 
 
