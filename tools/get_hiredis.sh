@@ -6,8 +6,8 @@
 # libredlatch. That takes a static, position independent archive, so a system that has only the
 # shared library is not enough. Where the system's own will not do, it is built into PREFIX: from
 # PREFIX/hiredis-*.tar.gz, which an sdist carries, else from the source package of a newer suite.
-# apt fetches that, so its signature is checked, and with lists of our own, so the system's package
-# state stays as it is; it is kept in PREFIX, and the next build needs no network.
+# apt fetches that, so its signature is checked (private_apt.sh); it is kept in PREFIX, and the next
+# build needs no network.
 #
 # With --needs it only prints which commands it would miss, or `recipe` where it knows no way. With
 # --source it only sees to it that the source is in PREFIX, as the amalgamation needs it.
@@ -20,6 +20,7 @@ case ${1:-} in
 esac
 prefix=${1:?usage: get_hiredis.sh [--needs | --source] PREFIX}
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
+. "$(dirname "$0")/private_apt.sh"
 min=1.0.0
 # That of a caller which is a CMake itself, such as pip's.
 cmake=${CMAKE:-cmake}
@@ -70,8 +71,7 @@ fi
 kept=''
 for file in "$prefix"/hiredis-*.tar.gz; do [ ! -f "$file" ] || kept=$file; done
 if [ -n "$only_source" ] && [ -n "$kept" ]; then exit 0; fi
-ID='' VERSION_CODENAME='' suite=''
-[ ! -r /etc/os-release ] || . /etc/os-release
+suite=''
 case $ID in
   debian) suite=trixie components="main" ;;
   ubuntu) suite=noble components="main universe" ;;
@@ -99,50 +99,8 @@ case $missing in
   *) give_up "missing:$missing" ;;
 esac
 
-private_apt() {
-  apt-get -qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$tmp/parts" \
-    -o Dir::State::lists="$tmp/lists" -o Dir::Cache::srcpkgcache= -o Dir::Cache::pkgcache= \
-    -o APT::Sandbox::User= -o Acquire::Retries=3 "$@"
-}
-
-# The machine's own archive entry, mirrors and keys included, with only the suite changed. Sources
-# come in two forms: paragraphs of fields (*.sources) and lines (*.list).
-name_newer_suite() {
-  if [ "$VERSION_CODENAME" = "$suite" ]; then
-    say "this is $suite already: building its own source package"
-  fi
-
-  mkdir -p "$tmp/lists/partial" "$tmp/parts"
-  for file in /etc/apt/sources.list.d/*.sources; do
-    [ -f "$file" ] || continue
-    awk -v suite="$suite" -v codename="$VERSION_CODENAME" -v components="$components" '
-      function flush() {
-        if (wanted && !done) { print text "\n"; done = 1 }
-        text = ""; wanted = 0
-      }
-      /^[ \t]*$/ { flush(); next }
-      /^#/ { next }
-      /^Suites:/ {
-        for (i = 2; i <= NF; i++) if ($i == codename) wanted = 1
-        $0 = "Suites: " suite
-      }
-      /^Types:/ { $0 = "Types: deb-src" }
-      /^Components:/ { $0 = "Components: " components }
-      { text = text (text == "" ? "" : "\n") $0 }
-      END { flush() }' "$file"
-  done > "$tmp/parts/newer.sources"
-  if [ ! -s "$tmp/parts/newer.sources" ]; then
-    rm "$tmp/parts/newer.sources"
-    line="^deb(-src)?( +\[[^]]*\])? +([^ ]+) +$VERSION_CODENAME +.*"
-    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-      sed -nE "s/$line/deb-src\2 \3 $suite $components/p" | head -n 1 > "$tmp/parts/newer.list"
-    [ -s "$tmp/parts/newer.list" ] ||
-      give_up "no apt source of $VERSION_CODENAME to change to $suite"
-  fi
-}
-
 fetch_source() {
-  name_newer_suite
+  name_suite deb-src "$suite" "$components"
   say "fetching the source package of $suite"
   {
     private_apt update && (cd "$tmp/src" && private_apt source --only-source hiredis)

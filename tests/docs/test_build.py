@@ -99,5 +99,6 @@ def test_an_sdist_carries_the_source_of_hiredis(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     with tarfile.open(tree / done.stdout.split()[-1]) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
-    assert {".deps/hiredis-1.2.0.tar.gz", "tools/check_build.sh", "tools/get_hiredis.sh"} <= inside
+    tools = {f"tools/{name}.sh" for name in ("check_build", "get_hiredis", "private_apt")}
+    assert {".deps/hiredis-1.2.0.tar.gz", *tools} <= inside
     assert ".deps/lib/libhiredis.a" not in inside

@@ -97,7 +97,8 @@ def tree(tmp_path: Path) -> Path:
     for file in (ROOT / "tests").glob("requirements*.txt"):
         (top / "tests").mkdir(exist_ok=True)
         shutil.copy(file, top / "tests")
-    put(top / "tools", "get_hiredis.sh")
+    for name in ("get_hiredis.sh", "get_servers.sh"):
+        put(top / "tools", name)
     for name in ("core", "capi", "embedded", "cli", "bindings/python", "python/src"):
         (top / name).mkdir(parents=True)
     for name in ("CMakeLists.txt", "CMakePresets.json", "pyproject.toml"):
