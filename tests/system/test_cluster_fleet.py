@@ -32,7 +32,10 @@ TTL_MS = 6000  # longer than a failover takes
 PROCESSES, THREADS = 4, 50  # 100 that may hold, and 100 that wait behind them
 NAMES = ("even", "odd")  # with ten digits each: 20 locks
 SERVE_MS = 8000
-MOVES_OF_KIND = {"redis": ("classic",), "valkey": ("classic", "atomic")}
+
+
+def moves_of(kind: str) -> tuple[str, ...]:
+    return ("classic", "atomic") if kind == "valkey" else ("classic",)
 
 
 class Crowd:
@@ -73,7 +76,7 @@ def script_calls(cluster: Cluster) -> int:
     return sum(node.script_count() for node in cluster.running)
 
 
-CROWDS = [(kind, move) for kind in available_kinds() for move in MOVES_OF_KIND[kind]]
+CROWDS = [(kind, move) for kind in available_kinds() for move in moves_of(kind)]
 
 
 @pytest.mark.parametrize(("kind", "move"), CROWDS, ids=["-".join(one) for one in CROWDS])

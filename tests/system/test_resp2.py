@@ -17,7 +17,7 @@ from support.wait import wait_until
 from .actor import HELD, Actor
 from .conftest import queue_length
 from .hostile import HostileServer, array, bulk, integer
-from .test_rights import POLL_S, SECRET, add_user, own_queue, play_everything
+from .plays import POLL_S, SECRET, add_user, own_queue, play_everything
 
 Spawn = Callable[[str], Actor]
 

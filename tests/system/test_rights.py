@@ -8,27 +8,18 @@ Method: users of their own on real servers; each refusal is provoked.
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.build import ROOT
 from support.cluster import NEVER_MS, Cluster, slot_of
 from support.servers import Server, available_kinds
 from support.wait import wait_until
 
 from .actor import HELD, LOST, Actor
-from .conftest import aux_key
+from .plays import POLL_S, SECRET, SPACE, add_user, minimal_rules, own_queue, play_everything
 
 Spawn = Callable[[str], Actor]
 
-SECRET = "open-sesame"
-SPACE = "app:"
-# A waiter that is not told looks at least each 250 ms.
-POLL_S = 0.25
 SLACK_S = 0.5
 
 
@@ -37,31 +28,6 @@ def guarded() -> Iterator[Server]:
     """A server that asks everybody for a password."""
     with Server(available_kinds()[0], ["--requirepass", SECRET]) as running:
         yield running
-
-
-def minimal_rules(user: str, *options: str) -> list[str]:
-    """What tools/acl.py prints, as the words of one command."""
-    tool = ROOT / "tools" / "acl.py"
-    done = subprocess.run(
-        [sys.executable, str(tool), user, SECRET, SPACE, *options],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    return shlex.split(done.stdout)
-
-
-def add_user(server: Server, user: str, *changes: str) -> str:
-    """Make a user with the minimal rights and `changes`. The URL for a client of that user."""
-    with server.connect() as connection:
-        connection.cmd(*minimal_rules(user), *changes)
-    return server.url.replace("://", f"://{user}:{SECRET}@") + f"?namespace={SPACE}"
-
-
-def own_queue(server: Server, name: str) -> int:
-    with server.connect() as connection:
-        return int(connection.cmd("ZCARD", SPACE + aux_key(SPACE + name, "q")))
 
 
 # ---- who may come in ----
@@ -107,35 +73,6 @@ def test_a_user_that_is_removed_is_told(server: Server, spawn: Spawn, name: str)
 
 
 # ---- what they may do ----
-
-
-def play_everything(server: Server, one: Actor, two: Actor, name: str) -> float:
-    """Each call of the library once, between two clients. The seconds that a hand-off took."""
-    one.ok("connect")
-    one.ok("acquire", name=name, wait=0, label="work", ttl_ms=3000)
-    assert two.call("acquire", name=name, wait=0).status == "RL_BUSY"
-    assert two.call("acquire", name=name, wait=50).status == "RL_TIMEOUT"
-    wait_until(lambda: own_queue(server, name) == 0)
-    waiting = two.begin("acquire", thread=1, lease=1, name=name, wait=-1)
-    wait_until(lambda: own_queue(server, name) == 1)
-    one.ok("extend", ttl_ms=30_000)
-    seen = two.ok("inspect", name=name)
-    assert seen["label"] == "work" and seen["waiting"] == "1"
-    time.sleep(0.6)  # who looks again by itself does so less and less often
-    released = one.ok("release").began
-    reply = waiting.get()
-    assert reply.status == "RL_OK"
-    token = two.ok("look", lease=1)["token"]
-    two.ok("detach", lease=1)
-    one.ok("attach", name=name, token=token)
-    two.ok("force", name=name)
-    assert one.call("release").status == "RL_E_LOST"
-    two.ok("start", name=name, wait=-1)
-    two.ok("wait", wait=5000)
-    two.ok("free_request")
-    one.ok("acquire", name=name, wait=5000)
-    one.ok("release")
-    return reply.ended - released
 
 
 def test_the_minimal_rights_are_enough(server: Server, spawn: Spawn, name: str) -> None:
