@@ -461,6 +461,10 @@ void Handshake::on_probe(const Reply &reply, const Send &send, Nanos now) {
   if (facts_.is_push_trusted) return end();
   if (reply.is_error()) {
     facts_.why_not_trusted = refused(reply, "the script that counts receivers").message;
+  } else if (reply.at(0).integer < 0) {
+    facts_.why_not_trusted = settings_.address() + " refused " +
+                             (facts_.is_sharded ? "SPUBLISH" : "PUBLISH") +
+                             " in a script: the user needs a right to it, and to its channels";
   } else {
     facts_.why_not_trusted =
         settings_.address() +

@@ -49,6 +49,7 @@ void LockTrial::write(Command &out, Step step, const ServerFeatures &features) c
     case Step::kExtend:
       return extend(out, features, kText, keys_, holder_, kTtlMs, false, nullptr);
     case Step::kQueue:
+    case Step::kAskAgain:
       return acquire(out, features, kText, keys_, queue);
     case Step::kInspect:
       return inspect(out, features, kText, keys_);
@@ -70,7 +71,7 @@ std::string LockTrial::of_grant(const Reply &reply, bool is_wanted, Refusal &ref
   refusal = decode(reply, answer);
   if (refusal) return refusal.message;
   if (answer.is_granted == is_wanted) return "";
-  return is_wanted ? "a lock of a fresh name was held" : "a lock had two holders";
+  return is_wanted ? "a free lock was not granted" : "a lock had two holders";
 }
 
 std::string LockTrial::of_count(const Reply &reply, int64_t wanted, Refusal &refusal) {
@@ -85,8 +86,8 @@ std::string LockTrial::of_count(const Reply &reply, int64_t wanted, Refusal &ref
 std::string LockTrial::judged(Step step, const Reply &reply) {
   Refusal refusal;
   std::string why;
-  if (step == Step::kTake || step == Step::kQueue) {
-    why = of_grant(reply, step == Step::kTake, refusal);
+  if (step == Step::kTake || step == Step::kQueue || step == Step::kAskAgain) {
+    why = of_grant(reply, step != Step::kQueue, refusal);
   } else if (step == Step::kInspect) {
     InspectAnswer answer;
     refusal = decode(reply, answer);
@@ -99,7 +100,9 @@ std::string LockTrial::judged(Step step, const Reply &reply) {
     refusal = refusal_of(reply);
     why = refusal.message;
   } else {
-    why = of_count(reply, step == Step::kHandOver ? 2 : 1, refusal);
+    why = of_count(reply, 1, refusal);
+    // 1 if no message reaches the waiter, which then asks again.
+    if (step == Step::kHandOver && !why.empty()) why = of_count(reply, 2, refusal);
   }
   is_denied_ = is_denied_ || refusal.kind == Refusal::Kind::kDenied;
   return why;
@@ -110,7 +113,8 @@ void LockTrial::on_reply(const Reply &reply) {
   const auto step = static_cast<Step>(answer_count_++);
   std::string why = judged(step, reply);
   std::string *known = &why_no_lock_;
-  if (step == Step::kQueue || step == Step::kHandOver) known = &why_no_handover_;
+  const bool is_of_waiter = step == Step::kQueue || step == Step::kAskAgain;
+  if (is_of_waiter || step == Step::kHandOver) known = &why_no_handover_;
   if (step == Step::kInspect) known = &why_no_inspection_;
   if (step == Step::kList) known = &why_no_list_;
   if (known->empty()) *known = std::move(why);  // the first has caused the others

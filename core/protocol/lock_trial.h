@@ -35,7 +35,7 @@ class LockTrial {
   // The message of a grant came.
   void on_grant_push() { is_notified_ = true; }
   bool is_waiter(uint64_t rid) const { return rid == rid_; }
-  static constexpr size_t kStepCount = 8;
+  static constexpr size_t kStepCount = 9;
   bool is_over() const { return answer_count_ == kStepCount; }
 
   // Each is empty if that worked.
@@ -53,6 +53,7 @@ class LockTrial {
     kQueue,
     kInspect,
     kHandOver,
+    kAskAgain,  // as a waiter without a message
     kGiveBack,
     kList,
     kRemove
