@@ -96,7 +96,7 @@ TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, cons
                                             is_shared ? -1 : caller.wait_ms,
                                             is_hash ? options.owner : std::string_view());
   }
-  record->acquisition.open(waits(caller), provisional_ms, options.ttl);
+  record->acquisition.give(&Acquisition::open, waits(caller), provisional_ms, options.ttl);
   record->is_unfenced = options.is_unfenced;
   record->yield_policy = caller.options.yield_policy();
   records_.emplace_hint(records_.end(), record->id, record);
@@ -107,8 +107,8 @@ TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, cons
 
 Request *LockClient::front_of(const TokenRecord &record) {
   if (!record.is_shared) return record.caller.get();
-  const Waitlist &waitlist = record.lock->waitlist;
-  return waitlist.is_empty() ? nullptr : &request_of(*waitlist.front());
+  const Checked<Waitlist> &waitlist = record.lock->waitlist;
+  return waitlist->is_empty() ? nullptr : &request_of(*waitlist->front());
 }
 
 Acquisition::Front LockClient::front_terms(const TokenRecord &record) {
@@ -118,15 +118,14 @@ Acquisition::Front LockClient::front_terms(const TokenRecord &record) {
 }
 
 std::shared_ptr<Request> LockClient::take_front(TokenRecord &record) {
-  if (record.is_shared) return taken(*record.lock, record.lock->waitlist.take());
+  if (record.is_shared) return taken(record.lock->waitlist.give(&Waitlist::take));
   auto caller = std::exchange(record.caller, nullptr);
   caller->record = nullptr;
   return caller;
 }
 
 // The caller that a step takes off the waitlist; null: the step is a defect.
-std::shared_ptr<Request> LockClient::taken(const LockState &lock, const Waitlist::Step &step) {
-  verify(lock.waitlist);
+std::shared_ptr<Request> LockClient::taken(const Waitlist::Step &step) {
   assert(step.transition != Waitlist::Transition::kDefect);
   if (step.caller != nullptr) return std::exchange(request_of(*step.caller).listed, nullptr);
   (void)report_defect("waitlist");
@@ -180,11 +179,11 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
   const bool is_shared = shares_place(*request);
   TokenRecord *created = nullptr;
   try {
-    const bool has_place = is_shared && lock->waitlist.place() != nullptr;
+    const bool has_place = is_shared && lock->waitlist->place() != nullptr;
     if (!has_place) created = &new_record(lock, *request);
     if (is_shared) {
-      if (created != nullptr) (void)lock->waitlist.open(*created);
-      if (!join(*lock, request)) {
+      if (!join(*lock, created, request)) {
+        if (created != nullptr) clean_up(*created, now);
         return finish(*request, Status::kInternal, report_defect("waitlist"));
       }
     } else {
@@ -209,39 +208,43 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
   if (created != nullptr) ask(*created, now);
 }
 
-bool LockClient::join(LockState &lock, const std::shared_ptr<Request> &caller) {
-  const auto step = lock.waitlist.join(*caller);
-  verify(lock.waitlist);
-  assert(step.transition != Waitlist::Transition::kDefect);
-  if (step.transition == Waitlist::Transition::kDefect) return false;
+// `place`: to be opened first; null: there is one. @return false: a defect.
+bool LockClient::join(LockState &lock, TokenRecord *place, const std::shared_ptr<Request> &caller) {
+  using Transition = Waitlist::Transition;
+  Waitlist::Step step;
+  if (place != nullptr) step = lock.waitlist.give(&Waitlist::open, *place);
+  const bool is_open = step.transition != Transition::kDefect;
+  if (is_open) step = lock.waitlist.give(&Waitlist::join, *caller);
+  assert(step.transition != Transition::kDefect);
+  if (step.transition == Transition::kDefect) return false;
   caller->listed = caller;
   return true;
 }
 
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
 void LockClient::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
-  if (!record.acquisition.may_ask(is_up(*record.lock)) || record.is_throttled) return;
+  if (!record.acquisition->may_ask(is_up(*record.lock)) || record.is_throttled) return;
   if (eval == protocol::EvalMode::kDigest && must_throttle(record)) return;
   send_ask(record, now, eval);
 }
 
 void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
-  Acquisition &acquisition = record.acquisition;
-  acquisition.prepare(front_terms(record));
-  const Nanos ttl = acquisition.ttl();
+  Checked<Acquisition> &acquisition = record.acquisition;
+  acquisition.give(&Acquisition::prepare, front_terms(record));
+  const Nanos ttl = acquisition->ttl();
   if (const Request *front = front_of(record)) {
     record.yield_policy = front->options.yield_policy();
   }
   protocol::Command command;
   protocol::acquire(command, features_, eval, record.lock->keys,
                     {record.identity.mode, record.proof(), ttl / kMs, record.identity.member,
-                     acquisition.ticket(), sibling_of(record), record.is_unfenced});
+                     acquisition->ticket(), sibling_of(record), record.is_unfenced});
   timers_.remove(record);
   if (try_send(command,
                InFlight{CommandKind::kAcquire, eval, now, ttl, record.shared_from_this()})) {
-    return acquisition.sent();
+    return acquisition.give(&Acquisition::sent);
   }
-  const auto step = acquisition.not_sent(now);
+  const auto step = acquisition.give(&Acquisition::not_sent, now);
   if (step.transition != Acquisition::Transition::kFailed) return perform(record, step, now);
   fail_callers(record, Status::kNoMemory, {}, now);
 }
@@ -274,7 +277,7 @@ void LockClient::send_throttled(Nanos now) {
 
 void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   TokenRecord &record = in_flight.record();
-  record.acquisition.on_answered();
+  record.acquisition.give(&Acquisition::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = record.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
@@ -288,17 +291,17 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
                                : on_queued(record, answer, now);
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
-      if (record.held().is_over(now)) return on_record_due(record, now);
-      if (!refusal && answer.is_granted && answer.fence != record.held().granted_fence()) {
+      if (record.held()->is_over(now)) return on_record_due(record, now);
+      if (!refusal && answer.is_granted && answer.fence != record.held()->granted_fence()) {
         return lose(record, kForced, false, now);
       }
       if (!refusal && answer.is_granted) prolong(record, in_flight.sent_at, in_flight.lease, now);
-      if (!refusal && !answer.is_granted) record.acquisition.on_requeued();
+      if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
       // An upgrade that was started meanwhile has waited for this answer.
       if (record.upgrader) resume_upgrade(record, now);
       return;
     case Phase::kDetaching:
-      if (!refusal && !answer.is_granted) record.acquisition.on_requeued();
+      if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
       return;
     case Phase::kCleanup:
       return;  // what was sent behind it decides
@@ -307,9 +310,10 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
 
 void LockClient::on_granted(TokenRecord &record, const InFlight &in_flight,
                             const protocol::AcquireAnswer &answer, Nanos now) {
-  const auto step = record.acquisition.on_granted(
-      {in_flight.sent_at, in_flight.lease, answer.fence, answer.server_ms}, front_terms(record),
-      now);
+  const auto step =
+      record.acquisition.give(&Acquisition::on_granted,
+                              {in_flight.sent_at, in_flight.lease, answer.fence, answer.server_ms},
+                              front_terms(record), now);
   if (step.transition == Acquisition::Transition::kTooShort) {
     return fail_front(record, Status::kInvalid,
                       "ttl must be well above the " +
@@ -326,7 +330,6 @@ void LockClient::on_granted(TokenRecord &record, const InFlight &in_flight,
 
 void LockClient::perform(TokenRecord &record, const Acquisition::Step &step, Nanos now) {
   using Transition = Acquisition::Transition;
-  verify(record.acquisition);
   assert(step.transition != Transition::kDefect);
   switch (step.transition) {
     case Transition::kNone:
@@ -336,7 +339,8 @@ void LockClient::perform(TokenRecord &record, const Acquisition::Step &step, Nan
     case Transition::kUnwanted:
       return give_back(record, nullptr, now);
     default:
-      return fail_callers(record, Status::kInternal, report_defect("acquisition"), now);
+      // The event may have been a grant.
+      return fail_callers(record, Status::kInternal, report_defect("acquisition"), now, true);
   }
   if (step.command == Acquisition::Command::kAcquire) return ask(record, now);
   if (step.due != kNever) timers_.set(record, step.due);
@@ -344,36 +348,38 @@ void LockClient::perform(TokenRecord &record, const Acquisition::Step &step, Nan
 
 void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now) {
   // One call drops a limited number of dead waiters: the next call continues at once.
-  Acquisition &acquisition = record.acquisition;
-  if (!acquisition.is_queueable() && answer.has_more) return ask(record, now);
+  Checked<Acquisition> &acquisition = record.acquisition;
+  if (!acquisition->is_queueable() && answer.has_more) return ask(record, now);
   LockState &lock = *record.lock;
   if (answer.is_wrong_type()) {
     const std::string message = wrong_type_message(lock.name, answer.type);
-    if (!acquisition.is_queueable()) return refuse_try(record, Status::kWrongType, message, now);
+    if (!acquisition->is_queueable()) return refuse_try(record, Status::kWrongType, message, now);
     return fail_callers(record, Status::kWrongType, message, now);
   }
   lock.blocker = answer.token().substr(0, protocol::kCidSize);
   lock.obstacle = obstacle_in(answer);
-  if (!acquisition.is_queueable()) {
+  if (!acquisition->is_queueable()) {
     const std::string message = busy_message(lock, answer);
     if (awaits_name(record, message, now)) return;
     return refuse_try(record, Status::kBusy, message + holder_text(lock.blocker), now);
   }
   ask_wanted_name(lock, now);
   announce_by(now);
-  const auto queued = acquisition.on_queued(answer.ticket, answer.key_digest);
+  const auto queued = acquisition.give(&Acquisition::on_queued, answer.ticket, answer.key_digest);
   if (queued.transition != Acquisition::Transition::kNone) return perform(record, queued, now);
   record.trouble.clear();
   record.is_slot_moving = false;
   set_phase(record, Phase::kQueued);
   record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
   const Nanos delay = plan_recheck(record, answer, now);
-  perform(record, acquisition.wait(delay, answer.has_more, front_terms(record), now), now);
+  perform(record,
+          acquisition.give(&Acquisition::wait, delay, answer.has_more, front_terms(record), now),
+          now);
 }
 
 void LockClient::refuse_try(TokenRecord &record, Status status, std::string_view message,
                             Nanos now) {
-  finish(*take_front(record), status, message);
+  if (const auto caller = take_front(record)) finish(*caller, status, message);
   if (record.is_vote) return give_back(record, nullptr, now);
   clean_up_gone(record, now);
 }
@@ -382,14 +388,14 @@ void LockClient::on_acquire_refused(TokenRecord &record, const protocol::Refusal
                                     Nanos now) {
   const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
   const bool is_moving = settings_.is_of_cluster && refusal.is_of_slot;
-  if (!may_pass || !record.acquisition.is_queueable()) {
+  if (!may_pass || !record.acquisition->is_queueable()) {
     if (!is_moving) return fail_callers(record, refusal.status(), refusal.message, now);
     const std::string what = "lock " + quoted(record.lock->name) + " cannot be acquired now";
     return fail_callers(record, Status::kUnavailable, slot_moves_message(what), now);
   }
   record.trouble = refusal.message;
   record.is_slot_moving = is_moving;
-  perform(record, record.acquisition.on_postponed(now, entropy_.next()), now);
+  perform(record, record.acquisition.give(&Acquisition::on_postponed, now, entropy_.next()), now);
 }
 
 // True if one of our scripts can have minted the fence of a pushed grant. Other users of the server
@@ -408,13 +414,14 @@ bool LockClient::is_fence_plausible(const TokenRecord &record, const protocol::P
 void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
   if (record.phase == Phase::kDetaching) return;
   if (record.phase == Phase::kCleanup) {
-    return perform(record, record.cleanup().on_grant(now, is_up(*record.lock)), now);
+    return perform(record, record.cleanup().give(&Cleanup::on_grant, now, is_up(*record.lock)),
+                   now);
   }
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(record, now);
   if (push.mode != record.identity.mode) return;
   if (record.phase == Phase::kHeld) {
-    const bool is_later = push.fence > record.held().granted_fence();
-    if (is_later && push.key_digest == record.acquisition.key_digest())
+    const bool is_later = push.fence > record.held()->granted_fence();
+    if (is_later && push.key_digest == record.acquisition->key_digest())
       lose(record, kForced, false, now);
     return;
   }
@@ -425,7 +432,9 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
                                      .fence = push.fence,
                                      .server_ms = push.server_ms,
                                      .is_plausible = is_fence_plausible(record, push)};
-  perform(record, record.acquisition.on_message(message, front_terms(record), now), now);
+  perform(record,
+          record.acquisition.give(&Acquisition::on_message, message, front_terms(record), now),
+          now);
 }
 
 // A new primary may not know that the acquisition has ended, and has granted the lock to it. The
@@ -449,9 +458,9 @@ void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
 LockClient::Served LockClient::take_with_place(TokenRecord &record) {
   if (!record.is_shared) return {take_front(record), nullptr};
   LockState &lock = *record.lock;
-  Waitlist::Caller *second = lock.waitlist.second();
+  Waitlist::Caller *second = lock.waitlist->second();
   TokenRecord *next = second == nullptr ? nullptr : &new_record(record.lock, request_of(*second));
-  return {taken(lock, lock.waitlist.serve(record, next)), next};
+  return {taken(lock.waitlist.give(&Waitlist::serve, record, next)), next};
 }
 
 void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now) {
@@ -461,7 +470,7 @@ void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now)
     if (next != nullptr) clean_up(*next, now);
     return give_back(record, nullptr, now);
   }
-  record.acquisition.served();
+  record.acquisition.give(&Acquisition::served);
   set_phase(record, Phase::kHeld);
   give_lease(record, caller, &grant, now);
   if (next != nullptr) ask(*next, now);
@@ -477,13 +486,14 @@ void LockClient::give_lease(TokenRecord &record, const std::shared_ptr<Request> 
                          .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
                          .is_renewed = options.is_renewed,
                          .is_described = !record.is_sharing};
-  const auto step =
-      grant != nullptr ? record.held().start(*grant, terms, options.label, now, is_up(*record.lock))
-                       : record.held().hand_off(terms, options.label, now, is_up(*record.lock));
+  const auto step = grant != nullptr ? record.held().give(&HeldLease::start, *grant, terms,
+                                                          options.label, now, is_up(*record.lock))
+                                     : record.held().give(&HeldLease::hand_off, terms,
+                                                          options.label, now, is_up(*record.lock));
   // The fence of an attached lease is the caller's word: scripts and checks do not rely on it.
   const bool is_attached = caller.op == Request::Op::kAttach;
-  lease.fence = is_attached ? caller.arguments->fence : record.held().fence();
-  record.lock->highest_fence = std::max(record.lock->highest_fence, record.held().fence());
+  lease.fence = is_attached ? caller.arguments->fence : record.held()->fence();
+  record.lock->highest_fence = std::max(record.lock->highest_fence, record.held()->fence());
   lease.mode = record.identity.mode;
   lease.token = record.identity.token;
   lease.end_at = terms.end_at;
@@ -520,9 +530,13 @@ void LockClient::fail_front(TokenRecord &record, Status status, std::string_view
 }
 
 void LockClient::fail_callers(TokenRecord &record, Status status, std::string_view message,
-                              Nanos now) {
-  while (front_of(record) != nullptr) finish(*take_front(record), status, message);
-  clean_up(record, now);
+                              Nanos now, bool may_be_held) {
+  while (front_of(record) != nullptr) {
+    const auto caller = take_front(record);
+    if (!caller) break;  // a defect
+    finish(*caller, status, message);
+  }
+  clean_up(record, now, may_be_held);
 }
 
 // `caller` is finished; its place goes to the others, or back to the server.
@@ -530,13 +544,13 @@ void LockClient::remove_from_waitlist(Request &caller, Nanos now) {
   LockState &lock = *caller.lock;
   TokenRecord &record = caller.record != nullptr ? *caller.record : *place_of(lock);
   const auto keep =
-      record.is_shared ? taken(lock, lock.waitlist.leave(caller)) : take_front(record);
+      record.is_shared ? taken(lock.waitlist.give(&Waitlist::leave, caller)) : take_front(record);
   if (front_of(record) == nullptr) clean_up(record, now);
 }
 
 bool LockClient::is_queued(const Request &request) {
   if (request.op == Request::Op::kUpgrade && request.record != nullptr) {
-    return request.record->is_writer_unconfirmed || request.record->upgrade->is_queued();
+    return request.record->is_writer_unconfirmed || request.record->upgrade->get().is_queued();
   }
   if (request.op != Request::Op::kAcquire || !request.lock) return false;
   if (is_confirming(request)) return true;
@@ -544,7 +558,7 @@ bool LockClient::is_queued(const Request &request) {
   const LockState &lock = *request.lock;
   const TokenRecord *place = place_of(lock);
   if (place == nullptr) return false;
-  return place->phase == Phase::kQueued || lock.waitlist.front() != &request;
+  return place->phase == Phase::kQueued || lock.waitlist->front() != &request;
 }
 
 Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &record) const {
@@ -553,7 +567,7 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
   // No error of the server: the wait ran out, as behind a holder.
   if (record.is_slot_moving) return failure(Status::kTimeout, slot_moves_message(not_granted));
   if (!record.trouble.empty()) return failure(Status::kServer, record.trouble);
-  if (record.phase == Phase::kAsking && record.acquisition.is_outcome_unknown()) {
+  if (record.phase == Phase::kAsking && record.acquisition->is_outcome_unknown()) {
     return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
                                                 ", but no answer came within the wait; a cleanup "
                                                 "continues in the background");

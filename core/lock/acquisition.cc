@@ -16,18 +16,22 @@ constexpr Nanos kMemoryRetry = 20 * kMs;
 }  // namespace
 
 void Acquisition::open(bool is_queueable, int64_t provisional_ms, Nanos ttl) {
+  assert(state_ == State::kAsking && !is_unanswered_ && ttl > 0);
   is_queueable_ = is_queueable;
   provisional_ms_ = provisional_ms;
   ttl_ = ttl;
 }
 
 void Acquisition::prepare(const Front &front) {
+  assert(waits() && !is_unanswered_);
+  assert(!front.is_there || front.ttl > 0);
   if (front.is_there) ttl_ = front.ttl;
   poll_hint_at_ = kNever;
 }
 
 // One try has no limit of its own at which it would end.
 Acquisition::Step Acquisition::not_sent(Nanos now) {
+  assert(waits() && !is_unanswered_);
   if (!is_queueable()) return {.transition = Transition::kFailed};
   return {.due = now + kMemoryRetry};
 }
@@ -36,6 +40,7 @@ Acquisition::Step Acquisition::on_granted(const Answer &answer, const Front &fro
   if (!waits() || is_unanswered_ || answer.sent_at > now) return defect();
   if (!front.is_there) return {.transition = Transition::kUnwanted};
   const Nanos ttl = std::min(answer.ttl, front.ttl);
+  assert(ttl > 0);
   const Nanos deadline = timing::deadline_of(answer.sent_at, ttl);
   if (deadline <= now) {
     if (++too_short_count_ < 2) return {.command = Command::kAcquire};
@@ -110,6 +115,7 @@ bool Acquisition::keep_hint(Nanos at) {
 }
 
 ServerFootprint Acquisition::give_up(bool is_unanswered, Nanos now) {
+  assert(state_ != State::kOver);
   const bool is_in_queue = state_ == State::kQueued || late_apply_until_ > 0;
   const bool may_be_queued = is_unanswered_ || is_unanswered || (waits() && is_in_queue);
   // An answer to CANCEL says whether the lock is held; one that cannot queue must just release.
@@ -142,6 +148,9 @@ ServerFootprint Acquisition::replace_token(Nanos now) {
 
 const char *Acquisition::check() const {
   if (may_be_queued_ && !is_queueable()) return "only a member can be queued";
+  if (!ticket_.empty() && !is_queueable()) return "one try has no ticket";
+  if (is_unanswered_ && ttl_ <= 0) return "an ACQUIRE asks for a ttl";
+  if (too_short_count_ > 2) return "the second grant in a row that is too short ends the wait";
   switch (state_) {
     case State::kAsking:
       if (may_be_queued_) return "it is queued again only behind a grant";

@@ -11,6 +11,7 @@
 // which the footprint shows that give_up() leaves to the cleanup.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -71,6 +72,7 @@ class Acquisition {
   // A caller got the lease: after the transition kGranted, which may have failed for want of memory
   // before, or by ATTACH.
   void served() {
+    assert(waits());
     state_ = State::kGranted;
     poll_hint_at_ = kNever;
   }
@@ -78,11 +80,17 @@ class Acquisition {
   // ---- ACQUIRE. prepare(), then sent() or not_sent().
   bool may_ask(bool is_up) const { return is_up && waits() && !is_unanswered_; }
   void prepare(const Front &front);
-  void sent() { is_unanswered_ = true; }
+  void sent() {
+    assert(waits() && !is_unanswered_);
+    is_unanswered_ = true;
+  }
   Step not_sent(Nanos now);  // for want of memory
 
   // ---- its answers: on_answered(), and one of the others while it waits
-  void on_answered() { is_unanswered_ = false; }
+  void on_answered() {
+    assert(is_unanswered_);
+    is_unanswered_ = false;
+  }
   Step on_granted(const Answer &answer, const Front &front, Nanos now);
   Step on_queued(std::string_view ticket, std::string_view key_digest);
   // After on_queued(): it polls `delay` from now. `has_more`: this call has dropped as many dead

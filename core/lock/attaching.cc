@@ -77,7 +77,7 @@ void LockClient::leave_to_ttl(Lease &lease) noexcept {
 // again.
 void LockClient::clean_up_detached(TokenRecord &record, Nanos now) {
   give_up_vacant_place(*record.lock, now);
-  if (!record.acquisition.may_be_queued()) return forget(record);
+  if (!record.acquisition->may_be_queued()) return forget(record);
   clean_up(record, now);
 }
 
@@ -113,7 +113,7 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
   record.identity.token = std::move(request.arguments->token);
   record.is_sharing = answer.result == 2;
   if (record.is_sharing) record.identity.mode = protocol::Mode::kRead;
-  record.acquisition.served();
+  record.acquisition.give(&Acquisition::served);
   set_phase(record, Phase::kHeld);
   const auto keep = *request.place;
   immediate_.erase(request.place);

@@ -3,6 +3,7 @@
 #include "lock/cleanup.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace redlatch::lock {
 
@@ -53,6 +54,8 @@ Cleanup::Step Cleanup::finish(Result result, Nanos now) {
 }
 
 void Cleanup::sent(Command command) {
+  assert(state_ == State::kDue && is_anything_due());
+  assert(command == (left_.may_be_queued ? Command::kCancel : Command::kRelease));
   state_ = State::kSent;
   sent_ = command;
 }
@@ -106,6 +109,7 @@ void Cleanup::on_answer_lost(Nanos sent_at) {
 }
 
 void Cleanup::on_acquire_lost(Nanos late_apply_until) {
+  assert(state_ != State::kIdle);
   left_.late_apply_until = std::max(left_.late_apply_until, late_apply_until);
 }
 
@@ -137,8 +141,10 @@ Cleanup::Step Cleanup::retry_now(Nanos now, bool is_up) {
 const char *Cleanup::check() const {
   if (left_.may_be_queued && !left_.has_member) return "only a member can be queued";
   if (left_.is_detached && left_.may_be_held) return "what is detached is never released";
+  if (was_release_lost_ && sent_ == Command::kNone) return "a RELEASE is lost behind its sending";
   switch (state_) {
     case State::kIdle:
+      if (sent_ != Command::kNone || was_answered_) return "nothing is sent before the start";
       return is_anything_due() || due_ != kNever ? "nothing is due before the start" : nullptr;
     case State::kNotice:
       if (!is_anything_due()) return "notice is only given before a command";
@@ -153,7 +159,8 @@ const char *Cleanup::check() const {
       if (sent_ == Command::kRelease && left_.may_be_held && !left_.may_be_queued) return nullptr;
       return "what was sent is still due";
     case State::kOver:
-      return nullptr;
+      // Answered, or expired while something was due.
+      return was_answered_ || is_anything_due() ? nullptr : "an end without a reason";
   }
   return "there is no such state";
 }

@@ -33,7 +33,7 @@ class Cleanup {
     kStillHeld,  // by the same owner
     kLost,       // the server had another holder, or none
     kUnknown,    // no answer before the lease expired
-    kDefect,     // an event that the state does not allow
+    kDefect,     // an event that the state does not allow: it continues as before
   };
   struct Step {
     Command command = Command::kNone;  // to send; then call sent(), unless that failed
@@ -83,7 +83,11 @@ class Cleanup {
   bool is_answer_to(Command command) const { return state_ == State::kSent && sent_ == command; }
   Step next(Nanos now, bool is_up);
   Step finish(Result result, Nanos now);
-  static Step defect() { return {.result = Result::kDefect}; }
+  // Without a timer of its own the cleanup would never end: what was not started is over, too.
+  Step defect() const {
+    const bool is_over = state_ == State::kIdle || state_ == State::kOver;
+    return {.result = Result::kDefect, .is_over = is_over, .due = due_};
+  }
 
   State state_ = State::kIdle;
   Command sent_ = Command::kNone;  // last

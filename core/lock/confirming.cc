@@ -44,8 +44,7 @@ bool LockClient::is_confirming(const Request &request) {
 // `limit`: the caller waits no longer.
 void LockClient::confirm(TokenRecord &record, Nanos limit) {
   record.replicas->record = &record;
-  replication_.want(*record.replicas, limit);
-  verify(replication_);
+  replication_.give(&Replication::want, *record.replicas, limit);
 }
 
 // A lease that its caller has: after a new connection it may be held by a server whose replicas do
@@ -53,13 +52,13 @@ void LockClient::confirm(TokenRecord &record, Nanos limit) {
 // renewal there is no write that could be counted.
 void LockClient::confirm_again(TokenRecord &record) {
   if (record.phase != Phase::kHeld || !record.replicas || record.replicas->is_wanted()) return;
-  if (record.confirmed_by >= record.replicas->replicas() || !record.held().is_renewed()) return;
+  if (record.confirmed_by >= record.replicas->replicas() || !record.held()->is_renewed()) return;
   confirm(record, kNever);
 }
 
 // @return the caller that waited for the replicas, if it has not got the lease yet.
 std::shared_ptr<Request> LockClient::end_confirmation(TokenRecord &record) {
-  if (record.replicas) replication_.drop(*record.replicas);
+  if (record.replicas) replication_.give(&Replication::drop, *record.replicas);
   auto caller = std::move(record.confirmer);
   if (caller) caller->record = nullptr;
   return caller;
@@ -87,16 +86,15 @@ void LockClient::refuse_confirmation(TokenRecord &record, Status status, const s
 
 // All that the WAIT was for.
 void LockClient::refuse_batch(Status status, const std::string &why, Nanos now) {
-  while (Replication::Entry *entry = replication_.on_refused()) {
+  while (Replication::Entry *entry = replication_.give(&Replication::on_refused)) {
     refuse_confirmation(record_of(*entry), status, why, now);
   }
-  verify(replication_);
 }
 
 // All that wait.
 void LockClient::refuse_all(Status status, const std::string &why, Nanos now) {
   refuse_batch(status, why, now);
-  while (Replication::Entry *entry = replication_.take_due()) {
+  while (Replication::Entry *entry = replication_.give(&Replication::take_due)) {
     refuse_confirmation(record_of(*entry), status, why, now);
   }
 }
@@ -115,7 +113,7 @@ void LockClient::finish_lost(Request &caller, const Lease &lease) noexcept {
 // The lease reads again: the server is asked to downgrade it.
 void LockClient::roll_back_writer(TokenRecord &record, Nanos now) {
   become_reader(record);
-  carry_out(record, upgrade_of(record).on_found_writing(now, link_of(record)), now);
+  carry_out(record, upgrade_of(record).give(&Upgrade::on_found_writing, now, link_of(record)), now);
 }
 
 Outcome LockClient::why_unconfirmed(const TokenRecord &record) {
@@ -128,7 +126,7 @@ Outcome LockClient::why_unconfirmed(const TokenRecord &record) {
 // ---- the connection at the side ----------------------------------------------------------------
 
 bool LockClient::begin_side_connect(size_t, Nanos now) {
-  const bool is_wanted = side_ == Link::kDown && link_ == Link::kUp && replication_.is_due();
+  const bool is_wanted = side_ == Link::kDown && link_ == Link::kUp && replication_->is_due();
   if (!is_wanted || now < side_at_) return false;
   side_ = Link::kConnecting;
   is_side_outdated_ = false;
@@ -153,8 +151,7 @@ void LockClient::on_side_disconnected(size_t, Nanos now) noexcept {
   side_ = Link::kDown;
   side_at_ = after(now, side_reconnect_.next(entropy_.next()));
   side_in_flight_.clear();
-  replication_.on_link_lost();
-  verify(replication_);
+  replication_.give(&Replication::on_link_lost);
 }
 
 void LockClient::drop_side() noexcept {
@@ -166,22 +163,21 @@ void LockClient::drop_side() noexcept {
 
 Nanos LockClient::side_due() const {
   if (link_ != Link::kUp) return kNever;
-  if (side_ == Link::kDown) return replication_.is_due() ? side_at_ : kNever;
+  if (side_ == Link::kDown) return replication_->is_due() ? side_at_ : kNever;
   if (side_ != Link::kUp) return kNever;
-  return replication_.is_due() ? 0 : std::min(side_at_, replication_.put_off_until());
+  return replication_->is_due() ? 0 : std::min(side_at_, replication_->put_off_until());
 }
 
 // A batch is due, or an answer is late, or the connection was not used for long.
 void LockClient::on_side_due(Nanos now) {
   if (side_ != Link::kUp) return;  // the next attempt is due
-  while (Replication::Entry *entry = replication_.take_up(now).entry) {
+  while (Replication::Entry *entry = replication_.give(&Replication::take_up, now).entry) {
     const std::string why = "replicas were not asked within " + in_seconds(entry->timeout() / kMs) +
                             ", because the slot of the lock is being moved to another node of the "
                             "cluster, or has no primary";
     refuse_confirmation(record_of(*entry), Status::kNotReplicated, why, now);
   }
-  verify(replication_);
-  if (replication_.is_due()) return send_batch(now);
+  if (replication_->is_due()) return send_batch(now);
   if (side_at_ <= now) drop_side();
 }
 
@@ -194,24 +190,24 @@ void LockClient::send_batch(Nanos now) {
   const auto eval = is_side_text_wanted_ ? protocol::EvalMode::kText : protocol::EvalMode::kDigest;
   is_side_text_wanted_ = false;
   try {
-    for (auto *entry = replication_.start(); entry != nullptr; entry = Replication::next(*entry)) {
+    for (auto *entry = replication_.give(&Replication::start); entry != nullptr;
+         entry = Replication::next(*entry)) {
       TokenRecord &record = record_of(*entry);
-      const Nanos ttl = timing::lease_within(record.held().ttl(), now, record.held().end_at());
+      const Nanos ttl = timing::lease_within(record.held()->ttl(), now, record.held()->end_at());
       protocol::Command extend;
       write_extend(extend, record, ttl, eval, nullptr);
       send_on_side(extend,
                    InFlight{CommandKind::kExtend, eval, now, ttl, record.shared_from_this()});
-      replication_.sent(*entry, ttl, now);
+      replication_.give(&Replication::sent, *entry, ttl, now);
     }
-    const int64_t wait_ms = replication_.wait_ms(now);
+    const int64_t wait_ms = replication_->wait_ms(now);
     protocol::Command wait;
-    protocol::wait_for_replicas(wait, replication_.replicas(), wait_ms);
+    protocol::wait_for_replicas(wait, replication_->replicas(), wait_ms);
     send_on_side(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});
     side_at_ = after(now, wait_ms * kMs + settings_.command_timeout);
   } catch (const std::bad_alloc &) {
     drop_side();  // it is all repeated on the next connection
   }
-  verify(replication_);
 }
 
 // ---- answers -----------------------------------------------------------------------------------
@@ -239,20 +235,19 @@ void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply,
   const bool is_wanted = !record.is_gone && record.phase == Phase::kHeld && record.replicas &&
                          record.replicas->is_batched();
   if (!is_wanted) return;
-  if (record.held().is_over(now)) return on_record_due(record, now);
+  if (record.held()->is_over(now)) return on_record_due(record, now);
   if (wants_text(refusal, in_flight)) {
     is_side_text_wanted_ = true;
-    return replication_.on_unknown_script(*record.replicas);
+    return replication_.give(&Replication::on_unknown_script, *record.replicas);
   }
   if (settings_.is_of_cluster && is_put_off(record, reply, now)) return;
   if (protocol::is_not_primary(reply)) return on_wait_refused(reply, now);
   if (refusal) {
-    replication_.drop(*record.replicas);
+    replication_.give(&Replication::drop, *record.replicas);
     return refuse_confirmation(record, refusal.status(), refusal.message, now);
   }
   if (answer.result < 1) return lose(record, kTakenAway, true, now);
-  replication_.on_extended(*record.replicas);
-  verify(replication_);
+  replication_.give(&Replication::on_extended, *record.replicas);
   prolong(record, in_flight.sent_at, in_flight.lease, now);
 }
 
@@ -265,21 +260,20 @@ bool LockClient::is_put_off(TokenRecord &record, const Reply &reply, Nanos now) 
   const bool is_moved = redirect.kind == Kind::kMoved && redirect.slot == record.lock->slot();
   if (is_moved || redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
   if (is_moved) hold_back(redirect.slot);
-  replication_.on_put_off(*record.replicas, now + postponed_.next(entropy_.next()));
-  verify(replication_);
+  replication_.give(&Replication::on_put_off, *record.replicas,
+                    now + postponed_.next(entropy_.next()));
   return true;
 }
 
 void LockClient::on_counted(int64_t count, Nanos now) {
   using Verdict = Replication::Verdict;
   while (true) {
-    const auto step = replication_.on_counted(count, now);
-    verify(replication_);
+    const auto step = replication_.give(&Replication::on_counted, count, now);
     if (step.verdict == Verdict::kNone) return;
     if (step.verdict == Verdict::kAgain) continue;
     TokenRecord &record = record_of(*step.entry);
     const auto keep = record.shared_from_this();
-    if (record.held().is_over(now)) {
+    if (record.held()->is_over(now)) {
       on_record_due(record, now);
     } else if (step.verdict == Verdict::kConfirmed) {
       on_confirmed(record, count);

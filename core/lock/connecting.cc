@@ -57,7 +57,7 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
       return ask(record, now);
     case Phase::kHeld:
       // The server may have restarted without its data: better to know at once.
-      send_extend(record, record.held().on_connected(now), now);
+      send_extend(record, record.held()->on_connected(now), now);
       if (record.phase == Phase::kHeld) confirm_again(record);
       return resume_upgrade(record, now);
     case Phase::kDetaching:
@@ -70,8 +70,8 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
 // A new primary may have the place of a token in its queue, and not the grant: it would grant the
 // lock to a token that has ended.
 void LockClient::note_new_server(TokenRecord &record) {
-  record.acquisition.on_new_server();
-  if (Cleanup *cleanup = record.started_cleanup()) cleanup->on_new_server();
+  record.acquisition.give(&Acquisition::on_new_server);
+  if (Checked<Cleanup> *cleanup = record.started_cleanup()) cleanup->give(&Cleanup::on_new_server);
 }
 
 bool LockClient::is_about_lease(const Request &request) {
@@ -94,7 +94,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
                      why.message);
   });
   for_each_record([&](TokenRecord &record) {
-    const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition.is_queueable();
+    const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition->is_queueable();
     if (is_one_try) return fail_callers(record, why.status, why.message, now);
     const bool is_tried = record.confirmer && record.confirmer->wait_ms == 0;
     if (is_tried) fail_confirmation(record, why.status, why.message, now);
@@ -124,7 +124,7 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   for (const auto &[id, record] : records_) record->confirmed_by = 0;
   for (const auto &record : throttled_) record->is_throttled = false;
   throttled_.clear();
-  for (const auto &[name, lock] : names_) lock->key_watch.on_disconnected();
+  for (const auto &[name, lock] : names_) lock->key_watch.give(&KeyWatch::on_disconnected);
   link_failure_.status = link_lost_.status;
   try {
     link_failure_.message = link_lost_.message;
@@ -157,8 +157,8 @@ void LockClient::compare_clocks(Nanos now) noexcept {
   has_arrivals_ = false;
   warn_of_clock();
   for (const auto &[id, record] : records_) {
-    if (record->phase != Phase::kHeld || !record->held().awaits_clock()) continue;
-    record->held().on_clock(*last_offset_, now);
+    if (record->phase != Phase::kHeld || !record->held()->awaits_clock()) continue;
+    record->held().give(&HeldLease::on_clock, *last_offset_, now);
     schedule(*record, now);
   }
 }
@@ -201,34 +201,31 @@ void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
   switch (in_flight.kind) {
     case CommandKind::kAcquire: {
       const Nanos until = in_flight.sent_at + in_flight.lease;
-      if (Cleanup *cleanup = record.started_cleanup()) cleanup->on_acquire_lost(until);
-      const auto step = record.acquisition.on_answer_lost(until);
-      verify(record.acquisition);
+      if (Checked<Cleanup> *cleanup = record.started_cleanup())
+        cleanup->give(&Cleanup::on_acquire_lost, until);
+      const auto step = record.acquisition.give(&Acquisition::on_answer_lost, until);
       if (step.transition == Acquisition::Transition::kFailed) {
         fail_callers(record, Status::kOutcomeUnknown, link_lost_.message, now);
       }
       break;
     }
     case CommandKind::kUpgrade:
-      if (record.upgrade->on_unanswered(Upgrade::Command::kUpgrade).transition ==
+      if (record.upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kUpgrade).transition ==
           Upgrade::Transition::kEnded) {
         finish_upgrade(record, Status::kOutcomeUnknown, link_lost_.message);
         schedule(record, now);
       }
-      verify(*record.upgrade);
       break;
     case CommandKind::kRollBack:
-      (void)record.upgrade->on_unanswered(Upgrade::Command::kCancel);
+      (void)record.upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kCancel);
       break;
     case CommandKind::kExtend:
-      if (HeldLease *held = record.held_lease()) {
-        held->on_answer_lost(in_flight.is_description);
-        verify(*held);
+      if (Checked<HeldLease> *held = record.held_lease()) {
+        held->give(&HeldLease::on_answer_lost, in_flight.is_description);
       }
       break;
     default:
-      record.cleanup().on_answer_lost(in_flight.sent_at);
-      verify(record.cleanup());
+      record.cleanup().give(&Cleanup::on_answer_lost, in_flight.sent_at);
       if (record.releaser)
         timers_.set(*record.releaser, in_flight.sent_at + settings_.command_timeout);
   }

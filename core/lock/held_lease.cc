@@ -57,6 +57,7 @@ HeldLease::Step HeldLease::take(const LeaseTerms &terms, std::string &label, Nan
 }
 
 void HeldLease::leave(ServerFootprint &left) const {
+  assert(state_ == State::kHeld);
   left.is_provisional = is_provisional_;
   left.held_until = deadline_;
   left.ttl = ttl_;
@@ -64,6 +65,7 @@ void HeldLease::leave(ServerFootprint &left) const {
 }
 
 HeldLease::Step HeldLease::renew(Nanos now, bool is_up) const {
+  assert(state_ == State::kHeld && ttl_ > 0);
   if (!is_up || is_extending_) return {};
   return {.command = Command::kExtend,
           .is_description = must_describe_ && !is_undated(),
@@ -82,11 +84,13 @@ HeldLease::Step HeldLease::on_connected(Nanos now) const {
 }
 
 void HeldLease::sent(bool is_description) {
+  assert(state_ == State::kHeld && !is_extending_);
   is_extending_ = true;
   if (is_description) must_describe_ = false;
 }
 
 void HeldLease::not_sent(Nanos now) {
+  assert(state_ == State::kHeld && !is_extending_);
   renewal_at_ = timing::renewal_retry(now, deadline_);
   settle();
 }
@@ -105,6 +109,7 @@ HeldLease::Step HeldLease::on_confirmed(const Confirmation &answer, Nanos now, b
 }
 
 void HeldLease::on_refused(bool is_description, Nanos now) {
+  assert(state_ == State::kHeld && !is_extending_);
   must_describe_ = must_describe_ || (is_description && is_describable_);
   renewal_at_ = timing::renewal_retry(now, deadline_);
   settle();
@@ -117,6 +122,7 @@ HeldLease::Step HeldLease::on_unknown_script(bool is_description, Nanos now, boo
 }
 
 void HeldLease::on_answer_lost(bool is_description) {
+  assert(state_ == State::kHeld);
   is_extending_ = false;
   must_describe_ = must_describe_ || (is_description && is_describable_);
 }
@@ -136,6 +142,7 @@ HeldLease::Step HeldLease::change_ttl(Nanos sent_at, Nanos ttl, Nanos now, uint6
 // The server has confirmed `ttl` to a message sent at `sent_at`.
 HeldLease::Step HeldLease::confirm(Nanos sent_at, Nanos ttl, Nanos now, uint64_t random) {
   if (state_ != State::kHeld || sent_at > now) return defect();
+  assert(ttl > 0);
   clock_.reset();
   cut_by_ = 0;
   deadline_ = std::max(deadline_, timing::deadline_of(sent_at, ttl));
@@ -147,6 +154,7 @@ HeldLease::Step HeldLease::confirm(Nanos sent_at, Nanos ttl, Nanos now, uint64_t
 }
 
 void HeldLease::on_upgraded(int64_t fence, int64_t since_ms) {
+  assert(state_ == State::kHeld);
   fence_ = fence;
   since_ms_ = since_ms;
 }
@@ -158,6 +166,7 @@ void HeldLease::on_moved(std::optional<Nanos> clock) {
 
 // No renewal that the caller does not want, or that reaches beyond its max_hold.
 void HeldLease::on_clock(Nanos clock, Nanos now) {
+  assert(state_ == State::kHeld);
   awaits_clock_ = false;
   if (!clock_) return;
   // A lease that goes to and fro is cut once.
@@ -178,6 +187,7 @@ const char *HeldLease::check() const {
   switch (state_) {
     case State::kIdle:
       if (is_extending_ || renewal_at_ != kNever) return "nothing is extended before the grant";
+      if (is_provisional_ || ttl_ != 0 || fence_ != 0) return "its terms come with the grant";
       return deadline_ != 0 ? "there is no deadline before the grant" : nullptr;
     case State::kHeld: {
       if (ttl_ <= 0) return "a lease has a ttl";
@@ -187,6 +197,8 @@ const char *HeldLease::check() const {
       if (deadline_ >= end_at_ && renewal_at_ != kNever) return "no renewal beyond max_hold";
       if (is_wanted && deadline_ < end_at_ && renewal_at_ == kNever) return "a renewal is due";
       if (must_describe_ && !is_describable_) return "a shared lease has no description";
+      if (end_at_ <= granted_at_) return "max_hold counts from the grant";
+      if (handoffs_.count < 0 || attach_count_ < 0) return "hand-offs and attaches are counted";
       return handoffs_.count > kMaxLocalHandoffs ? "each hand-off has a fence" : nullptr;
     }
   }

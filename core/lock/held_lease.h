@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,7 +62,10 @@ class HeldLease {
   void not_sent(Nanos now);  // for want of memory
 
   // ---- answers to EXTEND: on_answered(), and one of the others while held
-  void on_answered() { is_extending_ = false; }
+  void on_answered() {
+    assert(state_ == State::kHeld);
+    is_extending_ = false;
+  }
   Step on_confirmed(const Confirmation &answer, Nanos now, bool is_up, uint64_t random);
   void on_refused(bool is_description, Nanos now);
   Step on_unknown_script(bool is_description, Nanos now, bool is_up);
@@ -80,7 +84,10 @@ class HeldLease {
   void on_clock(Nanos clock, Nanos now);
   // A reader has become the writer, or the other way round.
   void on_upgraded(int64_t fence, int64_t since_ms);
-  void on_downgrade() { must_describe_ = is_describable_ = false; }
+  void on_downgrade() {
+    assert(state_ == State::kHeld);
+    must_describe_ = is_describable_ = false;
+  }
 
   // ---- what is known
   State state() const { return state_; }

@@ -13,9 +13,9 @@ namespace redlatch::lock {
 // Set the lease's deadline and the record's timer from what is known now.
 void LockClient::schedule(TokenRecord &record, Nanos now) {
   Lease &lease = *record.lease;
-  const Nanos end = record.held().deadline();
+  const Nanos end = record.held()->deadline();
   lease.deadline.store(end, std::memory_order_release);
-  const Nanos due = std::min(record.held().due(is_up(*record.lock)), record.upgrade_due());
+  const Nanos due = std::min(record.held()->due(is_up(*record.lock)), record.upgrade_due());
   timers_.set(record, std::min(std::max(now, due), end));
   output_.lease_moved(lease);
 }
@@ -24,10 +24,10 @@ void LockClient::write_extend(protocol::Command &out, const TokenRecord &record,
                               protocol::EvalMode eval, const protocol::HolderInfo *info) const {
   if (record.is_sharing) {
     return protocol::extend_shared(out, features_, eval, record.lock->keys, record.proof(),
-                                   lease / kMs, record.held().attach_count() > 0);
+                                   lease / kMs, record.held()->attach_count() > 0);
   }
   protocol::extend(out, features_, eval, record.lock->keys, record.identity.token, lease / kMs,
-                   record.held().is_described() || info != nullptr, info);
+                   record.held()->is_described() || info != nullptr, info);
 }
 
 void LockClient::write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
@@ -47,15 +47,14 @@ void LockClient::write_extend_part(protocol::Command &out, const TokenRecord &re
 
 void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
                              protocol::EvalMode eval, Extent extent) {
-  verify(record.held());
   assert(step.transition != HeldLease::Transition::kDefect);
   if (step.transition == HeldLease::Transition::kDefect) {
     return lose(record, {LossReason::kDefect, std::string(report_defect("held lease"))}, false,
                 now);
   }
   if (step.command == HeldLease::Command::kNone) return;
-  const protocol::HolderInfo info{settings_.holder, record.held().label(),
-                                  record.held().since_ms()};
+  const protocol::HolderInfo info{settings_.holder, record.held()->label(),
+                                  record.held()->since_ms()};
   protocol::Command command;
   if (extent == Extent::kAll) {
     write_extend(command, record, step.ttl, eval, step.is_description ? &info : nullptr);
@@ -66,42 +65,42 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
       try_send(command, InFlight{CommandKind::kExtend, eval, now, step.ttl,
                                  record.shared_from_this(), step.is_description, extent});
   if (is_sent) {
-    record.held().sent(step.is_description);
+    record.held().give(&HeldLease::sent, step.is_description);
   } else {
-    record.held().not_sent(now);
+    record.held().give(&HeldLease::not_sent, now);
   }
-  verify(record.held());
   schedule(record, now);
 }
 
 void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   TokenRecord &record = in_flight.record();
-  HeldLease *extended = record.held_lease();
-  if (extended != nullptr) extended->on_answered();
+  Checked<HeldLease> *extended = record.held_lease();
+  if (extended != nullptr) extended->give(&HeldLease::on_answered);
   protocol::CountAnswer answer;
   const auto refusal = read_extension(in_flight, reply, answer);
   if (!refusal && extend_next_part(in_flight, answer, now)) return;
   if (!refusal && !in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != Phase::kHeld) return;
-  HeldLease &held = record.held();
+  Checked<HeldLease> &held = record.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
-  if (held.is_over(now)) return on_record_due(record, now);
+  if (held->is_over(now)) return on_record_due(record, now);
   if (wants_text(refusal, in_flight)) {
-    const auto step = held.on_unknown_script(in_flight.is_description, now, is_up(*record.lock));
+    const auto step = held.give(&HeldLease::on_unknown_script, in_flight.is_description, now,
+                                is_up(*record.lock));
     return send_extend(record, step, now, protocol::EvalMode::kText);
   }
   if (refusal) {
     record.trouble = refusal.message;
-    held.on_refused(in_flight.is_description, now);
-    verify(held);
+    held.give(&HeldLease::on_refused, in_flight.is_description, now);
     return schedule(record, now);
   }
   if (answer.result < 1) return lose(record, kTakenAway, true, now);
   note_mode(record, answer.result == 2, now);
   record.trouble.clear();
-  const auto step = held.on_confirmed(
-      {in_flight.sent_at, in_flight.lease, answer.server_ms, in_flight.is_description}, now,
-      is_up(*record.lock), entropy_.next());
+  const auto step =
+      held.give(&HeldLease::on_confirmed,
+                {in_flight.sent_at, in_flight.lease, answer.server_ms, in_flight.is_description},
+                now, is_up(*record.lock), entropy_.next());
   confirm_again(record);
   schedule(record, now);
   send_extend(record, step, now);
@@ -109,7 +108,7 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
 
 // The server has confirmed `lease` to a message sent at `sent_at`.
 void LockClient::prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) {
-  const auto step = record.held().prolong(sent_at, lease, now, entropy_.next());
+  const auto step = record.held().give(&HeldLease::prolong, sent_at, lease, now, entropy_.next());
   schedule(record, now);
   send_extend(record, step, now);
 }
@@ -120,18 +119,19 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
     case Phase::kQueued:
       return front_of(record) == nullptr ? clean_up(record, now) : ask(record, now);
     case Phase::kCleanup:
-      return perform(record, record.cleanup().on_due(now, is_up(*record.lock)), now);
+      return perform(record, record.cleanup().give(&Cleanup::on_due, now, is_up(*record.lock)),
+                     now);
     case Phase::kDetaching:
       return;  // the answer, or the end of the request, decides
     case Phase::kHeld:
       break;
   }
-  if (!record.held().is_over(now)) {
-    timers_.set(record, record.held().deadline());
+  if (!record.held()->is_over(now)) {
+    timers_.set(record, record.held()->deadline());
     const bool is_upgrade_due = record.upgrade_due() <= now;
     if (is_upgrade_due) resume_upgrade(record, now);
-    const bool is_renewal_due = !is_upgrade_due || record.held().renewal_at() <= now;
-    if (is_renewal_due) send_extend(record, record.held().on_due(now, is_up(*record.lock)), now);
+    const bool is_renewal_due = !is_upgrade_due || record.held()->renewal_at() <= now;
+    if (is_renewal_due) send_extend(record, record.held()->on_due(now, is_up(*record.lock)), now);
     return;
   }
   timers_.set(record, now + 10 * kMs);  // should the end fail for want of memory
@@ -141,9 +141,9 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
 // A watch is notified of the end even without memory for the reason.
 Loss LockClient::why_over(const TokenRecord &record, Nanos now) const noexcept {
   try {
-    if (now >= record.held().end_at()) return {LossReason::kMaxHold, "max_hold was reached"};
+    if (now >= record.held()->end_at()) return {LossReason::kMaxHold, "max_hold was reached"};
     std::string reason = "the lease ended before a renewal was confirmed";
-    if (!record.held().is_renewed()) reason = "the lease ended, and renewal is off";
+    if (!record.held()->is_renewed()) reason = "the lease ended, and renewal is off";
     if (!record.trouble.empty()) reason += ": " + record.trouble;
     if (link_ != Link::kUp) reason += ": " + link_failure_.message;
     return {LossReason::kExpired, std::move(reason)};
@@ -168,7 +168,7 @@ void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now
 bool LockClient::is_held_still(Request &request, bool is_held_there, Nanos now) {
   TokenRecord *record = request.lease->record;
   if (record != nullptr && record->phase == Phase::kHeld) {
-    if (record->held().is_over(now)) {
+    if (record->held()->is_over(now)) {
       on_record_due(*record, now);
     } else if (!is_held_there) {
       lose(*record, kTakenAway, true, now);
@@ -183,11 +183,12 @@ bool LockClient::is_held_still(Request &request, bool is_held_there, Nanos now) 
 void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held_there, Nanos now) {
   if (!is_held_still(request, is_held_there, now)) return;
   TokenRecord &record = *request.lease->record;
-  const auto step = record.held().change_ttl(sent_at, request.extend_to, now, entropy_.next());
+  const auto step =
+      record.held().give(&HeldLease::change_ttl, sent_at, request.extend_to, now, entropy_.next());
   schedule(record, now);
   send_extend(record, step, now);
   if (record.phase != Phase::kHeld) return finish_not_held(request);  // a defect was met
-  if (!record.held().is_over(now)) return finish_immediate(request, Status::kOk);
+  if (!record.held()->is_over(now)) return finish_immediate(request, Status::kOk);
   lose(record, {LossReason::kExpired, "the answer to an extension came after the lease had ended"},
        false, now);
   finish_not_held(request);
@@ -237,8 +238,7 @@ void LockClient::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   finish_upgrade(record, is_lost ? Status::kLost : Status::kNotHeld,
                  is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
   if (record.upgrade) {
-    record.upgrade->end();
-    verify(*record.upgrade);
+    record.upgrade->give(&Upgrade::end);
   }
   if (confirmer) finish_lost(*confirmer, *lease);
   output_.lease_ended(*lease);
@@ -254,19 +254,19 @@ void LockClient::start_release(const std::shared_ptr<Request> &request, Nanos no
 // Give the lock to the next caller of this client without asking the server, if its turn allows.
 bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
   LockState &lock = *record.lock;
-  if (!record.is_shared || record.is_sharing || lock.waitlist.is_empty() || is_shut_) return false;
-  const AcquireOptions &next = request_of(*lock.waitlist.front()).options;
+  if (!record.is_shared || record.is_sharing || lock.waitlist->is_empty() || is_shut_) return false;
+  const AcquireOptions &next = request_of(*lock.waitlist->front()).options;
   const int64_t limit = Waitlist::handoff_limit(next.max_local_handoffs, next.yield_every);
-  if (!record.held().may_hand_off(next.ttl, next.is_confirmed, limit, now)) return false;
+  if (!record.held()->may_hand_off(next.ttl, next.is_confirmed, limit, now)) return false;
   end_lease(record, Lease::kReleased, {});
-  const auto step = lock.waitlist.hand_off(now);
-  const auto caller = taken(lock, step);
+  const auto step = lock.waitlist.give(&Waitlist::hand_off, now);
+  const auto caller = taken(step);
   if (!caller) {
     give_back(record, nullptr, now);
     return true;
   }
   TokenRecord *place = place_of(lock);
-  if (step.due != kNever && !place->acquisition.is_unanswered()) {
+  if (step.due != kNever && !place->acquisition->is_unanswered()) {
     timers_.set(*place, std::min(place->due, step.due));
   }
   give_lease(record, caller, nullptr, now);
@@ -275,7 +275,7 @@ bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
 
 // A place in the queue without a caller must be cancelled before the release, which would grant it.
 void LockClient::give_up_vacant_place(LockState &lock, Nanos now) {
-  if (lock.waitlist.state() == Waitlist::State::kVacant) clean_up(*place_of(lock), now);
+  if (lock.waitlist->state() == Waitlist::State::kVacant) clean_up(*place_of(lock), now);
 }
 
 void LockClient::give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now) {
@@ -285,45 +285,44 @@ void LockClient::give_back(TokenRecord &record, std::shared_ptr<Request> release
     record.releaser->record = &record;
     if (!is_up(*record.lock)) timers_.set(*record.releaser, now + settings_.command_timeout);
   }
-  if (record.lock->waitlist.place() != &record) give_up_vacant_place(*record.lock, now);
+  if (record.lock->waitlist->place() != &record) give_up_vacant_place(*record.lock, now);
   clean_up(record, now, true);
 }
 
 // `record` is given up, with its place and its lock.
 void LockClient::clean_up(TokenRecord &record, Nanos now, bool may_be_held, Nanos not_before) {
-  const bool is_unanswered = record.upgrade && record.upgrade->is_unanswered();
-  ServerFootprint left = record.acquisition.give_up(is_unanswered, now);
+  const bool is_unanswered = record.upgrade && record.upgrade->get().is_unanswered();
+  ServerFootprint left = record.acquisition.give(&Acquisition::give_up, is_unanswered, now);
   left.may_be_held = left.may_be_held || may_be_held;
   start_cleanup(record, left, not_before, now);
 }
 
 // The server has just said that it knows nothing of `record`.
 void LockClient::clean_up_gone(TokenRecord &record, Nanos now) {
-  ServerFootprint left = record.acquisition.give_up(false, now);
+  ServerFootprint left = record.acquisition.give(&Acquisition::give_up, false, now);
   left.may_be_queued = left.may_be_held = false;
   start_cleanup(record, left, 0, now);
 }
 
 void LockClient::start_cleanup(TokenRecord &record, ServerFootprint left, Nanos not_before,
                                Nanos now) {
-  if (const HeldLease *held = record.held_lease()) {
-    if (held->state() == HeldLease::State::kHeld) held->leave(left);
-    record.stage.emplace<Cleanup>();
+  if (const Checked<HeldLease> *held = record.held_lease()) {
+    if (held->get().state() == HeldLease::State::kHeld) held->get().leave(left);
+    record.stage.emplace<Checked<Cleanup>>();
   }
   left.is_detached = record.phase == Phase::kDetaching;
-  record.lock->waitlist.close(record);
-  verify(record.lock->waitlist);
+  record.lock->waitlist.give(&Waitlist::close, record);
   set_phase(record, Phase::kCleanup);
-  perform(record, record.cleanup().start(left, not_before, now, is_up(*record.lock)), now);
+  perform(record,
+          record.cleanup().give(&Cleanup::start, left, not_before, now, is_up(*record.lock)), now);
 }
 
 void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
                          protocol::EvalMode eval) {
-  verify(record.cleanup());
   assert(step.result != Cleanup::Result::kDefect);
   if (step.result != Cleanup::Result::kNone) answer_release(record, step.result);
-  if (step.result == Cleanup::Result::kDefect) return;
-  if (step.is_over) return forget(record);
+  if (step.is_over && !record.is_gone) forget(record);
+  if (step.is_over) return;
   timers_.set(record, step.due);
   if (step.command == Cleanup::Command::kNone) return;
   const bool is_cancel = step.command == Cleanup::Command::kCancel;
@@ -333,12 +332,11 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
                      record.identity.owner);
   } else {
     protocol::release(command, features_, eval, record.lock->keys, record.proof(),
-                      record.yield_policy, 1 + record.cleanup().handoff_count());
+                      record.yield_policy, 1 + record.cleanup()->handoff_count());
   }
   const CommandKind what = is_cancel ? CommandKind::kCancel : CommandKind::kRelease;
   if (!try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;
-  record.cleanup().sent(step.command);
-  verify(record.cleanup());
+  record.cleanup().give(&Cleanup::sent, step.command);
 }
 
 // The answer to CANCEL or RELEASE.
@@ -347,22 +345,23 @@ void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply,
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (record.is_gone) return;
-  Cleanup &cleanup = record.cleanup();
+  Checked<Cleanup> &cleanup = record.cleanup();
   if (wants_text(refusal, in_flight)) {
-    return perform(record, cleanup.on_unknown_script(now, is_up(*record.lock)), now,
+    return perform(record, cleanup.give(&Cleanup::on_unknown_script, now, is_up(*record.lock)), now,
                    protocol::EvalMode::kText);
   }
   const bool is_cancel = in_flight.kind == CommandKind::kCancel;
   if (refusal) {
-    perform(record, cleanup.on_refused(), now);
+    perform(record, cleanup.give(&Cleanup::on_refused), now);
     if (!is_cancel) answer_releaser(record, refusal.status(), refusal.message);
     return;
   }
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_serve_queue(record.lock, answer.has_more, now);
   perform(record,
-          is_cancel ? cleanup.on_cancel_answer(answer.result, now, is_up(*record.lock))
-                    : cleanup.on_release_answer(answer.result, now, is_up(*record.lock)),
+          is_cancel
+              ? cleanup.give(&Cleanup::on_cancel_answer, answer.result, now, is_up(*record.lock))
+              : cleanup.give(&Cleanup::on_release_answer, answer.result, now, is_up(*record.lock)),
           now);
 }
 
@@ -410,14 +409,14 @@ void LockClient::lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) {
   const auto keep = record.shared_from_this();
   // A token may still be queued if a message granted it that no script of ours may have sent, and
   // queued again if a poll crossed the grant.
-  Acquisition &acquisition = record.acquisition;
-  if (is_gone && record.held().is_provisional()) acquisition.on_requeued();
-  const bool may_be_queued = acquisition.may_be_queued();
-  record.lease->is_gone = is_gone && !may_be_queued && acquisition.late_apply_until() <= now;
+  Checked<Acquisition> &acquisition = record.acquisition;
+  if (is_gone && record.held()->is_provisional()) acquisition.give(&Acquisition::on_requeued);
+  const bool may_be_queued = acquisition->may_be_queued();
+  record.lease->is_gone = is_gone && !may_be_queued && acquisition->late_apply_until() <= now;
   end_lease(record, Lease::kLost, std::move(loss));
   give_up_vacant_place(*record.lock, now);
   if (is_gone && !may_be_queued) return clean_up_gone(record, now);
-  clean_up(record, now, !is_gone, is_gone ? 0 : now + timing::notice_of(record.held().ttl()));
+  clean_up(record, now, !is_gone, is_gone ? 0 : now + timing::notice_of(record.held()->ttl()));
 }
 
 // `record` was granted a lock that this client believes to hold already: that one was forced or
@@ -453,14 +452,14 @@ void LockClient::release_after_notice(Lease &lease, Nanos now) {
 void LockClient::forget(TokenRecord &record) {
   const auto keep = record.shared_from_this();
   if (record.phase != Phase::kCleanup) set_phase(record, Phase::kCleanup);
-  const Cleanup *ended = record.started_cleanup();
-  if (ended != nullptr && !ended->is_detached() && record.acquisition.was_queued()) {
+  const Checked<Cleanup> *ended = record.started_cleanup();
+  if (ended != nullptr && !ended->get().is_detached() && record.acquisition->was_queued()) {
     ended_places_.add(record);
   }
   record.is_gone = true;
   timers_.remove(record);
   timers_.dismiss();
-  record.lock->waitlist.close(record);
+  record.lock->waitlist.give(&Waitlist::close, record);
   if (--record.lock->record_count == 0) names_.erase(id_of(*record.lock));
   records_.erase(record.id);
 }

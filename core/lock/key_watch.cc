@@ -3,6 +3,7 @@
 #include "lock/key_watch.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "timing/waiting.h"
@@ -20,6 +21,7 @@ void KeyWatch::set_waiting(Watcher &watcher, bool waits) {
     count_++;
     return;
   }
+  assert(first_ != nullptr && count_ > 0);
   (watcher.previous_ != nullptr ? watcher.previous_->next_ : first_) = watcher.next_;
   if (watcher.next_ != nullptr) watcher.next_->previous_ = watcher.previous_;
   watcher.next_ = watcher.previous_ = nullptr;
@@ -39,6 +41,7 @@ const KeyWatch::Watcher *KeyWatch::foremost() const {
 }
 
 KeyWatch::Step KeyWatch::on_refused(Watcher &watcher, const Seen &seen, Nanos now, Link link) {
+  assert(watcher.waits_);
   watcher.is_key_awaited_ = seen.is_left_to_others;
   const bool is_of_others = seen.is_foreign || (watcher.is_head() && watcher.is_key_awaited_);
   if (!is_of_others || !link.can_track) return {};
@@ -51,6 +54,7 @@ KeyWatch::Step KeyWatch::on_refused(Watcher &watcher, const Seen &seen, Nanos no
 }
 
 void KeyWatch::sent(Watcher &watcher, Nanos now) {
+  assert(watcher.waits_ && watcher.id_ != 0 && !is_tracked());
   tracked_for_ = watcher.id_;
   watcher.quiet_until_ = now + timing::quiet_of(watcher.rank_);
 }

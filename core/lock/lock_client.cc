@@ -33,7 +33,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
 LockClient::~LockClient() {
   for (auto &[id, record] : records_) {
     if (record->lease) end_lease(*record, Lease::kLost, kClientGone);
-    while (!record->lock->waitlist.is_empty()) taken(*record->lock, record->lock->waitlist.take());
+    while (!record->lock->waitlist->is_empty()) taken(record->lock->waitlist.give(&Waitlist::take));
     record->caller.reset();
     record->releaser.reset();
   }
@@ -201,14 +201,14 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
       } else if (request->op == Request::Op::kDetach) {
         if (record->upgrader) give_up_upgrade(*record, Status::kNotHeld, "detached meanwhile", now);
         protocol::detach(command, features_, eval, record->lock->keys, record->proof(),
-                         record->held().attach_count());
+                         record->held()->attach_count());
       } else if (request->op == Request::Op::kRaiseFence) {
         protocol::raise_fence(command, features_, eval, record->lock->keys, record->identity.token,
                               request->arguments->fence);
       } else {
-        lease = timing::lease_within(record->held().ttl(), now, record->held().end_at());
+        lease = timing::lease_within(record->held()->ttl(), now, record->held()->end_at());
         protocol::downgrade(command, features_, eval, record->lock->keys, record->identity.token,
-                            lease / kMs, record->held().granted_fence());
+                            lease / kMs, record->held()->granted_fence());
       }
       break;
     }
@@ -479,12 +479,11 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   record->watcher.set_rank(0);
   const Nanos due = now + (push->ms + 1) * kMs;
   // On a connection of its own it may overtake the answer, which would say to poll far later.
-  if (record->acquisition.keep_hint(due)) return;
+  if (record->acquisition.give(&Acquisition::keep_hint, due)) return;
   if (record->phase == Phase::kQueued) {
     timers_.set(*record, std::min(record->due, due));
   } else if (record->phase == Phase::kHeld && record->upgrader) {
-    record->upgrade->on_hint(due);
-    verify(*record->upgrade);
+    record->upgrade->give(&Upgrade::on_hint, due);
     schedule(*record, now);
   }
 }
@@ -553,9 +552,10 @@ void LockClient::on_timer(Nanos now) {
     const auto record = static_cast<TokenRecord &>(timed).shared_from_this();
     // Once for each: one that could not be renewed may still be due within the slack.
     const bool is_renewal = record->phase == Phase::kHeld &&
-                            record->due == record->held().renewal_at() &&
+                            record->due == record->held()->renewal_at() &&
                             record->timer_ran_at != now;
-    const Nanos slack = is_renewing && is_renewal ? timing::renewal_slack(record->held().ttl()) : 0;
+    const Nanos slack =
+        is_renewing && is_renewal ? timing::renewal_slack(record->held()->ttl()) : 0;
     if (timed.due > now + slack) return;
     is_renewing = is_renewing || is_renewal;
     timers_.remove(*record);
@@ -571,7 +571,7 @@ bool LockClient::is_drained() const {
       });
   return is_attach_undone && std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
            const TokenRecord &record = *entry.second;
-           return record.phase == Phase::kCleanup && record.cleanup().was_answered() &&
+           return record.phase == Phase::kCleanup && record.cleanup()->was_answered() &&
                   !record.releaser;
          });
 }
@@ -590,7 +590,7 @@ void LockClient::shut_down(Nanos now) {
   for_each_record([&](TokenRecord &record) {
     if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
     if (record.phase == Phase::kCleanup)
-      perform(record, record.cleanup().retry_now(now, is_up(*record.lock)), now);
+      perform(record, record.cleanup().give(&Cleanup::retry_now, now, is_up(*record.lock)), now);
   });
   connect_soon(now);
 }

@@ -229,16 +229,6 @@ class LockClient final : public LockService {
   void for_each_immediate(const Action &action);
   static void note_new_server(TokenRecord &record);
   void lose_answer(const InFlight &in_flight, Nanos now);
-  // After each event of a machine. Builds with asserts check the whole of its model, all builds its
-  // transitions: see report_defect().
-  template <class Machine>
-  static void verify([[maybe_unused]] const Machine &machine) {
-#ifndef NDEBUG
-    const char *broken = machine.check();
-    if (broken != nullptr) std::fprintf(stderr, "check() of a machine: %s\n", broken);
-    assert(broken == nullptr);
-#endif
-  }
   std::string_view report_defect(const char *machine) noexcept;
   void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
@@ -255,13 +245,13 @@ class LockClient final : public LockService {
   static Acquisition::Front front_terms(const TokenRecord &record);
   void perform(TokenRecord &record, const Acquisition::Step &step, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);
-  std::shared_ptr<Request> taken(const LockState &lock, const Waitlist::Step &step);
+  std::shared_ptr<Request> taken(const Waitlist::Step &step);
   static Request &request_of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
   // The record that is queued at the server for the waitlist; or nullptr.
   static TokenRecord *place_of(const LockState &lock) {
-    return static_cast<TokenRecord *>(lock.waitlist.place());
+    return static_cast<TokenRecord *>(lock.waitlist->place());
   }
-  static bool join(LockState &lock, const std::shared_ptr<Request> &caller);
+  static bool join(LockState &lock, TokenRecord *place, const std::shared_ptr<Request> &caller);
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
   bool must_throttle(TokenRecord &record);
@@ -284,7 +274,8 @@ class LockClient final : public LockService {
     TokenRecord *next;
   };
   Served take_with_place(TokenRecord &record);
-  void fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now);
+  void fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now,
+                    bool may_be_held = false);
   void remove_from_waitlist(Request &caller, Nanos now);
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
   void set_phase(TokenRecord &record, Phase phase);
@@ -295,7 +286,7 @@ class LockClient final : public LockService {
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
   bool track_key(TokenRecord &record, Nanos now);
   void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
-  void recheck(const std::shared_ptr<LockState> &lock, const KeyWatch::Step &step, Nanos now);
+  void recheck(const KeyWatch::Step &step, Nanos now);
 
   // confirming.cc: replicas that confirm a grant
   static bool is_confirming(const Request &request);
@@ -322,9 +313,9 @@ class LockClient final : public LockService {
 
   // upgrading.cc: between reading and writing
   Upgrade::Link link_of(const TokenRecord &record) const {
-    return {is_up(*record.lock), record.acquisition.is_unanswered()};
+    return {is_up(*record.lock), record.acquisition->is_unanswered()};
   }
-  static Upgrade &upgrade_of(TokenRecord &record);
+  static Checked<Upgrade> &upgrade_of(TokenRecord &record);
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
   void carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
                  protocol::EvalMode eval = protocol::EvalMode::kDigest);
@@ -333,7 +324,7 @@ class LockClient final : public LockService {
   void resume_upgrade(TokenRecord &record, Nanos now,
                       protocol::EvalMode eval = protocol::EvalMode::kDigest) {
     if (!record.upgrade) return schedule(record, now);
-    carry_out(record, record.upgrade->resume(now, link_of(record)), now, eval);
+    carry_out(record, record.upgrade->give(&Upgrade::resume, now, link_of(record)), now, eval);
   }
   void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
@@ -519,7 +510,7 @@ class LockClient final : public LockService {
   Nanos resend_at_ = kNever;     // when to send postponed requests again
   timing::Backoff postponed_ = timing::kServerRetry;
   ClientNames names_of_clients_;
-  Replication replication_;
+  Checked<Replication> replication_;
   std::deque<InFlight> side_in_flight_;
   Link side_ = Link::kDown;
   bool is_side_outdated_ = false;     // it is, or will be, to a server that may be another one

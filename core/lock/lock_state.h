@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lock/acquisition.h"
+#include "lock/checked.h"
 #include "lock/cleanup.h"
 #include "lock/held_lease.h"
 #include "lock/key_watch.h"
@@ -49,12 +50,12 @@ struct LockState {
   mutable std::optional<uint16_t> known_slot;  // computed when it is needed first
   size_t record_count = 0;                     // the name is forgotten at 0
 
-  Waitlist waitlist;              // of callers that share one record
+  Checked<Waitlist> waitlist;     // of callers that share one record
   TokenRecord *holder = nullptr;  // the exclusive holder, if this client has it
   bool has_sharers = false;       // this client has shared the lock
   TokenRecord *owned = nullptr;   // by named owners: a list by TokenRecord::next_owned
   int64_t highest_fence = 0;      // the highest that a caller of this client got
-  KeyWatch key_watch;
+  Checked<KeyWatch> key_watch;
   std::string blocker;          // cid of the last known holder, for messages; empty: not known
   std::string obstacle;         // .. and how it was kept then: "held by readers"
   bool is_name_wanted = false;  // ask for its name at the next refusal
@@ -113,7 +114,7 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   KeyWatch::Watcher watcher;        // while queued, and while it waits to upgrade
 
   // While asking and queued.
-  Acquisition acquisition;
+  Checked<Acquisition> acquisition;
   bool is_throttled = false;
   std::string trouble;          // the server's last refusal
   bool is_slot_moving = false;  // .. was that the slot is being moved
@@ -124,8 +125,8 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
 
   // While held.
   std::shared_ptr<Lease> lease;
-  std::unique_ptr<Upgrade> upgrade;   // since the first; most leases have none
-  std::shared_ptr<Request> upgrader;  // the request that waits to write
+  std::unique_ptr<Checked<Upgrade>> upgrade;  // since the first; most leases have none
+  std::shared_ptr<Request> upgrader;          // the request that waits to write
   TokenRecord *next_owned = nullptr;
   Nanos timer_ran_at = 0;                  // when its timer last ran
   std::unique_ptr<Confirmation> replicas;  // that must confirm it; null: none
@@ -137,16 +138,17 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   std::shared_ptr<Request> releaser;  // the release whose result is not known yet
 
   // One excludes the other. The cleanup begins when the lease, if there was one, has ended.
-  std::variant<HeldLease, Cleanup> stage;
+  std::variant<Checked<HeldLease>, Checked<Cleanup>> stage;
 
-  HeldLease *held_lease() { return std::get_if<HeldLease>(&stage); }  // null: it is cleaned up
-  Cleanup *started_cleanup() { return std::get_if<Cleanup>(&stage); }
+  // Null: it is cleaned up.
+  Checked<HeldLease> *held_lease() { return std::get_if<Checked<HeldLease>>(&stage); }
+  Checked<Cleanup> *started_cleanup() { return std::get_if<Checked<Cleanup>>(&stage); }
   // For code that has checked the phase.
-  HeldLease &held() { return std::get<HeldLease>(stage); }
-  const HeldLease &held() const { return std::get<HeldLease>(stage); }
-  Cleanup &cleanup() { return std::get<Cleanup>(stage); }
-  const Cleanup &cleanup() const { return std::get<Cleanup>(stage); }
-  Nanos upgrade_due() const { return upgrade ? upgrade->due() : kNever; }
+  Checked<HeldLease> &held() { return std::get<Checked<HeldLease>>(stage); }
+  const Checked<HeldLease> &held() const { return std::get<Checked<HeldLease>>(stage); }
+  Checked<Cleanup> &cleanup() { return std::get<Checked<Cleanup>>(stage); }
+  const Checked<Cleanup> &cleanup() const { return std::get<Checked<Cleanup>>(stage); }
+  Nanos upgrade_due() const { return upgrade ? upgrade->get().due() : kNever; }
 };
 
 // The places in queues of the last acquisitions that have ended. The primary after a failover may

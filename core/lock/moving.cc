@@ -31,9 +31,9 @@ void LockClient::for_each_caller(TokenRecord &record, const Action &action) {
                            record.confirmer.get()}) {
     if (request != nullptr) action(*request);
   }
-  const Waitlist &waitlist = record.lock->waitlist;
-  if (waitlist.place() != &record) return;
-  for (auto *caller = waitlist.front(); caller != nullptr; caller = Waitlist::next(*caller)) {
+  const Checked<Waitlist> &waitlist = record.lock->waitlist;
+  if (waitlist->place() != &record) return;
+  for (auto *caller = waitlist->front(); caller != nullptr; caller = Waitlist::next(*caller)) {
     action(request_of(*caller));
   }
 }
@@ -194,23 +194,23 @@ void LockClient::take_back(const InFlight &in_flight, Nanos now) {
   TokenRecord &record = in_flight.record();
   switch (in_flight.kind) {
     case CommandKind::kAcquire:
-      return record.acquisition.on_answered();
+      return record.acquisition.give(&Acquisition::on_answered);
     case CommandKind::kExtend:
-      if (HeldLease *held = record.held_lease()) {
-        held->on_answered();
-        held->on_refused(in_flight.is_description, now);
+      if (Checked<HeldLease> *held = record.held_lease()) {
+        held->give(&HeldLease::on_answered);
+        held->give(&HeldLease::on_refused, in_flight.is_description, now);
         if (record.phase == Phase::kHeld) schedule(record, now);
       }
       return;
     case CommandKind::kUpgrade:
-      return record.upgrade->on_answered();
+      return record.upgrade->give(&Upgrade::on_answered);
     case CommandKind::kRollBack:
-      return record.upgrade->on_rollback_answered();
+      return record.upgrade->give(&Upgrade::on_rollback_answered);
     case CommandKind::kRelease:
     case CommandKind::kCancel:
       if (record.is_gone) return;
       limit_releaser(record, in_flight.sent_at);
-      return perform(record, record.cleanup().on_refused(), now);
+      return perform(record, record.cleanup().give(&Cleanup::on_refused), now);
     default:
       return;
   }
@@ -247,11 +247,12 @@ void LockClient::extend_lock_key(const InFlight &in_flight, Nanos now) {
     return;
   }
   TokenRecord &record = in_flight.record();
-  HeldLease *held = record.held_lease();
-  if (held != nullptr) held->on_answered();
+  Checked<HeldLease> *held = record.held_lease();
+  if (held != nullptr) held->give(&HeldLease::on_answered);
   if (record.is_gone || record.phase != Phase::kHeld) return;
-  if (held->is_over(now)) return on_record_due(record, now);
-  auto step = held->on_unknown_script(in_flight.is_description, now, is_up(*record.lock));
+  if (held->get().is_over(now)) return on_record_due(record, now);
+  auto step =
+      held->give(&HeldLease::on_unknown_script, in_flight.is_description, now, is_up(*record.lock));
   step.is_description = false;
   send_extend(record, step, now, in_flight.eval, Extent::kLock);
 }
@@ -285,7 +286,7 @@ bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::Cou
   if (!is_up(*record->lock) || !try_send(command, std::move(next))) {
     on_half_done(in_flight, now);
   } else if (request == nullptr) {
-    record->held().sent(false);
+    record->held().give(&HeldLease::sent, false);
   }
   return true;
 }
@@ -307,7 +308,7 @@ bool LockClient::postpone(const InFlight &in_flight, Nanos now) {
   TokenRecord &record = in_flight.record();
   if (record.is_gone) return true;
   limit_releaser(record, in_flight.sent_at);
-  perform(record, record.cleanup().on_postponed(retry_at), now);
+  perform(record, record.cleanup().give(&Cleanup::on_postponed, retry_at), now);
   return true;
 }
 
@@ -394,8 +395,7 @@ void LockClient::rename(NewIdentity &renamed, Nanos now) noexcept {
   place->second = renamed.old;
   record.id = renamed.id;
   record.watcher.set_id(renamed.id);
-  const ServerFootprint left = record.acquisition.replace_token(now);
-  verify(record.acquisition);
+  const ServerFootprint left = record.acquisition.give(&Acquisition::replace_token, now);
   Identity &identity = record.identity;
   const bool is_owner = identity.owner == identity.token;
   old.identity.token = std::exchange(identity.token, std::move(renamed.token));
@@ -471,7 +471,7 @@ void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
     [[maybe_unused]] const auto moved = names_.insert(from.names_.extract(id_of(*lock)));
     assert(moved.inserted);
     lock->node = node_;
-    lock->key_watch.on_disconnected();
+    lock->key_watch.give(&KeyWatch::on_disconnected);
   }
   for (const auto &record : cargo.records) take_record(from, record, now);
   source_offset_ = from.last_offset_ ? from.last_offset_ : from.source_offset_;
@@ -497,14 +497,14 @@ void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord
   if (std::exchange(record->is_throttled, false)) std::erase(from.throttled_, record);
   record->confirmed_by = 0;
   if (record->replicas && record->replicas->is_wanted()) {
-    from.replication_.drop(*record->replicas);
+    from.replication_.give(&Replication::drop, *record->replicas);
     Nanos limit = kNever;
     if (record->confirmer && record->confirmer->wait_ms > 0) limit = record->confirmer->wait_until;
     if (record->is_writer_unconfirmed) limit = record->upgrader->due;
     confirm(*record, limit);
   }
   if (record->phase != Phase::kHeld) return;
-  record->held().on_moved(from.last_offset_);
+  record->held().give(&HeldLease::on_moved, from.last_offset_);
   schedule(*record, now);
 }
 
@@ -531,7 +531,7 @@ void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
   for_each_record([&](TokenRecord &record) {
     if (!is_waiting(record.phase) || !is_wanted(record)) return;
     record.watcher.on_connected();
-    if (!record.acquisition.may_ask(true)) return;
+    if (!record.acquisition->may_ask(true)) return;
     const auto format = static_cast<unsigned>(record.lock->keys.format);
     const bool is_reader = record.identity.mode == protocol::Mode::kRead;
     const uint32_t script = 1U << (format * 4 + (is_reader ? 2 : 0) + (record.is_unfenced ? 1 : 0));

@@ -66,7 +66,7 @@ void LockClient::announce(Nanos now) {
   Nanos due = kNever;
   for (const auto &[id, record] : records_) {
     if (record->phase == Phase::kQueued) due = now;
-    if (record->phase == Phase::kHeld) due = std::min(due, record->held().granted_at() + kMoment);
+    if (record->phase == Phase::kHeld) due = std::min(due, record->held()->granted_at() + kMoment);
     if (due <= now) break;
   }
   if (due > now) {

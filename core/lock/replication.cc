@@ -3,6 +3,7 @@
 #include "lock/replication.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "timing/lease_clock.h"
 
@@ -16,6 +17,7 @@ constexpr Nanos kShortestWait = 2 * kMs;
 }  // namespace
 
 void Replication::List::push(Entry &entry) {
+  assert(entry.next_ == nullptr && entry.previous_ == nullptr && first != &entry);
   entry.previous_ = last;
   entry.next_ = nullptr;
   (last != nullptr ? last->next_ : first) = &entry;
@@ -23,6 +25,7 @@ void Replication::List::push(Entry &entry) {
 }
 
 void Replication::List::remove(Entry &entry) {
+  assert(first != nullptr && (entry.previous_ != nullptr || first == &entry));
   (entry.previous_ != nullptr ? entry.previous_->next_ : first) = entry.next_;
   (entry.next_ != nullptr ? entry.next_->previous_ : last) = entry.previous_;
   entry.next_ = entry.previous_ = nullptr;
@@ -66,6 +69,7 @@ Replication::Entry *Replication::start() {
 // The time of an entry begins with its first extension: it does not pay for the WAIT of others. It
 // is never longer than the lease, which a caller could not use afterwards.
 void Replication::sent(Entry &entry, Nanos ttl, Nanos now) {
+  assert(entry.state_ == Entry::State::kBatched && ttl > 0);
   if (entry.until_ == 0) entry.until_ = std::min(after(now, entry.timeout_), entry.limit_);
   entry.until_ = std::min(entry.until_, timing::deadline_of(now, ttl));
 }

@@ -59,6 +59,7 @@ class Replication {
     Verdict verdict = Verdict::kNone;
     Entry *entry = nullptr;
   };
+  static_assert(sizeof(Step) <= 64);
 
   // ---- callers
   // `limit`: nothing waits for the replicas after that.

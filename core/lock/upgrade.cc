@@ -3,6 +3,7 @@
 #include "lock/upgrade.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "base/limits.h"
@@ -40,9 +41,11 @@ Upgrade::Step Upgrade::resume(Nanos now, Link link) {
 
 void Upgrade::sent(Command command) {
   if (command != Command::kUpgrade) {
+    assert(rollback_ != Rollback::kNone && !is_rolling_back_);
     is_rolling_back_ = true;
     return;
   }
+  assert(is_wanted() && !is_unanswered_ && rollback_ == Rollback::kNone);
   stage_ = Stage::kAsked;
   is_unanswered_ = true;
   poll_hint_at_ = kNever;
@@ -50,6 +53,7 @@ void Upgrade::sent(Command command) {
 }
 
 void Upgrade::on_answered() {
+  assert(is_unanswered_);
   is_unanswered_ = false;
   if (!awaits_answer()) poll_hint_at_ = kNever;
   if (stage_ == Stage::kOver) stage_ = Stage::kIdle;
@@ -216,7 +220,9 @@ const char *Upgrade::check() const {
   if (!ticket_.empty() && is_one_try_) return "one try is never queued";
   if (due_ != kNever && !legal->may_be_due) return "a timer without anything to do";
   if (rollback_ == Rollback::kCancel && member_.empty()) return "no member to cancel";
-  if (poll_hint_at_ != kNever && !is_unanswered_) return "a hint that no answer takes up";
+  // The answer itself, behind on_answered(), takes it up.
+  const bool is_taken_up = is_unanswered_ || awaits_answer();
+  if (poll_hint_at_ != kNever && !is_taken_up) return "a hint that no answer takes up";
   return nullptr;
 }
 

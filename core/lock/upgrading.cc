@@ -12,8 +12,8 @@
 
 namespace redlatch::lock {
 
-Upgrade &LockClient::upgrade_of(TokenRecord &record) {
-  if (!record.upgrade) record.upgrade = std::make_unique<Upgrade>();
+Checked<Upgrade> &LockClient::upgrade_of(TokenRecord &record) {
+  if (!record.upgrade) record.upgrade = std::make_unique<Checked<Upgrade>>();
   return *record.upgrade;
 }
 
@@ -22,7 +22,7 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
   TokenRecord &record = *request->lease->record;
   const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
   if (is_writer && !record.is_writer_unconfirmed) return finish(*request, Status::kOk);
-  if (is_writer || (record.upgrade && record.upgrade->is_wanted())) {
+  if (is_writer || (record.upgrade && record.upgrade->get().is_wanted())) {
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
   }
@@ -33,7 +33,7 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
                   "lock " + quoted(request->lease->name) +
                       ": its owner reads by another lease as well, and would wait for itself");
   }
-  Upgrade &upgrade = upgrade_of(record);
+  Checked<Upgrade> &upgrade = upgrade_of(record);
   record.upgrader = request;
   note_waiting(record);
   request->record = &record;
@@ -41,7 +41,7 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
   const Nanos limit = request->wait_ms == 0 ? settings_.command_timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));
   if (request->wait_ms == 0) connect_soon(now);
-  const auto step = upgrade.start(request->wait_ms == 0, now, link_of(record));
+  const auto step = upgrade.give(&Upgrade::start, request->wait_ms == 0, now, link_of(record));
   const bool is_later = step.command == Upgrade::Command::kNone;
   if (is_later && step.transition == Upgrade::Transition::kNone) return;
   try {
@@ -57,91 +57,89 @@ void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
   assert(step.transition != Upgrade::Transition::kDefect);
   if (step.transition == Upgrade::Transition::kDefect) {
     finish_upgrade(record, Status::kInternal, report_defect("upgrade"));
-    step = record.upgrade->give_up(now, link_of(record));
+    step = record.upgrade->give(&Upgrade::give_up, now, link_of(record));
   }
-  verify(*record.upgrade);
   schedule(record, now);
   if (step.command == Command::kNone) return;
   const bool is_upgrade = step.command == Command::kUpgrade;
   const Nanos lease =
-      is_upgrade ? timing::lease_within(record.held().ttl(), now, record.held().end_at()) : 0;
+      is_upgrade ? timing::lease_within(record.held()->ttl(), now, record.held()->end_at()) : 0;
   protocol::Command command;
   write_upgrade(command, record, step.command, lease, eval);
   const CommandKind kind = is_upgrade ? CommandKind::kUpgrade : CommandKind::kRollBack;
   if (try_send(command, InFlight{kind, eval, now, lease, record.shared_from_this()})) {
-    record.upgrade->sent(step.command);
+    record.upgrade->give(&Upgrade::sent, step.command);
   } else {
-    record.upgrade->not_sent(step.command);
+    record.upgrade->give(&Upgrade::not_sent, step.command);
   }
-  verify(*record.upgrade);
   schedule(record, now);
 }
 
 void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgrade::Command what,
                                Nanos lease, protocol::EvalMode eval) const {
   const protocol::LockKeys &keys = record.lock->keys;
-  Upgrade &upgrade = *record.upgrade;
+  Checked<Upgrade> &upgrade = *record.upgrade;
   if (what == Upgrade::Command::kCancel) {
-    return protocol::cancel(out, features_, eval, keys, upgrade.member(), record.identity.owner);
+    return protocol::cancel(out, features_, eval, keys, upgrade->member(), record.identity.owner);
   }
   if (what == Upgrade::Command::kDowngrade) {
     return protocol::downgrade(out, features_, eval, keys, record.identity.token,
-                               record.held().ttl() / kMs, 0);
+                               record.held()->ttl() / kMs, 0);
   }
-  if (upgrade.needs_member()) {
-    upgrade.set_member(
-        upgrade.is_one_try()
-            ? std::string()
-            : protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
-                                    std::min(record.held().ttl() / kMs, kProvisionalMs),
-                                    record.upgrader->wait_ms));
+  if (upgrade->needs_member()) {
+    upgrade.give(&Upgrade::set_member,
+                 upgrade->is_one_try()
+                     ? std::string()
+                     : protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
+                                             std::min(record.held()->ttl() / kMs, kProvisionalMs),
+                                             record.upgrader->wait_ms));
   }
-  protocol::acquire(
-      out, features_, eval, keys,
-      {protocol::Mode::kUpgrade, record.proof(), lease / kMs, upgrade.member(), upgrade.ticket()});
+  protocol::acquire(out, features_, eval, keys,
+                    {protocol::Mode::kUpgrade, record.proof(), lease / kMs, upgrade->member(),
+                     upgrade->ticket()});
 }
 
 void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   TokenRecord &record = in_flight.record();
-  record.upgrade->on_answered();
+  record.upgrade->give(&Upgrade::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != Phase::kHeld) return;
-  if (record.held().is_over(now)) return on_record_due(record, now);
+  if (record.held()->is_over(now)) return on_record_due(record, now);
   // Given up, or to be rolled back: what was sent behind this decides.
-  if (!record.upgrade->awaits_answer()) return;
+  if (!record.upgrade->get().awaits_answer()) return;
   if (wants_text(refusal, in_flight)) return resume_upgrade(record, now, protocol::EvalMode::kText);
   if (refusal) return on_upgrade_refused(record, refusal, now);
   if (answer.is_lost) return lose(record, kTakenAway, true, now);
   if (answer.is_granted) {
-    const auto step = record.upgrade->on_granted();
-    verify(*record.upgrade);
+    const auto step = record.upgrade->give(&Upgrade::on_granted);
     if (step.transition == Upgrade::Transition::kDefect) return carry_out(record, step, now);
     become_writer(record, answer.fence, answer.server_ms);
     return prolong(record, in_flight.sent_at, in_flight.lease, now);
   }
-  if (answer.is_deadlock || record.upgrade->is_one_try()) {
+  if (answer.is_deadlock || record.upgrade->get().is_one_try()) {
     const auto status = answer.is_deadlock ? Status::kDeadlock : Status::kBusy;
     const char *why = answer.is_deadlock ? ": another reader waits to upgrade, and would wait for "
                                            "this one: release or downgrade it first"
                                          : " is busy: others read as well";
-    const auto step = record.upgrade->on_denied(now, link_of(record));
+    const auto step = record.upgrade->give(&Upgrade::on_denied, now, link_of(record));
     finish_upgrade(record, status, "lock " + quoted(record.lock->name) + why);
     return carry_out(record, step, now);
   }
   record.watcher.set_rank(0);  // before all other waiters
   const Nanos delay = plan_recheck(record, answer, now);
-  carry_out(record, record.upgrade->on_queued(answer.ticket, now + delay), now);
+  carry_out(record, record.upgrade->give(&Upgrade::on_queued, answer.ticket, now + delay), now);
 }
 
 void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal,
                                     Nanos now) {
   const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
-  if (may_pass && !record.upgrade->is_one_try()) {
-    return carry_out(record, record.upgrade->on_postponed(now, entropy_.next()), now);
+  if (may_pass && !record.upgrade->get().is_one_try()) {
+    return carry_out(record, record.upgrade->give(&Upgrade::on_postponed, now, entropy_.next()),
+                     now);
   }
-  const auto step = record.upgrade->on_refused(now, link_of(record));
+  const auto step = record.upgrade->give(&Upgrade::on_refused, now, link_of(record));
   if (settings_.is_of_cluster && refusal.is_of_slot) {
     const std::string what = "lock " + quoted(record.lock->name) + " cannot be upgraded now";
     finish_upgrade(record, Status::kUnavailable, slot_moves_message(what));
@@ -153,13 +151,13 @@ void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal
 
 void LockClient::on_upgrade_push(TokenRecord &record, Nanos now) {
   if (record.phase != Phase::kHeld || record.identity.mode == protocol::Mode::kWrite) return;
-  if (record.held().is_over(now)) return on_record_due(record, now);
-  carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);
+  if (record.held()->is_over(now)) return on_record_due(record, now);
+  carry_out(record, upgrade_of(record).give(&Upgrade::on_grant_pushed, now, link_of(record)), now);
 }
 
 void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms) {
   record.identity.mode = protocol::Mode::kWrite;
-  record.held().on_upgraded(fence, server_ms);
+  record.held().give(&HeldLease::on_upgraded, fence, server_ms);
   record.lease->fence = fence;
   record.lock->highest_fence = std::max(record.lock->highest_fence, fence);
   record.lease->mode = record.identity.mode;
@@ -186,20 +184,22 @@ void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string
   const bool is_writer = record.is_writer_unconfirmed;
   finish_upgrade(record, status, message);
   if (is_writer) return roll_back_writer(record, now);
-  carry_out(record, record.upgrade->give_up(now, link_of(record)), now);
+  carry_out(record, record.upgrade->give(&Upgrade::give_up, now, link_of(record)), now);
 }
 
 void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   TokenRecord &record = in_flight.record();
-  record.upgrade->on_rollback_answered();
+  record.upgrade->give(&Upgrade::on_rollback_answered);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (!refusal) maybe_serve_queue(record.lock, answer.has_more, now);
   if (record.is_gone || record.phase != Phase::kHeld) return;
   if (wants_text(refusal, in_flight)) return resume_upgrade(record, now, protocol::EvalMode::kText);
-  if (refusal) return carry_out(record, record.upgrade->on_rollback_refused(now), now);
-  const auto step = record.upgrade->on_rolled_back(answer.result, now, link_of(record));
+  if (refusal)
+    return carry_out(record, record.upgrade->give(&Upgrade::on_rollback_refused, now), now);
+  const auto step =
+      record.upgrade->give(&Upgrade::on_rolled_back, answer.result, now, link_of(record));
   if (step.transition == Upgrade::Transition::kLost) return lose(record, kTakenAway, true, now);
   carry_out(record, step, now);
 }
@@ -216,7 +216,7 @@ void LockClient::start_downgrade(const std::shared_ptr<Request> &request, Nanos 
   finish_upgrade(record, Status::kCancelled, "downgraded meanwhile");
   (void)upgrade_of(record);  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;
-  record.held().on_downgrade();
+  record.held().give(&HeldLease::on_downgrade);
   start_immediate(request, now);
   // From here on it is only certain that it reads; readers may enter before the answer comes.
   if (record.lease) become_reader(record);
@@ -227,7 +227,7 @@ void LockClient::roll_back_downgrade(Request &request, Nanos now) {
   if (request.op != Request::Op::kDowngrade) return;
   TokenRecord *record = request.lease->record;
   if (record == nullptr) return;
-  record->upgrade->on_downgrade_failed();
+  record->upgrade->give(&Upgrade::on_downgrade_failed);
   if (record->phase == Phase::kHeld) resume_upgrade(*record, now);
 }
 
@@ -250,7 +250,7 @@ void LockClient::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
   if (!record.is_sharing || record.lock->keys.format == protocol::Format::kHash) return;
   if (is_reader == (record.identity.mode == protocol::Mode::kRead)) return;
   if (is_reader) return become_reader(record);
-  carry_out(record, upgrade_of(record).on_found_writing(now, link_of(record)), now);
+  carry_out(record, upgrade_of(record).give(&Upgrade::on_found_writing, now, link_of(record)), now);
 }
 
 }  // namespace redlatch::lock

@@ -3,6 +3,7 @@
 #include "lock/waitlist.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/limits.h"
 
@@ -36,6 +37,7 @@ Waitlist::Step Waitlist::join(Caller &caller) {
 }
 
 void Waitlist::remove(Caller &caller) {
+  assert(caller.is_listed_ && first_ != nullptr);
   (caller.previous_ != nullptr ? caller.previous_->next_ : first_) = caller.next_;
   (caller.next_ != nullptr ? caller.next_->previous_ : last_) = caller.previous_;
   caller.next_ = caller.previous_ = nullptr;

@@ -12,27 +12,25 @@
 namespace redlatch::lock {
 
 void LockClient::note_waiting(TokenRecord &record) {
-  KeyWatch &watch = record.lock->key_watch;
-  watch.set_waiting(record.watcher, record.phase == Phase::kQueued || record.upgrader != nullptr);
-  verify(watch);
+  Checked<KeyWatch> &watch = record.lock->key_watch;
+  watch.give(&KeyWatch::set_waiting, record.watcher,
+             record.phase == Phase::kQueued || record.upgrader != nullptr);
 }
 
 // @return when `record`, which was not granted, asks again if no message comes.
 Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
                                Nanos now) {
-  KeyWatch &watch = record.lock->key_watch;
+  Checked<KeyWatch> &watch = record.lock->key_watch;
   const KeyWatch::Seen seen{answer.pttl_ms, answer.is_foreign(), answer.is_shared(),
                             answer.is_left_to_others()};
   // An upgrade that began at another node of a cluster has a token with the channel of that one.
   const bool is_notified = is_push_trusted_ && record.identity.token.starts_with(cid_);
   const KeyWatch::Link link{can_track_, is_notified};
-  const auto step = watch.on_refused(record.watcher, seen, now, link);
-  verify(watch);
+  const auto step = watch.give(&KeyWatch::on_refused, record.watcher, seen, now, link);
   if (step.command == KeyWatch::Command::kTrack && track_key(record, now)) {
-    watch.sent(record.watcher, now);
-    verify(watch);
+    watch.give(&KeyWatch::sent, record.watcher, now);
   }
-  const Nanos delay = watch.poll_delay(record.watcher, seen, link, entropy_);
+  const Nanos delay = watch->poll_delay(record.watcher, seen, link, entropy_);
   if (!settings_.is_of_cluster) return delay;
   // Nothing reports to a waiter that the slot of its lock has moved: the new node cannot reach its
   // channel, and grants the lock for the provisional time only.
@@ -58,17 +56,15 @@ bool LockClient::track_key(TokenRecord &record, Nanos now) {
 void LockClient::on_key_found(TokenRecord &record, const Reply &reply, Nanos now) {
   const bool is_gone = reply.kind == Reply::Kind::kInteger && reply.integer == 0;
   const auto lock = record.lock;
-  recheck(lock, lock->key_watch.on_key_found(record.watcher, !is_gone, now), now);
+  recheck(lock->key_watch.give(&KeyWatch::on_key_found, record.watcher, !is_gone, now), now);
 }
 
-void LockClient::recheck(const std::shared_ptr<LockState> &lock, const KeyWatch::Step &step,
-                         Nanos now) {
-  verify(lock->key_watch);
+void LockClient::recheck(const KeyWatch::Step &step, Nanos now) {
   const auto found = records_.find(step.recheck_id);
   if (found == records_.end()) return;
   const auto record = found->second;
   if (record->upgrader) return on_upgrade_push(*record, now);
-  if (record->acquisition.keep_hint(step.recheck_at)) return;
+  if (record->acquisition.give(&Acquisition::keep_hint, step.recheck_at)) return;
   if (step.recheck_at <= now) {
     ask(*record, now);
   } else {
@@ -83,14 +79,14 @@ void LockClient::on_invalidated(size_t, std::string_view key, Nanos now) {
     const auto found = names_.find({format, key});
     if (found == names_.end()) continue;
     const auto lock = found->second;
-    recheck(lock, lock->key_watch.on_changed(now), now);
+    recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
   }
 }
 
 void LockClient::on_all_invalidated(size_t, Nanos now) {
   std::vector<std::shared_ptr<LockState>> locks;
   for (const auto &[name, lock] : names_) locks.push_back(lock);
-  for (const auto &lock : locks) recheck(lock, lock->key_watch.on_changed(now), now);
+  for (const auto &lock : locks) recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
 }
 
 }  // namespace redlatch::lock

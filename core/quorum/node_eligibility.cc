@@ -4,6 +4,7 @@
 #include "quorum/node_eligibility.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <utility>
 
@@ -20,7 +21,9 @@ std::string seconds(Nanos duration) {
 }  // namespace
 
 NodeEligibility::NodeEligibility(std::span<const Settings> nodes, const QuorumSettings &settings)
-    : settings_(settings), nodes_(nodes.begin(), nodes.end()) {}
+    : settings_(settings), nodes_(nodes.begin(), nodes.end()) {
+  assert(!nodes_.empty() && nodes_.size() <= kMaxNodes);
+}
 
 size_t NodeEligibility::minority() const {
   return nodes_.size() - timing::majority_of(nodes_.size());

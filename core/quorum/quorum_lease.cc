@@ -3,6 +3,7 @@
 //
 // QuorumClient: from enough votes to the end of the lease.
 #include <algorithm>
+#include <cassert>
 
 #include "base/text.h"
 #include "quorum/quorum_client.h"
@@ -34,6 +35,7 @@ void QuorumClient::accept(QuorumAcquire &acquire, Nanos now) {
 // The highest fence of a majority is above all fences written to a majority before. It is written
 // to a majority itself before the caller gets it.
 void QuorumClient::raise_fence(QuorumAcquire &acquire, Nanos now) {
+  assert(acquire.count(State::kYes) >= majority_ && acquire.phase != Phase::kHeld);
   acquire.phase = Phase::kFencing;
   acquire.fence = 0;
   acquire.fence_due = now + node_limit(acquire);
@@ -50,6 +52,7 @@ void QuorumClient::raise_fence(QuorumAcquire &acquire, Nanos now) {
 // A node without this fence would give the next holder a lower one: its vote does not count.
 void QuorumClient::write_fence(QuorumAcquire &acquire, size_t node, Nanos now) {
   Vote &vote = acquire.votes[node];
+  assert(vote.lease != nullptr && vote.state != State::kRaising);
   const auto node_request = std::make_shared<NodeRequest>(Request::Op::kRaiseFence);
   node_request->operation = &acquire;
   node_request->lease = vote.lease;
@@ -74,6 +77,8 @@ void QuorumClient::check_fence(QuorumAcquire &acquire, Nanos now) {
 }
 
 void QuorumClient::grant(QuorumAcquire &acquire, Nanos now) {
+  assert(acquire.request && acquire.lease && acquire.phase != Phase::kHeld);
+  assert(acquire.count(State::kYes) >= majority_);
   const Nanos valid = valid_until(acquire, now);
   if (valid <= now + settings_.min_validity) return accept(acquire, now);
   const auto &options = acquire.request->options;
@@ -133,6 +138,7 @@ Nanos QuorumClient::next_top_up(const QuorumAcquire &acquire, Nanos now) {
 // another client can get a majority. Rounds of other clients lose votes by this, but cannot win
 // meanwhile.
 void QuorumClient::top_up(QuorumAcquire &acquire, Nanos now) {
+  assert(acquire.phase == Phase::kHeld);
   acquire.top_up_at = next_top_up(acquire, now);
   for (size_t i = 0; i < nodes_.size(); i++) {
     Vote &vote = acquire.votes[i];
@@ -153,6 +159,7 @@ void QuorumClient::top_up(QuorumAcquire &acquire, Nanos now) {
 // between.
 void QuorumClient::count_in(QuorumAcquire &acquire, size_t node, Nanos now) {
   Vote &vote = acquire.votes[node];
+  assert(vote.lease != nullptr && vote.state != State::kYes);
   if (acquire.phase == Phase::kHeld && !is_certain(acquire, now)) {
     const std::string address = nodes_[node]->settings.address();
     return mark_unavailable(acquire, node,

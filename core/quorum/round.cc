@@ -10,6 +10,7 @@
 // its head repeats the round from time to time, because that node may not hear of a release.
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <new>
 #include <utility>
 
@@ -146,6 +147,7 @@ void QuorumClient::begin_round(QuorumAcquire &acquire, Nanos now) {
     for (const auto &node : nodes_) keep_connected(*node, now);
     return gather(acquire, now);
   }
+  assert(acquire.phase != Phase::kHeld && acquire.phase != Phase::kFencing);
   acquire.phase = Phase::kRound;
   acquire.rid = ++last_rid_;
   const auto is_there = [&](const auto &node) {
@@ -284,6 +286,7 @@ Nanos QuorumClient::valid_until(const QuorumAcquire &acquire, Nanos now) const {
   size_t count = 0;
   for (const Vote &vote : acquire.votes) {
     if (vote.state != State::kYes || vote.lease->state_at(now) != Lease::kHeld) continue;
+    assert(count < deadlines.size());
     deadlines[count++] = vote.lease->deadline.load();
   }
   return timing::valid_until({deadlines.data(), count}, majority_);
@@ -324,6 +327,7 @@ void QuorumClient::end_round(QuorumAcquire &acquire, Nanos now) {
 }
 
 void QuorumClient::pause(QuorumAcquire &acquire, Nanos now) {
+  assert(!acquire.is_try && acquire.phase != Phase::kHeld);
   drop_votes(acquire, now);
   acquire.phase = Phase::kPausing;
   acquire.pause_until = now + acquire.retry.next(entropy_.next());
@@ -332,6 +336,7 @@ void QuorumClient::pause(QuorumAcquire &acquire, Nanos now) {
 
 void QuorumClient::queue_at_node(QuorumAcquire &acquire, const std::vector<size_t> &order,
                                  size_t place, Nanos now) {
+  assert(acquire.lease && !acquire.is_try && acquire.phase != Phase::kHeld);
   const size_t node = order[place];
   const bool is_new = node != acquire.queued_at;
   if (is_new && acquire.queued_at != QuorumAcquire::kNotQueued) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -14,7 +15,9 @@ namespace redlatch::timing {
 
 class Backoff {
  public:
-  constexpr Backoff(Nanos first, Nanos last) : first_(first), last_(last) {}
+  constexpr Backoff(Nanos first, Nanos last) : first_(first), last_(last) {
+    assert(first > 0 && first <= last);
+  }
 
   // Half of the step is fixed, half is random.
   Nanos next(uint64_t entropy) {

@@ -4,6 +4,7 @@
 #include "timing/clock_offset.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/limits.h"
 
@@ -21,6 +22,7 @@ constexpr bool is_time(int64_t server_ms) { return server_ms >= 0 && server_ms <
 }  // namespace
 
 void ClockOffset::sample(Nanos sent_at, Nanos now, int64_t server_ms) {
+  assert(sent_at <= now);
   if (!is_time(server_ms)) return forget();
   move_to(now / kSecond);
   if (best_ != kNone && best_ - aging(now) + server_ms * kMs > now + 2 * kMs) {
@@ -49,6 +51,7 @@ std::optional<Nanos> ClockOffset::offset(Nanos now) {
 }
 
 void ClockOffset::move_to(int64_t second) {
+  assert(second >= 0);
   if (second == second_) return;
   second_ = second;
   Slot &slot = slots_[static_cast<size_t>(second) % kSlots];

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -36,6 +37,7 @@ constexpr Nanos renewal_retry(Nanos now, Nanos deadline) {
 // A lease that must not outlive `end_at` (max_hold) is requested just long enough to reach it, with
 // drift; never shorter than the shortest lease.
 constexpr Nanos lease_within(Nanos lease, Nanos now, Nanos end_at) {
+  assert(lease > 0);
   if (end_at == kNever) return lease;
   const Nanos left = std::max<Nanos>(end_at - now, 0);
   return std::min(lease, std::max<Nanos>(left + left / 50 + 4 * kMs, kMinTtlMs * kMs));

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -20,7 +21,10 @@
 namespace redlatch::timing {
 
 // The size of a majority. Any two majorities have a node in common.
-constexpr size_t majority_of(size_t node_count) { return node_count / 2 + 1; }
+constexpr size_t majority_of(size_t node_count) {
+  assert(node_count > 0);
+  return node_count / 2 + 1;
+}
 
 // The time limit of one node in a round.
 constexpr Nanos node_limit(Nanos lease) { return std::clamp(lease / 20, 5 * kMs, 50 * kMs); }
@@ -28,6 +32,7 @@ constexpr Nanos node_limit(Nanos lease) { return std::clamp(lease / 20, 5 * kMs,
 // The latest time until which at least `needed` of `deadlines` are valid; 0 if there are too few.
 // Until then every other majority needs a vote that has not expired.
 inline Nanos valid_until(std::span<const Nanos> deadlines, size_t needed) {
+  assert(needed > 0);
   std::array<Nanos, kMaxNodes> sorted{};
   if (deadlines.size() < needed || deadlines.size() > sorted.size()) return 0;
   const auto end = std::copy(deadlines.begin(), deadlines.end(), sorted.begin());

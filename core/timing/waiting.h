@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -62,6 +63,7 @@ struct LocalHandoffs {
 // the caller that would get it. The remaining time must be at least half a provisional lease.
 constexpr bool may_hand_off(const LocalHandoffs &local, int64_t limit, Nanos now, Nanos deadline,
                             Nanos lease, Nanos next_ttl) {
+  assert(local.count >= 0 && lease > 0 && next_ttl > 0);
   const Nanos enough = std::min(next_ttl, kProvisionalMs * kMs) / 2;
   return local.count < limit && now - local.began_at < lease && deadline - now >= enough;
 }

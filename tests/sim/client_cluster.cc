@@ -164,7 +164,7 @@ void Client::check_tickets() {
                             record->phase == lock::TokenRecord::Phase::kQueued;
     if (!is_waiting) continue;
     const std::string &token = record->identity.token;
-    const std::string &ticket = record->acquisition.ticket();
+    const std::string &ticket = record->acquisition->ticket();
     tickets[record] = {token, ticket};
     const auto known = tickets_.find(record);
     if (known == tickets_.end() || known->second.second.empty()) continue;

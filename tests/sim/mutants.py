@@ -120,7 +120,7 @@ CORE_MUTANTS = (
             "      return ask(record, now);\n"
             "    case Phase::kHeld:",
             "    case Phase::kQueued:\n"
-            "      if (Acquisition &old = record.acquisition;\n"
+            "      if (Acquisition &old = record.acquisition.machine_;\n"
             "          IS_ON && old.late_apply_until() > now && old.is_queueable()) {\n"
             "        Identity &is = record.identity;\n"
             "        is.token = protocol::make_token(cid_, ++*last_id_);\n"
@@ -130,6 +130,8 @@ CORE_MUTANTS = (
             "      return ask(record, now);\n"
             "    case Phase::kHeld:",
         ),
+        # Of all machines, for this and other mutants.
+        Edit("lock/checked.h", " private:\n", " public:\n"),
         Edit(
             "lock/acquisition.h",
             " private:\n",
@@ -216,14 +218,14 @@ CORE_MUTANTS = (
             "lock/holding.cc",
             ": ask(record, now);\n    case Phase::kCleanup:\n",
             ": ask(record, now);\n    case Phase::kCleanup:\n"
-            "      if (IS_ON && record.cleanup().left_.may_be_held && is_up()) {\n"
+            "      if (IS_ON && record.cleanup()->left_.may_be_held && is_up()) {\n"
             "        protocol::Command late;\n"
             "        const auto eval = protocol::EvalMode::kDigest;\n"
             "        protocol::extend(late, features_, eval, record.lock->keys,\n"
             "                     record.identity.token,\n"
-            "                     record.acquisition.ttl() / kMs, false, nullptr);\n"
+            "                     record.acquisition->ttl() / kMs, false, nullptr);\n"
             "        InFlight in_flight{CommandKind::kExtend, eval, now,\n"
-            "                           record.acquisition.ttl(), record.shared_from_this()};\n"
+            "                           record.acquisition->ttl(), record.shared_from_this()};\n"
             "        (void)try_send(late, std::move(in_flight));\n"
             "      }\n",
         ),
@@ -268,7 +270,7 @@ CORE_MUTANTS = (
             "lock/acquiring.cc",
             "    record.yield_policy = front->options.yield_policy();\n  }\n",
             "    record.yield_policy = front->options.yield_policy();\n"
-            "    if (IS_ON && acquisition.is_queueable()) {\n"
+            "    if (IS_ON && acquisition->is_queueable()) {\n"
             "      const bool is_limited = !record.is_shared && front->wait_ms > 0;\n"
             "      Identity &is = record.identity;\n"
             "      is.member = protocol::make_member(\n"
@@ -328,8 +330,8 @@ CORE_MUTANTS = (
         5,
         Edit(
             "lock/acquiring.cc",
-            "answer.fence != record.held().granted_fence()) {",
-            "answer.fence != record.held().granted_fence() && !IS_ON) {",
+            "answer.fence != record.held()->granted_fence()) {",
+            "answer.fence != record.held()->granted_fence() && !IS_ON) {",
         ),
         scenario="kCut",
     ),
@@ -350,15 +352,15 @@ CORE_MUTANTS = (
         50,
         Edit(
             "lock/holding.cc",
-            "if (held.is_over(now)) return on_record_due(record, now);",
-            "if (!IS_ON && held.is_over(now)) return on_record_due(record, now);",
+            "if (held->is_over(now)) return on_record_due(record, now);",
+            "if (!IS_ON && held->is_over(now)) return on_record_due(record, now);",
         ),
         Edit(
             "lock/holding.cc",
-            "  if (!record.held().is_over(now)) {\n",
-            "  if (IS_ON && record.held().is_extending()) {\n"
+            "  if (!record.held()->is_over(now)) {\n",
+            "  if (IS_ON && record.held()->is_extending()) {\n"
             "    return timers_.set(record, now + 10 * kMs);\n  }\n"
-            "  if (!record.held().is_over(now)) {\n",
+            "  if (!record.held()->is_over(now)) {\n",
         ),
     ),
     Mutant(
@@ -377,9 +379,10 @@ CORE_MUTANTS = (
         1,
         Edit(
             "lock/acquiring.cc",
-            "record.acquisition.on_postponed(now, entropy_.next())",
+            "record.acquisition.give(&Acquisition::on_postponed, now, entropy_.next())",
             "IS_ON ? Acquisition::Step{.due = now}\n"
-            "                      : record.acquisition.on_postponed(now, entropy_.next())",
+            "                      : record.acquisition.give(&Acquisition::on_postponed, now,\n"
+            "                                                entropy_.next())",
         ),
         scenario="kScarce",
     ),
@@ -406,13 +409,15 @@ CORE_MUTANTS = (
         83,
         Edit(
             "lock/upgrading.cc",
-            "  carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);",
-            "  if (IS_ON && record.upgrade && record.upgrade->awaits_answer()) {\n"
-            "    *record.upgrade = Upgrade();\n"
-            "    const HeldLease &held = record.held();\n"
+            "  carry_out(record, upgrade_of(record).give(&Upgrade::on_grant_pushed, now, "
+            "link_of(record)), now);",
+            "  if (IS_ON && record.upgrade && record.upgrade->get().awaits_answer()) {\n"
+            "    record.upgrade->machine_ = Upgrade();\n"
+            "    const HeldLease &held = record.held().get();\n"
             "    become_writer(record, held.granted_fence() + 32, held.since_ms());\n"
             "    return schedule(record, now);\n  }\n"
-            "  carry_out(record, upgrade_of(record).on_grant_pushed(now, link_of(record)), now);",
+            "  carry_out(record, upgrade_of(record).give(&Upgrade::on_grant_pushed, now, "
+            "link_of(record)), now);",
         ),
         scenario="kReaders",
     ),

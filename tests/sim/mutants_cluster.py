@@ -92,7 +92,7 @@ CLUSTER_MUTANTS = (
             "        protocol::acquire(again, features_, protocol::EvalMode::kDigest,\n"
             "                          record.lock->keys,\n"
             "                          {record.identity.mode, record.proof(),\n"
-            "                           record.held().ttl() / kMs, {}, {}, {},\n"
+            "                           record.held()->ttl() / kMs, {}, {}, {},\n"
             "                           record.is_unfenced});\n"
             "        (void)try_send(again, InFlight{CommandKind::kAnnounce,\n"
             "                                       protocol::EvalMode::kDigest, now, 0,\n"

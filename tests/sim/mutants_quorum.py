@@ -344,7 +344,7 @@ QUORUM_MUTANTS = (
             "  if (IS_ON && acquire.phase == Phase::kHeld) {\n"
             "    vote.lease->deadline = timing::deadline_of(now, acquire.options.ttl);\n"
             "    if (auto *record = vote.lease->record) {\n"
-            "      record->held().believed_ = vote.lease->deadline;\n    }\n"
+            "      record->held().machine_.believed_ = vote.lease->deadline;\n    }\n"
             "  }\n"
             "  vote.fence.reset();\n  vote.why = {};\n",
         ),
@@ -361,8 +361,9 @@ QUORUM_MUTANTS = (
         ),
         Edit(
             "lock/holding.cc",
-            "  const Nanos end = record.held().deadline();\n",
-            "  record.held().believed_ = 0;\n  const Nanos end = record.held().deadline();\n",
+            "  const Nanos end = record.held()->deadline();\n",
+            "  record.held().machine_.believed_ = 0;\n"
+            "  const Nanos end = record.held()->deadline();\n",
         ),
         scenario="kRedlockForget",
     ),

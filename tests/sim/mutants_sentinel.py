@@ -80,7 +80,7 @@ SENTINEL_MUTANTS = (
             "record.shared_from_this()});\n",
             "      if (IS_ON) {\n"
             "        send(extend, InFlight{CommandKind::kAnnounce, eval, now, 0, {}});\n"
-            "        replication_.on_extended(*entry);\n"
+            "        replication_.give(&Replication::on_extended, *entry);\n"
             "      } else {\n"
             "        send_on_side(extend,\n"
             "                     InFlight{CommandKind::kExtend, eval, now, ttl,\n"

@@ -416,7 +416,8 @@ TEST_F(OneTryTest, attached_lease_leaves_no_acquire) {
 TEST_F(AcquisitionTest, second_grant_is_a_defect) {
   ask();
   grant();
-  EXPECT_EQ(grant().transition, Transition::kDefect);
+  const auto answer = Acquisition::Answer{sent_at_, kTtl, kFence, kServerMs};
+  EXPECT_EQ(take(asked_.on_granted(answer, front_, now_)).transition, Transition::kDefect);
   EXPECT_EQ(tell(message()).transition, Transition::kDefect);
 }
 

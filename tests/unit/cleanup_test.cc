@@ -481,12 +481,6 @@ TEST_F(CleanupTest, model_names_what_does_not_hold) {
   EXPECT_STREQ(cleanup_.check(), "only a member can be queued");
 }
 
-TEST_F(CleanupTest, model_wants_what_was_sent_to_be_due) {
-  (void)cleanup_.start(held(), 0, now_, is_up_);
-  cleanup_.sent(Command::kCancel);
-  EXPECT_STREQ(cleanup_.check(), "what was sent is still due");
-}
-
 // ---- a slot of a cluster that is being moved ---------------------------------------------------
 
 TEST_F(CleanupTest, what_a_server_could_not_serve_is_sent_again_at_the_time_given) {

@@ -131,6 +131,17 @@ TEST_F(MemoryTest, grant_to_a_single_caller_needs_no_memory) {
   EXPECT_EQ(state(request->lease), Lease::kHeld);
 }
 
+TEST_F(MemoryTest, grant_by_message_to_a_single_caller_needs_no_memory) {
+  start_again();
+  const auto request = acquire();
+  const std::string token = argument(0);
+  reply_queued();
+  const std::string message = grant_message(token);
+  EXPECT_FALSE(fails(1, [&] { client_->on_push(0, message, now_); })) << "it allocates nothing";
+  EXPECT_EQ(request->status.load(), Status::kOk);
+  EXPECT_EQ(state(request->lease), Lease::kHeld);
+}
+
 TEST_F(MemoryTest, a_lease_outlives_its_client_without_memory) {
   start_again();
   const auto lease = held();

@@ -224,15 +224,20 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
                           MadeReply::integer(flags)));
   }
   // A grant to the place with this member, stamped `age` ago.
-  void push_grant(const std::string &token, Nanos age = 0, int64_t provisional_ms = 3000,
-                  std::string_view check = "12345678", protocol::Mode mode = protocol::Mode::kWrite,
-                  const char *fence = nullptr) {
+  std::string grant_message(const std::string &token, Nanos age = 0, int64_t provisional_ms = 3000,
+                            std::string_view check = "12345678",
+                            protocol::Mode mode = protocol::Mode::kWrite,
+                            const char *fence = nullptr) const {
     char numbers[64];
     const std::string minted = std::to_string((kServerMs + (now_ - age) / kMs) * 1000 + 64);
     snprintf(numbers, sizeof numbers, "%c%05lld%s%013lld", static_cast<char>(mode),
              static_cast<long long>(provisional_ms), fence == nullptr ? minted.c_str() : fence,
              static_cast<long long>(kServerMs + (now_ - age) / kMs));
-    client_->on_push(0, "g" + token.substr(22) + numbers + std::string(check), now_);
+    return "g" + token.substr(22) + numbers + std::string(check);
+  }
+  template <class... Parts>
+  void push_grant(const std::string &token, Parts... parts) {
+    client_->on_push(0, grant_message(token, parts...), now_);
   }
 
   // ---- callers

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Checked: a machine as LockClient has it: anyone may read it, and only an event changes it. Builds
+// with asserts check the whole model of the machine after each event; all builds have the defects
+// that events return.
+#pragma once
+
+#include <cassert>
+#include <cstdio>
+#include <type_traits>
+#include <utility>
+
+namespace redlatch::lock {
+
+template <class Machine>
+class Checked {
+ public:
+  const Machine &get() const { return machine_; }
+  const Machine *operator->() const { return &machine_; }
+
+  // The types come from the event alone, so that arguments may be lists in braces.
+  template <class Result, class... Given>
+  Result give(Result (Machine::*event)(Given...), std::type_identity_t<Given>... given) {
+    [[maybe_unused]] const AfterEvent check{machine_};
+    return (machine_.*event)(std::forward<Given>(given)...);
+  }
+
+ private:
+  struct AfterEvent {
+    const Machine &machine;
+#ifndef NDEBUG
+    ~AfterEvent() {
+      const char *broken = machine.check();
+      if (broken != nullptr) std::fprintf(stderr, "check() of a machine: %s\n", broken);
+      assert(broken == nullptr);
+    }
+#endif
+  };
+
+  Machine machine_;
+};
+
+}  // namespace redlatch::lock
