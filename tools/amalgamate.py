@@ -40,6 +40,15 @@ INCLUDE = re.compile(r'^#include (["<])([^">]+)[">]')
 PARSER_HEADERS = ("alloc.h", "sds.h", "sdsalloc.h")
 PARSER_INTERFACE = "read.h"
 PARSER_SOURCES = ("alloc.c", "sds.c", "read.c")
+# First in both files: an assert would end the program of a user, whose build may not know NDEBUG. A
+# defect comes back as RL_E_INTERNAL instead (docs/design/0016).
+WITHOUT_ASSERTS = """\
+#ifdef REDLATCH_ASSERTS
+#undef NDEBUG
+#elif !defined(NDEBUG)
+#define NDEBUG
+#endif
+"""
 # A program may link a hiredis of its own, of any version: these get other names.
 PARSER_NAME = re.compile(r"^(?!static|typedef|#)\w[\w ]*[ *](\w+)\([^;]*\)\s*[;{]", re.MULTILINE)
 
@@ -104,8 +113,9 @@ def library_source(root: Path, version: str) -> str:
 //     c++ -std=c++20 -O2 -c redlatch.cc && cc -O2 -c redlatch_hiredis.c
 //
 // A program links both objects, libstdc++ or libc++, threads, and libdl where the C library has not
-// got it inside. Only the functions of redlatch.h are visible outside a shared library.
-{system}
+// got it inside. Only the functions of redlatch.h are visible outside a shared library. Its asserts
+// are compiled with -DREDLATCH_ASSERTS only, whatever NDEBUG is.
+{WITHOUT_ASSERTS}{system}
 #include "redlatch_hiredis.h"
 
 #ifndef REDLATCH_VERSION
@@ -205,7 +215,7 @@ def parser_source(files: dict[str, str]) -> dict[str, str]:
 #endif
 """
     source = f"""\
-{head}#ifndef _GNU_SOURCE
+{head}{WITHOUT_ASSERTS}#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 {system}

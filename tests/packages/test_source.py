@@ -61,6 +61,14 @@ def test_only_the_abi_is_visible_in_a_shared_library(compiled: Path) -> None:
     assert visible == {line for line in listed if line and not line.startswith("#")}
 
 
+def test_no_assert_can_end_the_program(compiled: Path) -> None:
+    """Compiled without NDEBUG, as users do. With the asserts the name would be there."""
+    command = ["nm", "--undefined-only", "redlatch.o", "redlatch_hiredis.o"]
+    done = subprocess.run(command, cwd=compiled, capture_output=True, text=True, check=True)
+    assert "malloc" in done.stdout
+    assert "__assert" not in done.stdout
+
+
 def test_no_name_is_one_of_hiredis(compiled: Path) -> None:
     command = ["nm", "--extern-only", "--defined-only", str(compiled / "redlatch_hiredis.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
