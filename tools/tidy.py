@@ -405,6 +405,7 @@ def check_file(root, path):
         yield from check_functions(path, text)
         yield from words.check_messages(path, text)
         yield from words.check_prose(path, text)
+        yield from words.check_comments(path, text)
 
 
 def findings(root):

@@ -7,6 +7,7 @@ It is written so that the file itself does not contain what tidy.py looks for.
 
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 SPDX_HASH = SPDX.replace("//", "#")
+SPDX_LUA = SPDX.replace("//", "--")
 LONG_BODY = "  f();\n" * 80
 INIT = "A::A() : a_{1}, b_(2) {\n"
 
@@ -109,7 +110,7 @@ FILES = (
     ("docs/table.md", "| " + "x " * 80 + "|\n", None),
     ("core/lock/say.cc", SPDX + 'auto a = f("it is fine") + " and nobo" "dy waits";\n', None),
     ("core/lock/who.cc", SPDX + 'auto a = f("fine", "and nobody waits");\n', "`nobody` in a mess"),
-    ("cli/src/on.cc", SPDX + '// "goes on"\nauto a = "it Goes on";\n', "3: `Goes on` in a message"),
+    ("cli/src/on.cc", SPDX + '// fine\nauto a = "it Goes on";\n', "3: `Goes on` in a message"),
     ("go/raw.go", SPDX + "var a = `it was given back`\n", "`given back` in a message"),
     ("go/raw_test.go", SPDX + "var a = `it was given back`\n", None),
     ("capi/list.def", SPDX + 'A("whoever")\n', "`whoever` in a message"),
@@ -119,6 +120,13 @@ FILES = (
     ("README.md", "    nobody\n```\nnobody\n```\n`nobody` [a](nobody.md)\nsaid Nobody\n", "6: `No"),
     ("capi/include/redlatch/a.h", SPDX + "/** a\n * but for b */\n", "3: `but for` for people"),
     ("capi/include/redlatch/b.hpp", SPDX + "int anybody();  /// goes on\n", None),
+    ("core/lock/talk.cc", SPDX + "// Fine. It lets\n// go of it.\n", "2: `lets go` in"),
+    ("core/lock/open.h", SPDX + "int a;  // fine. Whether it waits.\n", "opens with `Whether`"),
+    ("capi/src/open.cc", SPDX + "// It waits.\n//\n// What it is.\n", "4: a comment opens wit"),
+    ("cli/src/open.h", SPDX + "\n/* Of a lock. */\nint a;  // what it is. of it.\n", "3: a comm"),
+    ("core/protocol/scripts/a.lua", SPDX_LUA + "a = b - c -- goes on\n", "2: `goes on` in a com"),
+    ("core/protocol/scripts/b.lua", SPDX_LUA + "-- It is: Of a.\n", "2: a comment opens wi"),
+    ("core/protocol/scripts/c.lua", SPDX_LUA + "-- K waits.\na = 'told'\n", None),
     ("docs/design/a.md", "nobody\n", None),
     ("tests/unit/who.cc", SPDX + 'auto a = "nobody";\n', None),
     ("core/base/gen.h", SPDX + "// @generated\n" + "int x;\n" * 700, None),

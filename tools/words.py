@@ -34,10 +34,15 @@ REFUSED_IN_PROSE = re.compile(rf"\b({NO_SECOND_MEANING}|but\s+for)\b", re.I)
 COUNTED = re.compile(
     rf"\b({NO_SECOND_MEANING}|but\s+for|goes\s+on|told|stands|mend(ed|s)?)\b", re.I
 )
+# Comments of the library and the command: as prose, and no sentence opens with a clause.
+REFUSED_IN_COMMENTS = re.compile(
+    rf"\b({NO_SECOND_MEANING}|but\s+for|goes\s+on|told|mend(ed|s)?)\b", re.I
+)
 OPENERS = re.compile(r"(Who|Whoever|What|Whether|Of|Likewise)\b")
 
 MESSAGES = ("core/", "capi/", "cli/", "embedded/", "bindings/", "python/src/", "go/", "java/")
 MESSAGE_FILES = (".c", ".cc", ".cpp", ".h", ".hpp", ".go", ".java", ".def", ".py")
+COMMENTED = ("core/", "capi/", "cli/")
 PAGES = ("README.md", "SECURITY.md", "CONTRIBUTING.md")
 HEADERS = "capi/include/redlatch/"
 
@@ -68,11 +73,21 @@ def prose(path, text):
     return without(r"`[^`\n]*`", "\n".join(kept))
 
 
+OPENING = re.compile(
+    r"(?:\A|[.!?:;]\W*\s|\n\s*\n|\n\s*(?:[-*]|\d+\.)\s|\|)[\s*_\"'(]*(?=("
+    + OPENERS.pattern
+    + "))"
+)
+
+
 def openers(text):
-    """Sentences, cells and items that open with a clause."""
-    text = re.sub(r"^#+ .*$", "", text, flags=re.M)
-    starts = re.finditer(r"(?:\A|[.!?:;]\W*\s|\n\s*\n|\n\s*(?:[-*]|\d+\.)\s|\|)[\s*_\"'(]*", text)
-    return sum(1 for start in starts if OPENERS.match(text, start.end()))
+    """The matches of sentences, cells and items that open with a clause."""
+    text = without(r"^#+ [^\n]*$", text)
+    return list(OPENING.finditer(text))
+
+
+def script_comments(text):
+    return re.sub(r"^(?:[^-\n]|-(?!-))*(?:--)?", "", text, flags=re.M)
 
 
 def words_table(root):
@@ -85,7 +100,7 @@ def words_table(root):
             with open(os.path.join(root, path), encoding="utf-8") as file:
                 text = prose(path, file.read())
             count = len(re.findall(r"[A-Za-z][\w'-]*", text))
-            rows.append((path, count, len(COUNTED.findall(text)), openers(text)))
+            rows.append((path, count, len(COUNTED.findall(text)), len(openers(text))))
     return rows + [("total", *(sum(row[i] for row in rows) for i in (1, 2, 3)))]
 
 
@@ -130,3 +145,21 @@ def check_prose(path, text):
         number = text.count("\n", 0, found.start()) + 1
         word = " ".join(found.group(0).split())
         yield number, f"`{word}` for people to read; name the part (CONTRIBUTING.md, plain English)"
+
+
+def check_comments(path, text):
+    if not path.startswith(COMMENTED) or is_prose(path):
+        return
+    if path.endswith(".lua"):
+        text = script_comments(text)
+    elif path.endswith((".c", ".cc", ".h", ".hpp", ".def")):
+        text = prose(path, text)
+    else:
+        return
+    for found in REFUSED_IN_COMMENTS.finditer(text):
+        number = text.count("\n", 0, found.start()) + 1
+        word = " ".join(found.group(0).split())
+        yield number, f"`{word}` in a comment; name the part (CONTRIBUTING.md, plain English)"
+    for found in openers(text):
+        number = text.count("\n", 0, found.end()) + 1
+        yield number, f"a comment opens with `{found.group(1)}`; start with the subject"

@@ -37,13 +37,13 @@ struct rl_client_options {
 
 struct rl_acquire_options {
   redlatch::runtime::AcquireOptions options;
-  // What setters refused, for the acquire that uses the options. An option that is set right after
-  // all has no entry any more. The bits are those of config::bit_of().
+  // The refusals of setters, for the acquire that uses the options. An option that is set right
+  // after all has no entry any more. The bits are those of config::bit_of().
   std::vector<std::pair<uint64_t, redlatch::Outcome>> mistakes;
   uint64_t without_memory = 0;
 };
 
-// Of one server, or of a quorum of several.
+// One server, or a quorum of several.
 struct rl_client {
   std::shared_ptr<redlatch::runtime::Runtime> runtime;
 };

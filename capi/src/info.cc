@@ -90,7 +90,7 @@ constexpr Field kTexts[] = {
     {RL_FIELD_ADVICE, parts(RL_PART_FINDING)},
 };
 
-// Whether row `index` of `part` exists and has `field`, which is one of `fields`.
+// True if row `index` of `part` exists and has `field`, which is one of `fields`.
 bool has(const rl_info *info, int32_t part, int32_t index, int32_t field,
          std::span<const Field> fields) {
   if (info == nullptr || !info->has_row(part, index)) return false;
@@ -226,7 +226,7 @@ std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
   }
 }
 
-// What a finished inspection has found.
+// The findings of a finished inspection.
 void read_result(Request &request, rl_info &info) noexcept {
   info.name = std::move(request.name);
   info.data = std::move(request.arguments->info);

@@ -108,7 +108,7 @@ rl_status trial_connect(const Session& session, const Log& log) {
   std::string text = lock_words(name) + " is busy";
   if (arguments.verbosity >= (arguments.run.skips_busy ? 1 : 0) || arguments.run.status_fd >= 0) {
     if (session.is_quorum()) {
-      text += ": " + quorum_sentence(QuorumView(arguments).look_at(name));
+      text += ": " + quorum_sentence(QuorumView(arguments).report_on(name));
     } else if (const InfoHandle info = session.try_inspect(name)) {
       text += ": " + report_sentence(LockReport(info.get()));
     }

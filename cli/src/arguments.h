@@ -22,7 +22,7 @@ struct Arguments {
   std::string text;     // Help, or the version.
 
   std::vector<std::string> urls;  // Several are the nodes of a quorum.
-  OptionFlags options;            // Of clients and quorums.
+  OptionFlags options;            // For clients and quorums.
   bool is_local = false;          // The embedded server of this host.
   bool asks_password = false;
   std::optional<std::string> password;  // The answer to the prompt.

@@ -259,7 +259,7 @@ int doctor(const Arguments& arguments, const Log& /*log*/) {
   }
   InfoHandle info(rl_client_check(session.client(), arguments.check_wait_ms, session.error()));
   if (!info) {
-    // What is known is shown all the same: which server cannot be reached.
+    // The known part is shown all the same: which server cannot be reached.
     const Failure why =
         session.failure(rl_error_status(session.error()), rl_error_message(session.error()), 0);
     info.reset(rl_client_info(session.client(), nullptr));

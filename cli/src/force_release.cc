@@ -102,7 +102,7 @@ rl_status remove_from(const Session& node, const NodeReport& shown, const Argume
 // A holder on most servers keeps the lock, so servers that did not answer matter.
 int force_release_all(const QuorumView& view, const Arguments& arguments, const std::string& name,
                       const Log& log) {
-  const QuorumReport report = view.look_at(name);
+  const QuorumReport report = view.report_on(name);
   log.say(without_last_line_end(quorum_table(report, false)));
   const std::string lock = lock_words(name);
   if (report.state() == QuorumReport::State::kFree) {

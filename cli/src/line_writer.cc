@@ -89,7 +89,7 @@ class LineWriter {
   std::condition_variable changed_;
   std::deque<std::pair<int, std::string>> lines_;
   std::size_t waiting_bytes_ = 0;  // That which is being written included.
-  int fd_ = -1;                    // Of the last line.
+  int fd_ = -1;                    // For the last line.
   bool is_stuck_ = false;          // Its reader was stuck, and no line was written since.
 };
 

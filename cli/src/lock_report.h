@@ -36,11 +36,11 @@ struct LockReport {
     return !holders.empty() && holders.front().mode == RL_MODE_READ;
   }
   [[nodiscard]] bool is_reentrant() const { return !owner.empty(); }
-  [[nodiscard]] std::vector<std::string> tokens() const;  // Of the holders.
+  [[nodiscard]] std::vector<std::string> tokens() const;  // One for each holder.
 
   std::string name;
   std::string type;
-  std::string owner;  // Of a reentrant lock; else empty.
+  std::string owner;  // Empty unless the lock is reentrant.
   std::int64_t state;
   std::int64_t remaining_ms;
   std::int64_t fence;

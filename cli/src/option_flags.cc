@@ -12,7 +12,7 @@
 namespace redlatch::cli {
 namespace {
 
-// The library's durations have a unit and no fraction. A word is passed on as it is.
+// The library's durations have a unit and no fraction. A word is left as it is.
 std::string in_ms(const std::string& text) {
   const auto ms = parse_duration_ms(text);
   return ms ? std::to_string(*ms) + "ms" : text;

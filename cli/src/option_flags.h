@@ -19,7 +19,7 @@ namespace redlatch::cli {
 
 class OptionFlags {
  public:
-  // Of a client and of a quorum, or of an acquisition. Must outlive the parsing.
+  // For a client and a quorum, or for an acquisition. Must outlive the parsing.
   void add_client_options(CLI::App& app) { add(app, false); }
   void add_acquire_options(CLI::App& app) { add(app, true); }
 

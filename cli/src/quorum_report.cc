@@ -197,7 +197,7 @@ QuorumView::QuorumView(const Arguments& arguments) : quorum_(with_patience(argum
   for (const std::string& url : server_urls(arguments)) nodes_.emplace_back(arguments, url);
 }
 
-QuorumReport QuorumView::look_at(const std::string& name) const {
+QuorumReport QuorumView::report_on(const std::string& name) const {
   const RequestHandle connection(not_null(rl_client_connect_start(quorum_.client(), 0)));
   std::vector<std::future<InfoHandle>> infos;
   for (const Session& node : nodes_) {

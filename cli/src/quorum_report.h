@@ -61,7 +61,7 @@ class QuorumView {
   // Throws UsageError or Failure. Touches no network.
   explicit QuorumView(const Arguments& arguments);
 
-  [[nodiscard]] QuorumReport look_at(const std::string& name) const;
+  [[nodiscard]] QuorumReport report_on(const std::string& name) const;
   // In the order of QuorumReport::nodes.
   [[nodiscard]] const std::vector<Session>& nodes() const { return nodes_; }
 

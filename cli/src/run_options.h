@@ -47,7 +47,7 @@ struct RunOptions {
   bool forwards_signals = true;
   int status_fd = -1;
 
-  // As the child, and whoever looks, is told.
+  // As shown to the child and in reports.
   [[nodiscard]] const char* mode() const { return is_shared ? "shared" : "exclusive"; }
 
   // The longest validity of a lease, right after the grant.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kStartMs = 10'000;
 // A signal that comes while one connects is seen after this.
-constexpr std::int64_t kLookMs = 500;
+constexpr std::int64_t kConnectMs = 500;
 
 // Without --url the environment's, if it names an embedded server, else the user's own.
 std::string embedded_url(const Arguments& arguments) {
@@ -92,7 +92,7 @@ bool has_ended(const sigset_t& ending, std::int64_t within_ms, const Log& log) {
 int keep_running(const Session& session, const sigset_t& ending, const Log& log) {
   std::string trouble;
   while (!has_ended(ending, 1000, log)) {
-    const rl_status status = rl_client_connect(session.client(), kLookMs, session.error());
+    const rl_status status = rl_client_connect(session.client(), kConnectMs, session.error());
     const std::string message = status == RL_OK ? "" : rl_error_message(session.error());
     if (!message.empty() && message != trouble) log.say(escaped(message));
     trouble = message;
@@ -119,8 +119,8 @@ int serve(const Arguments& arguments, const Log& log) {
   }
   rl_status status = RL_E_UNAVAILABLE;
   for (std::int64_t tried_ms = 0; status == RL_E_UNAVAILABLE && tried_ms < kStartMs;
-       tried_ms += kLookMs) {
-    status = rl_client_connect(session.client(), kLookMs, session.error());
+       tried_ms += kConnectMs) {
+    status = rl_client_connect(session.client(), kConnectMs, session.error());
     if (status == RL_E_UNAVAILABLE && has_ended(ending, 0, log)) return 0;
   }
   if (status != RL_OK) throw session.failure();

@@ -18,7 +18,7 @@ namespace redlatch::cli {
 // The URLs of the servers from the arguments or the environment. Throws UsageError without a URL.
 [[nodiscard]] std::vector<std::string> server_urls(const Arguments& arguments);
 
-// What the library knows about a server.
+// The library's knowledge of a server.
 struct NodeStatus {
   std::int64_t state = RL_NODE_UNKNOWN;
   std::string reason;  // For a state other than RL_NODE_UP.
@@ -44,7 +44,7 @@ class Session {
   [[nodiscard]] bool is_local() const {
     return !is_quorum() && server().starts_with("embedded://");
   }
-  // Of each server. Throws Failure.
+  // One for each server. Throws Failure.
   [[nodiscard]] std::vector<NodeStatus> nodes() const;
   // Why waiting is by polling and slow; empty when it is not.
   [[nodiscard]] std::string why_polling() const;

@@ -96,7 +96,7 @@ int show_quorum(const Arguments& arguments, const Log& log) {
   const QuorumView view(arguments);
   int exit_code = kExitHeld;
   for (const std::string& name : arguments.names) {
-    const QuorumReport report = view.look_at(name);
+    const QuorumReport report = view.report_on(name);
     write_output(arguments.output == Output::kTable ? quorum_table(report, arguments.is_colored)
                  : arguments.output == Output::kTsv ? quorum_tsv(report)
                                                     : quorum_json(report) + "\n");

@@ -28,7 +28,7 @@ class Supervisor {
     int exit_code;  // The child's.
     bool is_lost;
     bool is_hold_lost;          // Only afterwards, while it was kept for --min-hold.
-    std::int64_t hold_left_ms;  // Of --min-hold, when a signal ended it.
+    std::int64_t hold_left_ms;  // The rest of --min-hold, when a signal ended it.
   };
 
   // Everything that can fail is made here, before there is a child.
@@ -81,7 +81,7 @@ class Supervisor {
   bool is_killed_ = false;
   bool is_hold_over_ = false;  // A signal or a loss ended --min-hold.
   bool is_hold_lost_ = false;
-  std::int64_t renew_at_us_;  // Of --renew.
+  std::int64_t renew_at_us_;  // For --renew.
   RequestHandle renewal_;
 };
 

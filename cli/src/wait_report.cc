@@ -72,7 +72,7 @@ WaitReport::WaitReport(const Session& session, const Arguments& arguments, const
 WaitReport::Sight WaitReport::look() const {
   const std::string& name = arguments_.names.front();
   if (session_.is_quorum()) {
-    const std::string text = quorum_sentence(QuorumView(arguments_).look_at(name));
+    const std::string text = quorum_sentence(QuorumView(arguments_).report_on(name));
     return {": " + text, text};
   }
   const InfoHandle info = session_.try_inspect(name);
@@ -86,7 +86,7 @@ WaitReport::Sight WaitReport::look() const {
 bool WaitReport::is_held_around() const {
   const std::string& name = arguments_.names.front();
   if (session_.is_quorum()) {
-    const QuorumReport report = QuorumView(arguments_).look_at(name);
+    const QuorumReport report = QuorumView(arguments_).report_on(name);
     return report.state() == QuorumReport::State::kHeld && !report.who.empty() &&
            is_run_around(name, report.fence, report.who);
   }

@@ -31,7 +31,7 @@ struct ServerFacts {
   bool can_track = false;       // notifies of changed keys
   bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
   std::string why_not_trusted;
-  // Of a cluster: the node that has the slot of the channel, if the subscription was redirected.
+  // In a cluster: the node that has the slot of the channel, if the subscription was redirected.
   std::optional<HostPort> channel_owner;
 
   std::string version;  // "Valkey 8.0.1"; empty: not known

@@ -64,7 +64,7 @@ struct TlsSettings {
   }
 };
 
-// Of the sentinels that know the address of the server. They get nothing of what is for it.
+// For the sentinels that know the address of the server. They get no setting of the server.
 struct SentinelSettings {
   std::vector<HostPort> addresses;  // empty: the URL names the server itself
   std::string primary_name;         // what the sentinels call the server
@@ -75,14 +75,14 @@ struct SentinelSettings {
 #include "config/options.def"
 };
 
-// Of a cluster, whose nodes name each other. What else is set is for each node.
+// For a cluster, whose nodes name each other. All other settings are for each node.
 struct ClusterSettings {
   std::vector<HostPort> addresses;  // of some nodes; empty: the URL names one server
   bool is_asked_for = false;        // an option of clusters is set
 #define RL_CLUSTER_OPTION RL_FIELD
 #include "config/options.def"
 
-  // Whether a node may name `host` as that of another node.
+  // True if a node may name `host` as that of another node.
   bool allows(std::string_view host) const {
     if (allowed_hosts.empty()) return true;
     std::string_view list = allowed_hosts;
@@ -96,7 +96,7 @@ struct ClusterSettings {
 };
 
 struct Settings {
-  // Of a TCP server; empty for unix sockets, for a cluster, and while sentinels know it.
+  // For a TCP server; empty for unix sockets, for a cluster, and while sentinels know it.
   std::string host;
   std::string port = "6379";
   std::string socket_path;  // of a unix socket
@@ -123,7 +123,7 @@ struct Settings {
   }
 
   bool has_sentinels() const { return !sentinel.addresses.empty(); }
-  // Of the primary that sentinels have named.
+  // For the primary that sentinels have named.
   Settings of_primary(const HostPort &primary) const {
     Settings settings = *this;
     settings.sentinel = {};
@@ -133,7 +133,7 @@ struct Settings {
     return settings;
   }
   bool is_cluster() const { return !cluster.addresses.empty(); }
-  // Of one node of the cluster.
+  // For one node of the cluster.
   Settings of_node(const HostPort &node) const {
     Settings settings = *this;
     settings.cluster = {};
@@ -142,7 +142,7 @@ struct Settings {
     settings.is_of_cluster = true;
     return settings;
   }
-  // Of a sentinel. Its user, password and TLS are not those of the server.
+  // For a sentinel. Its user, password and TLS are not those of the server.
   Settings of_sentinel(const HostPort &address) const {
     Settings settings;
     settings.host = address.host;

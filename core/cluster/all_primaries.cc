@@ -15,7 +15,7 @@ using lock::Request;
 // Lists the locks of one primary after the other. A lock whose slot moves meanwhile may be missing.
 void ClusterClient::start_list(const std::shared_ptr<Request> &request, Nanos now) {
   lock::Listing &listing = *request->arguments->listing;
-  if (!is_map_known_) return lobby().start(request, now);
+  if (!is_map_known_) return unrouted().start(request, now);
   const bool is_over = listing.is_last_step && listing.keys.empty() && !goes_on(listing);
   const size_t primary = next_primary(listing.node);
   if (is_over || primary >= map_.server_count()) return finish(*request, Status::kEnd, {});

@@ -35,12 +35,12 @@ ClusterClient::ClusterClient(const Settings &settings, std::span<const uint8_t, 
   std::copy(random.begin(), random.end(), random_.begin());
   lock::Output &reports = *this;
   nodes_.push_back(std::make_unique<Node>(reports, 0, Settings(settings), random, entropy_.next()));
-  lobby().number_by(last_id_);
+  unrouted().number_by(last_id_);
 }
 
 void ClusterClient::adopt(LockClient &from, Nanos now) {
   last_id_ = from.last_number();
-  lobby().take_over_all(from, now);
+  unrouted().take_over_all(from, now);
 }
 
 // ---- nodes -------------------------------------------------------------------------------------
@@ -258,9 +258,9 @@ void ClusterClient::want_map(Nanos now) {
 void ClusterClient::on_slots_read(std::span<const protocol::SlotRange> ranges, Nanos now) {
   now_ = now;
   is_map_read_ = false;
-  lobby().set_trying(false);
+  unrouted().set_trying(false);
   map_.replace(ranges);
-  // What a node said meanwhile is newer.
+  // An answer that came meanwhile is newer.
   for (const auto &[slot, server] : recent_) map_.set(slot, server);
   is_map_known_ = true;
   map_at_ = now + kMapPause;
@@ -270,7 +270,7 @@ void ClusterClient::on_slots_read(std::span<const protocol::SlotRange> ranges, N
   for (size_t i = 0; i < nodes_.size(); i++) plan_moves(i, now);
   note_lost_channels();
   settle(now);
-  leave_lobby(now);
+  place_unrouted(now);
   settle(now);
 }
 
@@ -308,9 +308,9 @@ bool ClusterClient::plan_move(uint16_t slot, size_t from, Nanos not_before) {
 
 // The map is known. Requests that are not about a lock find their nodes. Requests for a lock that
 // no node serves are answered as if the server could not be reached.
-void ClusterClient::leave_lobby(Nanos now) {
+void ClusterClient::place_unrouted(Nanos now) {
   std::vector<std::shared_ptr<Request>> requests;
-  while (auto request = lobby().take_request()) requests.push_back(std::move(request));
+  while (auto request = unrouted().take_request()) requests.push_back(std::move(request));
   for (const auto &request : requests) {
     if (request->op == Request::Op::kConnect) {
       finish(*request, Status::kOk, {});
@@ -318,12 +318,12 @@ void ClusterClient::leave_lobby(Nanos now) {
       route_or_fail(request, now);
     }
   }
-  if (!lobby().has_work()) return;
-  lobby().on_connect_failed(0, failure(Status::kUnavailable, settings_.address() + why_homeless()),
-                            now);
+  if (!unrouted().has_work()) return;
+  unrouted().on_connect_failed(
+      0, failure(Status::kUnavailable, settings_.address() + why_homeless()), now);
 }
 
-// Why a lock in the lobby has no node.
+// Why an unrouted lock has no node.
 std::string ClusterClient::why_homeless() const {
   for (const uint16_t slot : nodes_.front()->client.slots()) {
     const uint16_t number = map_.owner(slot);
@@ -342,12 +342,12 @@ std::string ClusterClient::why_homeless() const {
 bool ClusterClient::begin_connect(size_t node, Nanos now) {
   now_ = now;
   if (node != 0) return client(node).begin_connect(node, now);
-  const bool is_due = lobby().is_connecting(now) || (is_map_wanted_ && map_at_ <= now);
+  const bool is_due = unrouted().is_connecting(now) || (is_map_wanted_ && map_at_ <= now);
   if (is_map_read_ || !is_due) return false;
   is_map_read_ = true;
   is_map_wanted_ = false;
   recent_.clear();
-  lobby().set_trying(true);
+  unrouted().set_trying(true);
   return true;
 }
 
@@ -477,10 +477,10 @@ void ClusterClient::redirected(size_t node, const protocol::Redirect &redirect) 
 
 // A node that has no slot yet has no client until its first ASK.
 bool ClusterClient::ask_elsewhere(size_t, const HostPort &to,
-                                  const std::shared_ptr<lock::Errand> &errand) {
+                                  const std::shared_ptr<lock::DelegatedCommand> &delegated) {
   const size_t index = node_at(map_.number_of(to));
   if (index == 0) return false;
-  if (client(index).run(errand, now_)) return true;
+  if (client(index).run(delegated, now_)) return true;
   if (client(index).is_down()) client(index).want_connection(now_);
   return false;
 }

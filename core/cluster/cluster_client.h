@@ -8,9 +8,9 @@
 // the node that serves the slot of its lock. When a slot moves, its locks move: the old client
 // stops sending, and when no command about them is under way, the new client takes them over.
 //
-// Node 0 is not a server. Its client, the lobby, has the locks whose node is not known. It never
-// connects: an attempt to connect reads which node serves which slot, and the locks move to their
-// nodes.
+// Node 0 is not a server. Its client, the unrouted one, has the locks whose node is not known. It
+// never connects: an attempt to connect reads which node serves which slot, and the locks move to
+// their nodes.
 //
 // The clients report through Output in the middle of their work. So a report is only noted, and
 // settle() acts on it before the call into the cluster returns.
@@ -90,7 +90,7 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   bool is_outstanding() const override;
   bool waits_for_itself(const lock::Request &request) const override;
   void describe(std::span<NodeStatus> nodes, Nanos now) override;
-  // Whether nothing is left of what users asked for.
+  // True if nothing is left of what users asked for.
   bool is_idle() const;
   // The sentence of the model that does not hold, or null.
   const char *check() const;
@@ -105,7 +105,7 @@ class ClusterClient final : public lock::LockService, private lock::Output {
     lock::LockClient client;
     bool is_redrawn = false;  // its channel is to change: its slot is another node's
   };
-  // A slot on its way to the node that the map names, or to the lobby.
+  // A slot on its way to the node that the map names, or to the unrouted client.
   struct Move {
     uint16_t slot;
     size_t from;
@@ -146,11 +146,11 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   }
   void redirected(size_t node, const protocol::Redirect &redirect) override;
   bool ask_elsewhere(size_t node, const HostPort &to,
-                     const std::shared_ptr<lock::Errand> &errand) override;
+                     const std::shared_ptr<lock::DelegatedCommand> &delegated) override;
   bool continues_list(const std::shared_ptr<lock::Request> &request) override;
 
   lock::LockClient &client(size_t node) { return nodes_[node]->client; }
-  lock::LockClient &lobby() { return nodes_.front()->client; }
+  lock::LockClient &unrouted() { return nodes_.front()->client; }
   // Where the locks of the slot are now.
   size_t home_of(uint16_t slot) const;
   size_t home_of(const lock::Request &request) const;
@@ -182,7 +182,7 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   void note_lost_channels();
   bool plan_move(uint16_t slot, size_t from, Nanos not_before);
   void plan_moves(size_t from, Nanos now);
-  void leave_lobby(Nanos now);
+  void place_unrouted(Nanos now);
   std::string why_homeless() const;
   void settle(Nanos now) noexcept;
   void carry_out_moves(Nanos now);

@@ -34,7 +34,7 @@ class SlotMap {
   size_t server_count() const { return servers_.size(); }
   // Gives it a number if it has none; kNone: there are too many. Throws std::bad_alloc.
   uint16_t number_of(const HostPort &server);
-  // Whether it serves any slot.
+  // True if it serves any slot.
   bool is_primary(uint16_t number) const { return slot_counts_[number] > 0; }
   // The slots of one server.
   std::vector<protocol::SlotRange> ranges_of(uint16_t number) const;

@@ -72,7 +72,7 @@ Outcome set(const Row<Owner> &row, Owner &settings, std::string_view value) {
                     row.field);
 }
 
-// Of a password and its file, the last one counts.
+// The last one counts, if there are a password and its file.
 template <class Owner>
 Outcome set_of_server(const Row<Owner> &row, Owner &settings, std::string_view value) {
   auto outcome = set(row, settings, value);

@@ -17,7 +17,7 @@ namespace redlatch::config {
 
 enum class Scope : uint8_t { kClient, kTls, kSentinel, kCluster, kQuorum, kAcquire, kLock };
 
-// What values of an option are: options.def says how each is written.
+// The types of options: options.def says how each is written.
 enum class Kind : uint8_t {
   kDURATION,
   kCOUNT,

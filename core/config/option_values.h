@@ -11,7 +11,7 @@
 
 namespace redlatch::config {
 
-// What is allowed, as "10 ms to 7 days".
+// The allowed values, as "10 ms to 7 days".
 std::string allowed_of(const Option &option);
 // "option 'x' must be .."
 Outcome must_be(const Option &option, const std::string &allowed);

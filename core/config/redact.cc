@@ -133,7 +133,7 @@ bool is_local_path(std::string_view path) {
   return path.starts_with('/') && is_path(path) && path.find("@/") == std::string_view::npos;
 }
 
-// What is before the query, less "user:password@". It ends in kHidden if it is malformed.
+// The part before the query, less "user:password@". It ends in kHidden if it is malformed.
 std::string redact_place(std::string_view scheme, std::string_view place) {
   if (is_local(scheme)) return shown_if(place.empty() || is_local_path(place), place);
   if (is_cluster_scheme(scheme)) return redact_nodes(place);

@@ -73,7 +73,7 @@ bool is_free_of(std::string_view text, std::string_view refused) {
          });
 }
 
-// As it stands in kSchemes.
+// As it is written in kSchemes.
 std::string canonical(std::string_view scheme) {
   std::string name(scheme);
   const size_t plus = name.find("+sentinel");

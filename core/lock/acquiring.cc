@@ -132,7 +132,7 @@ std::shared_ptr<Request> LockClient::taken(const Waitlist::Step &step) {
   return nullptr;
 }
 
-// Whether the owner has the lock already, so that it would wait for itself; then the request is
+// True if the owner has the lock already, so that it would wait for itself; then the request is
 // finished with why.
 bool LockClient::is_misused(Request &request, Nanos now) {
   const AcquireOptions &options = request.options;

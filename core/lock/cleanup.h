@@ -26,7 +26,7 @@ class Cleanup {
     kOver,    // nothing is left on the server, or it has expired there
   };
   enum class Command : uint8_t { kNone, kCancel, kRelease };
-  // Of the release, for its caller. It is given once; what follows is in the background.
+  // For the caller of the release. It is given once; the rest happens in the background.
   enum class Result : uint8_t {
     kNone,
     kReleased,
@@ -70,7 +70,7 @@ class Cleanup {
   Step retry_now(Nanos now, bool is_up);
 
   State state() const { return state_; }
-  // Whether the server has answered all that was due, so that a client may end.
+  // True if the server has answered all that was due, so that a client may end.
   bool was_answered() const { return was_answered_; }
   // Local ones before: a release counts them.
   int handoff_count() const { return left_.handoff_count; }

@@ -35,7 +35,7 @@ std::string count_of(int64_t count, const Replication::Entry &entry) {
 
 // ---- what waits for replicas -------------------------------------------------------------------
 
-// Whether the lease of `request` is granted, and not given yet.
+// True if the lease of `request` is granted, and not given yet.
 bool LockClient::is_confirming(const Request &request) {
   return request.op == Request::Op::kAcquire && request.record != nullptr &&
          request.record->confirmer.get() == &request;

@@ -47,7 +47,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   });
 }
 
-// What `record` needs from a server that it was not connected to just before.
+// The commands that `record` needs on a server that it was not connected to just before.
 void LockClient::resume(TokenRecord &record, Nanos now) {
   record.watcher.on_connected();
   if (settings_.has_sentinels() || settings_.is_of_cluster) note_new_server(record);
@@ -179,13 +179,13 @@ void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
   const bool is_repeated =
       in_flight.kind == CommandKind::kServeQueue || in_flight.kind == CommandKind::kTrack ||
       in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce ||
-      in_flight.kind == CommandKind::kAsking || in_flight.kind == CommandKind::kLook;
+      in_flight.kind == CommandKind::kAsking || in_flight.kind == CommandKind::kInspectKey;
   if (is_repeated) return;                                 // when it is needed again
   if (in_flight.kind == CommandKind::kUndoAttach) return;  // the lease ends with its ttl
   if (in_flight.kind == CommandKind::kHealth) return lose_health(*in_flight.about<Checkup>());
-  if (in_flight.kind == CommandKind::kErrand) {
-    const auto &errand = in_flight.about<Errand>();
-    return errand->owner.on_errand_over(*errand, nullptr, now);
+  if (in_flight.kind == CommandKind::kDelegated) {
+    const auto &delegated = in_flight.about<DelegatedCommand>();
+    return delegated->owner.on_delegated_over(*delegated, nullptr, now);
   }
   if (in_flight.kind == CommandKind::kName) {
     return on_name(*in_flight.about<NameQuery>(), nullptr, now);

@@ -47,7 +47,7 @@ class HeldLease {
   // ---- callers. `label` of the caller is exchanged with that of the one before.
   Step start(const Grant &grant, const LeaseTerms &terms, std::string &label, Nanos now,
              bool is_up);
-  // Whether the next caller of this client may have the lease without a word to the server.
+  // True if the next caller of this client may have the lease without a word to the server.
   bool may_hand_off(Nanos next_ttl, bool must_be_confirmed, int64_t limit, Nanos now) const;
   Step hand_off(const LeaseTerms &terms, std::string &label, Nanos now, bool is_up);
   // It is released, lost or detached: `left` is what the cleanup needs to know of it.
@@ -110,7 +110,7 @@ class HeldLease {
   int64_t fence() const { return fence_ + handoffs_.count; }
   int handoff_count() const { return handoffs_.count; }
   int64_t attach_count() const { return attach_count_; }
-  // Whether a description is on the server, or on its way there.
+  // True if a description is on the server, or on its way there.
   bool is_described() const { return is_described_; }
   const std::string &label() const { return label_; }
   int64_t since_ms() const { return since_ms_; }

@@ -79,7 +79,7 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
   protocol::CountAnswer answer;
   const auto refusal = read_extension(in_flight, reply, answer);
   if (!refusal && extend_next_part(in_flight, answer, now)) return;
-  if (!refusal && !in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!refusal && !in_flight.is_delegated) note_time(in_flight.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != Phase::kHeld) return;
   Checked<HeldLease> &held = record.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
@@ -196,7 +196,7 @@ void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held_there
 
 // ---- the end -----------------------------------------------------------------------------------
 
-// Whether the lease that `request` is about is still held; if not, the request is finished with
+// True if the lease that `request` is about is still held; if not, the request is finished with
 // why.
 bool LockClient::is_held(Request &request, Nanos now) {
   Lease &lease = *request.lease;
@@ -207,7 +207,7 @@ bool LockClient::is_held(Request &request, Nanos now) {
   return false;
 }
 
-// Of a lease that is lost, noticed or not.
+// For a lease that is lost, noticed or not.
 std::string LockClient::lost_words(const Lease &lease) {
   if (lease.state.load() != Lease::kHeld) return lease.reason;
   const bool has_reached_max_hold = lease.loss_at(lease.deadline.load()) == LossReason::kMaxHold;

@@ -19,7 +19,7 @@
 namespace redlatch::lock {
 
 class LockClient;
-struct Errand;
+struct DelegatedCommand;
 
 enum class CommandKind : uint8_t {
   kAcquire,
@@ -34,10 +34,10 @@ enum class CommandKind : uint8_t {
   kFindKey,  // is the key that is tracked from now on still there?
   kAnnounce,
   kName,
-  kLook,  // at a key that a listing has found
+  kInspectKey,  // at a key that a listing has found
   kUndoAttach,
-  kErrand,  // a command for a client of another node
-  kAsking,  // prepares kErrand
+  kDelegated,  // a command for a client of another node
+  kAsking,     // prepares kDelegated
   kHealth,
   kWait,  // for replicas, on the connection at the side
 };
@@ -64,11 +64,12 @@ struct InFlight {
   Nanos lease;  // that was asked for
   // What the reply is about; a null record if that is nothing.
   std::variant<std::shared_ptr<TokenRecord>, std::shared_ptr<Request>, std::shared_ptr<LockState>,
-               std::shared_ptr<NameQuery>, std::shared_ptr<Checkup>, std::shared_ptr<Errand>>
+               std::shared_ptr<NameQuery>, std::shared_ptr<Checkup>,
+               std::shared_ptr<DelegatedCommand>>
       subject;
   bool is_description = false;   // an extension that says who holds
   Extent extent = Extent::kAll;  // of an extension
-  bool is_errand = false;        // another server has answered
+  bool is_delegated = false;     // another server has answered
 
   template <class T>
   const std::shared_ptr<T> &about() const {
@@ -80,7 +81,7 @@ struct InFlight {
 };
 
 // A command that the client of one node gives to the client of another one. The owner outlives it.
-struct Errand {
+struct DelegatedCommand {
   LockClient &owner;
   InFlight in_flight;
   std::shared_ptr<LockState> lock = nullptr;  // once it was sent

@@ -51,14 +51,14 @@ class KeyWatch {
     Watcher *next_ = nullptr, *previous_ = nullptr;
   };
 
-  // What the answer to a poll says of the key.
+  // The key, as the answer to a poll describes it.
   struct Seen {
     int64_t pttl_ms = 0;             // -1: no expiry, -2: no key
     bool is_foreign = false;         // another library holds it
     bool is_shared = false;          // readers hold it
     bool is_left_to_others = false;  // it is free, and it is the turn of other libraries
   };
-  // What the server can do.
+  // The abilities of the server.
   struct Link {
     bool can_track = false;
     bool is_push_trusted = true;  // messages of this library arrive

@@ -48,7 +48,7 @@ void LockClient::choose_key(Request &request) {
 }
 
 // The keys of a step were found.
-void LockClient::look_at_keys(const std::shared_ptr<Request> &request, Nanos now) {
+void LockClient::inspect_keys(const std::shared_ptr<Request> &request, Nanos now) {
   RequestArguments &arguments = *request->arguments;
   auto &keys = arguments.found.keys;
   std::erase_if(keys, [](const std::string &key) { return key.size() > kMaxKeyBytes; });
@@ -58,7 +58,7 @@ void LockClient::look_at_keys(const std::shared_ptr<Request> &request, Nanos now
   for (const std::string &key : keys) {
     protocol::Command command;
     protocol::look(command, key);
-    const InFlight in_flight{CommandKind::kLook, protocol::EvalMode::kText, now, 0, request};
+    const InFlight in_flight{CommandKind::kInspectKey, protocol::EvalMode::kText, now, 0, request};
     if (!try_send(command, in_flight)) return finish_immediate(*request, Status::kNoMemory);
     arguments.unseen_count++;
   }

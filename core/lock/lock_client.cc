@@ -272,7 +272,7 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     finish_immediate(*request, refusal.status(), refusal.message);
     return roll_back_downgrade(*request, now);
   }
-  if (!in_flight.is_errand) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!in_flight.is_delegated) note_time(in_flight.sent_at, now, answer.server_ms);
   if (extend_next_part(in_flight, answer, now)) return;
   if (request->arguments && is_of_other_format(*request, answer)) {
     return send_request(request, now);
@@ -284,7 +284,7 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     arguments.info.waiters = std::move(arguments.earlier.waiters);
   }
   if (request->op == Request::Op::kList && !is_inspection(*request)) {
-    return look_at_keys(request, now);
+    return inspect_keys(request, now);
   }
   if (request->op == Request::Op::kList && !protocol::is_held_by_client(request->arguments->info)) {
     return on_list_reply(request, now);
@@ -393,7 +393,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   in_flight_.pop_front();
   reconnect_.reset();
   if (!reply.is_error()) postponed_.reset();
-  // The server is no longer the primary. What was refused is sent again to the one that is.
+  // The server is no longer the primary. Refused commands are sent again to the one that is.
   if (reply.is_error() && settings_.has_sentinels() && protocol::is_of_replica(reply)) {
     link_ = Link::kBroken;
     output_.drop_link(node_);
@@ -432,7 +432,7 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
       return;
     case CommandKind::kName:
       return on_name(*in_flight.about<NameQuery>(), &reply, now);
-    case CommandKind::kLook:
+    case CommandKind::kInspectKey:
       return on_key_seen(in_flight.about<Request>(), reply, now);
     case CommandKind::kUndoAttach: {
       protocol::CountAnswer answer;
@@ -444,14 +444,14 @@ void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos
     }
     case CommandKind::kHealth:
       return on_health_reply(in_flight, reply, now);
-    case CommandKind::kErrand: {
-      const auto &errand = in_flight.about<Errand>();
-      return errand->owner.on_errand_over(*errand, &reply, now);
+    case CommandKind::kDelegated: {
+      const auto &delegated = in_flight.about<DelegatedCommand>();
+      return delegated->owner.on_delegated_over(*delegated, &reply, now);
     }
     case CommandKind::kAsking: {
-      const auto &errand = in_flight.about<Errand>();
+      const auto &delegated = in_flight.about<DelegatedCommand>();
       // As without the right to it. The command behind it is redirected back.
-      if (reply.is_error()) errand->owner.on_errand_over(*errand, &reply, now);
+      if (reply.is_error()) delegated->owner.on_delegated_over(*delegated, &reply, now);
       return;
     }
     case CommandKind::kWait:

@@ -65,10 +65,10 @@ class LockClient final : public LockService {
   void release_after_notice(Lease &lease, Nanos now);
   void shut_down(Nanos now) override;
   void give_up() override;
-  // Whether everything that was given back has been answered.
+  // True if everything that was given back has been answered.
   bool is_drained() const;
   size_t drained_count() const override { return is_drained() ? 1 : 0; }
-  // Whether nothing is left of what users asked for.
+  // True if nothing is left of what users asked for.
   bool is_idle() const { return !has_work() && names_.empty(); }
 
   [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
@@ -97,7 +97,7 @@ class LockClient final : public LockService {
   // Nothing about the slot is sent to the server any more, until another client has taken it over.
   void hold_back(uint16_t slot) { moving_.insert(slot); }
   const std::set<uint16_t> &held_back() const { return moving_; }
-  // Whether no command about the slot is under way.
+  // True if no command about the slot is under way.
   bool is_at_rest(uint16_t slot) const;
   // Those of all locks that this client has something to do with.
   std::set<uint16_t> slots() const;
@@ -116,21 +116,21 @@ class LockClient final : public LockService {
   // Which of these clients has the lock; nullopt: the request is about no lock, or not started.
   static std::optional<size_t> node_of(const Request &request);
   static std::optional<size_t> node_of(const Lease &lease);
-  // Whether `request`, which is about no lock, was started here.
+  // True if `request`, which is about no lock, was started here.
   bool has(const Request &request) const;
   // A request that is about no lock: it is started elsewhere. nullptr: no such request.
   std::shared_ptr<Request> take_request();
   // Connects although nothing needs the connection yet.
   void want_connection(Nanos now);
   // Asks the server, which may have the keys already, behind ASKING. @return whether it was sent.
-  bool run(const std::shared_ptr<Errand> &errand, Nanos now);
+  bool run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now);
 
   size_t in_flight_count(size_t) const override { return in_flight_.size(); }
   bool expects_push() const override { return waiting_count_ > 0; }
   bool is_outstanding() const override { return !in_flight_.empty() || expects_push(); }
-  // Whether `request` waits for a release by another holder, not for a reply.
+  // True if `request` waits for a release by another holder, not for a reply.
   static bool is_queued(const Request &request);
-  // Whether this client holds the lock that `request` waits for. The thread that releases it then
+  // True if this client holds the lock that `request` waits for. The thread that releases it then
   // most likely finishes the request.
   static bool is_held_here(const Request &request) {
     return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
@@ -144,7 +144,7 @@ class LockClient final : public LockService {
   void set_trying(bool is_on) { link_ = is_on ? Link::kConnecting : Link::kDown; }
   // For users of several servers, which can do without this one.
   bool is_up() const { return link_ == Link::kUp; }
-  // Whether an attempt to connect is under way, or is due.
+  // True if an attempt to connect is under way, or is due.
   bool is_connecting(Nanos now) const {
     return link_ == Link::kConnecting || (link_ == Link::kDown && has_work() && connect_at_ <= now);
   }
@@ -156,11 +156,11 @@ class LockClient final : public LockService {
   // Skip the pause between two attempts to connect.
   void connect_soon(Nanos now);
   void connect_soon(size_t, Nanos now) override { connect_soon(now); }
-  // Whether an answer is outstanding for longer than `limit`.
+  // True if an answer is outstanding for longer than `limit`.
   bool is_late(Nanos limit, Nanos now) const {
     return !in_flight_.empty() && in_flight_.front().sent_at + limit <= now;
   }
-  // Whether `request`, which waits, is next.
+  // True if `request`, which waits, is next.
   static bool is_head(const Request &request) {
     return request.record && request.record->is_head();
   }
@@ -345,7 +345,7 @@ class LockClient final : public LockService {
   bool is_moving(const LockState &lock) const {
     return !moving_.empty() && moving_.contains(lock.slot());
   }
-  // Whether commands about `lock` can be sent.
+  // True if commands about `lock` can be sent.
   bool is_up(const LockState &lock) const { return link_ == Link::kUp && !is_moving(lock); }
   static const LockState *lock_of(const Request &request);
   static const LockState *lock_of(const InFlight &in_flight);
@@ -361,7 +361,7 @@ class LockClient final : public LockService {
   void limit_releaser(TokenRecord &record, Nanos sent_at);
   bool postpone(const InFlight &in_flight, Nanos now);
   void resend_postponed(Nanos now);
-  void on_errand_over(Errand &errand, const Reply *reply, Nanos now);
+  void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
   using Records = std::map<uint64_t, std::shared_ptr<TokenRecord>>;
   NewIdentity new_identity(TokenRecord &record, std::string_view cid, Records &into);
   void rename(NewIdentity &renamed, Nanos now) noexcept;
@@ -396,7 +396,7 @@ class LockClient final : public LockService {
   // listing.cc: the locks of a server
   void start_list(const std::shared_ptr<Request> &request, Nanos now);
   void choose_key(Request &request);
-  void look_at_keys(const std::shared_ptr<Request> &request, Nanos now);
+  void inspect_keys(const std::shared_ptr<Request> &request, Nanos now);
   void on_key_seen(const std::shared_ptr<Request> &request, const Reply &reply, Nanos now);
   void on_list_reply(const std::shared_ptr<Request> &request, Nanos now);
 
@@ -468,7 +468,7 @@ class LockClient final : public LockService {
   Link link_ = Link::kDown;
   bool is_push_trusted_ = true, can_track_ = false;  // track: until it was refused
   bool is_tracking_ = false;                         // asked for on this connection
-  bool is_shut_ = false, is_wanted_ = false;         // wanted: the connection, for an errand
+  bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
   Nanos connect_at_ = 0;
   timing::Backoff reconnect_ = timing::kReconnect;
   Outcome link_failure_;     // why it is down, or was last

@@ -61,7 +61,7 @@ struct LockState {
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
   size_t node = 0;              // of a cluster, whose client has it
-  size_t errand_count = 0;      // commands about it that another node was asked
+  size_t delegated_count = 0;   // commands about it that another node was asked
 };
 
 // Why a key of `type`, which no lock has, is refused.
@@ -163,7 +163,7 @@ class EndedPlaces {
     protocol::YieldPolicy yield_policy;
   };
 
-  // Without memory the place is not kept: what it is granted then lasts until its claim ends.
+  // Without memory the place is not kept: a grant to it then lasts for its provisional time.
   void add(const TokenRecord &record) noexcept {
     try {
       Place place{record.id, record.lock, record.identity.owner, record.yield_policy};

@@ -22,7 +22,7 @@ struct Identity {
 
 // State that the token of an acquisition may still have on the server.
 struct ServerFootprint {
-  bool has_member = false;      // it can stand in the queue
+  bool has_member = false;      // it can be queued
   bool was_queued = false;      // .. and has done so
   bool may_be_queued = false;   // .. and may do so: CANCEL is due
   bool may_be_held = false;     // it may hold the key: RELEASE is due

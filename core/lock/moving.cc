@@ -120,7 +120,7 @@ bool LockClient::is_at_rest(uint16_t slot) const {
   return std::none_of(in_flight_.begin(), in_flight_.end(), is_about) &&
          std::none_of(side_in_flight_.begin(), side_in_flight_.end(), is_about) &&
          std::none_of(names_.begin(), names_.end(), [slot](const auto &entry) {
-           return entry.second->errand_count > 0 && entry.second->slot() == slot;
+           return entry.second->delegated_count > 0 && entry.second->slot() == slot;
          });
 }
 
@@ -177,8 +177,8 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
       return true;
     }
     if (redirect.kind == Kind::kAsk && is_elsewhere) {
-      const auto errand = std::make_shared<Errand>(Errand{*this, in_flight});
-      if (output_.ask_elsewhere(node_, redirect.to, errand)) return true;
+      const auto delegated = std::make_shared<DelegatedCommand>(DelegatedCommand{*this, in_flight});
+      if (output_.ask_elsewhere(node_, redirect.to, delegated)) return true;
     }
   }
   return postpone(in_flight, now);
@@ -280,7 +280,7 @@ bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::Cou
   InFlight next = in_flight;
   next.extent =
       in_flight.extent == Extent::kLock && has_reader_key ? Extent::kReaderKey : Extent::kReaders;
-  next.is_errand = false;
+  next.is_delegated = false;
   protocol::Command command;
   write_extend_part(command, *record, in_flight.lease, in_flight.eval, next.extent);
   if (!is_up(*record->lock) || !try_send(command, std::move(next))) {
@@ -322,12 +322,12 @@ void LockClient::resend_postponed(Nanos now) {
   });
 }
 
-// ---- errands -----------------------------------------------------------------------------------
+// ---- delegated commands ------------------------------------------------------------------------
 
 // An ASK is never remembered: the next command about the lock goes to its owner first.
-bool LockClient::run(const std::shared_ptr<Errand> &errand, Nanos now) {
+bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now) {
   if (link_ != Link::kUp) return false;
-  InFlight &asked = errand->in_flight;
+  InFlight &asked = delegated->in_flight;
   const auto *request = std::get_if<std::shared_ptr<Request>>(&asked.subject);
   TokenRecord *record = request != nullptr ? (*request)->lease->record : &asked.record();
   if (record == nullptr || record->phase != Phase::kHeld) return false;
@@ -336,25 +336,25 @@ bool LockClient::run(const std::shared_ptr<Errand> &errand, Nanos now) {
   protocol::Command command;
   write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
   if (asked.extent == Extent::kLock) asked.sent_at = now;
-  asked.is_errand = true;
-  send(asking, InFlight{CommandKind::kAsking, asked.eval, now, 0, errand});
-  const InFlight in_flight{CommandKind::kErrand, asked.eval, now, asked.lease, errand};
+  asked.is_delegated = true;
+  send(asking, InFlight{CommandKind::kAsking, asked.eval, now, 0, delegated});
+  const InFlight in_flight{CommandKind::kDelegated, asked.eval, now, asked.lease, delegated};
   if (!try_send(command, in_flight)) {
     // ASKING would count for the next command.
     link_ = Link::kBroken;
     output_.drop_link(node_);
     return false;
   }
-  errand->lock = record->lock;
-  errand->lock->errand_count++;
+  delegated->lock = record->lock;
+  delegated->lock->delegated_count++;
   return true;
 }
 
 // `reply`: nullptr if none will come.
-void LockClient::on_errand_over(Errand &errand, const Reply *reply, Nanos now) {
-  const InFlight &in_flight = errand.in_flight;
-  if (std::exchange(errand.is_over, true)) return;
-  errand.lock->errand_count--;
+void LockClient::on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now) {
+  const InFlight &in_flight = delegated.in_flight;
+  if (std::exchange(delegated.is_over, true)) return;
+  delegated.lock->delegated_count--;
   if (reply == nullptr) return on_half_done(in_flight, now);  // the own connection is still there
   const auto redirect = protocol::read_redirect(*reply, {});
   const bool is_redirected = redirect.kind != protocol::Redirect::Kind::kNone;
@@ -385,8 +385,8 @@ LockClient::NewIdentity LockClient::new_identity(TokenRecord &record, std::strin
   return renamed;
 }
 
-// The waiter keeps its ticket. What the server may have of the old token is removed behind the
-// first ACQUIRE of the new one: so the lock is not granted to the next waiter in between.
+// The waiter keeps its ticket. The rest of the old token on the server is removed behind the first
+// ACQUIRE of the new one: so the lock is not granted to the next waiter in between.
 void LockClient::rename(NewIdentity &renamed, Nanos now) noexcept {
   TokenRecord &record = *renamed.record;
   TokenRecord &old = *renamed.old;

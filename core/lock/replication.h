@@ -5,8 +5,8 @@
 // extended, which is a write behind its grant, and one WAIT behind these extensions counts the
 // replicas that have them all.
 //
-// WAIT blocks its connection. What is wanted meanwhile is gathered, and goes into the next batch:
-// callers share a WAIT, so a replica that hangs costs two of them, however many callers there are.
+// WAIT blocks its connection. Requests that come meanwhile are gathered for the next batch: callers
+// share a WAIT, so a replica that hangs costs two of them, however many callers there are.
 //
 //   an entry:  kIdle --want--> kDue --start--> kBatched --extended--> kWritten --counted--> kIdle
 //                      ^         ^----- too few, with time left; lost link -----/
@@ -24,7 +24,7 @@ namespace redlatch::lock {
 
 class Replication {
  public:
-  // What one lease wants. Its place in memory must not change while it is wanted.
+  // The request of one lease. Its place in memory must not change while it is wanted.
   class Entry {
    public:
     Entry(int replicas, Nanos timeout) : replicas_(replicas), timeout_(timeout) {}
@@ -34,7 +34,7 @@ class Replication {
     int replicas() const { return replicas_; }
     Nanos timeout() const { return timeout_; }
     bool is_wanted() const { return state_ != State::kIdle; }
-    // Whether an answer to its extension is awaited.
+    // True if an answer to its extension is awaited.
     bool is_batched() const { return state_ == State::kBatched; }
 
    private:
@@ -68,7 +68,7 @@ class Replication {
   void drop(Entry &entry);
 
   // ---- a batch: start(), an extension for each entry, and WAIT
-  // Whether a batch can be sent when the connection is up.
+  // True if a batch can be sent when the connection is up.
   bool is_due() const { return due_.first != nullptr && !is_waiting_; }
   // Those that want as many replicas as the oldest one, if one is due and none are batched.
   // @return the first; the others by next().
@@ -89,8 +89,8 @@ class Replication {
   void on_put_off(Entry &entry, Nanos retry_at);
   // When to call take_up(); kNever: nothing was put off.
   Nanos put_off_until() const;
-  // What was put off until `now` is due. @return an entry whose time is over, kTooFew; call it
-  // again until kNone.
+  // Entries that were put off until `now` are due. @return an entry whose time is over, kTooFew;
+  // call it again until kNone.
   Step take_up(Nanos now);
   // The answer to WAIT: call it again until no entry of the batch is left.
   Step on_counted(int64_t count, Nanos now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// What a caller sees of a lock: its requests and its leases. Both are shared with the caller that
+// The view of a caller on a lock: its requests and its leases. Both are shared with the caller that
 // made them. All but the fields marked atomic are guarded by the mutex of core/runtime.
 #pragma once
 
@@ -133,7 +133,7 @@ struct RequestArguments {
   size_t unseen_count = 0;   // list: keys in `found` that were not looked at, its last ones
 };
 
-// What replicas have to confirm: first a grant, then its lease again after an outage.
+// The confirmation by replicas: first of a grant, then of its lease again after an outage.
 struct Confirmation : Replication::Entry {
   using Entry::Entry;
 

@@ -27,7 +27,7 @@
 
 namespace redlatch::lock {
 
-struct Errand;
+struct DelegatedCommand;
 
 // The failure of what is possible with one server only, such as "listing locks".
 inline Outcome needs_one_server(std::string_view what) {
@@ -56,7 +56,7 @@ class Output {
   virtual void redirected(size_t, const protocol::Redirect &) {}
   // `node` is about to give the slot of this command away, and the keys have moved already.
   // @return whether the node at `to` was asked.
-  virtual bool ask_elsewhere(size_t, const HostPort &, const std::shared_ptr<Errand> &) {
+  virtual bool ask_elsewhere(size_t, const HostPort &, const std::shared_ptr<DelegatedCommand> &) {
     return false;
   }
   // All locks of this node were listed. @return whether the service starts the request again at
@@ -87,7 +87,7 @@ class LockService {
   virtual bool needs_identity() const = 0;
 
   // Calls of users. Arguments were checked. Results arrive by Output::finished(), maybe at once.
-  // What this service cannot do is kUnsupported.
+  // kUnsupported for calls that this service cannot serve.
   virtual void start(const std::shared_ptr<Request> &request, Nanos now) = 0;
   // @return kCancelled, or the earlier result.
   virtual Status cancel(Request &request, Nanos now) = 0;

@@ -76,7 +76,7 @@ Upgrade::Step Upgrade::give_up(Nanos now, Link link) {
   return step;
 }
 
-// What may have been left on the server is removed: a place in the queue, or a writer.
+// The traces on the server are removed: a place in the queue, or a writer.
 Upgrade::Step Upgrade::ended(Nanos now, Link link) {
   if (stage_ == Stage::kAsked && rollback_ == Rollback::kNone) {
     rollback_ = is_one_try_ ? Rollback::kDowngrade : Rollback::kCancel;
@@ -187,7 +187,7 @@ void Upgrade::roll_back() {
 }
 
 const char *Upgrade::check() const {
-  // What may be, for each stage and rollback.
+  // The legal values, for each stage and rollback.
   struct Legal {
     Stage stage;
     Rollback rollback;

@@ -38,7 +38,7 @@ class Upgrade {
     Transition transition = Transition::kNone;
   };
   static_assert(sizeof(Step) <= 64);
-  // What decides whether a command may be sent now.
+  // The conditions under which a command may be sent now.
   struct Link {
     bool is_up = false;
     bool is_acquire_unanswered = false;  // of the same token: its answer comes first
@@ -89,7 +89,7 @@ class Upgrade {
   // ---- what is known
   bool is_wanted() const { return stage_ == Stage::kWanted || stage_ == Stage::kAsked; }
   bool is_unanswered() const { return is_unanswered_; }
-  // Whether an answer to UPGRADE counts: a rollback that was sent behind it decides otherwise.
+  // True if an answer to UPGRADE counts: a rollback that was sent behind it decides otherwise.
   bool awaits_answer() const { return stage_ == Stage::kAsked && rollback_ == Rollback::kNone; }
   bool is_queued() const { return !is_unanswered_ && !ticket_.empty(); }
   bool is_one_try() const { return is_one_try_; }

@@ -244,8 +244,8 @@ void LockClient::become_reader(TokenRecord &record) {
   if (record.lock->holder == &record) record.lock->holder = nullptr;
 }
 
-// What the answer to an extension says of a lease that may share: the answer to DOWNGRADE may have
-// been lost, or a late copy of UPGRADE have come into effect.
+// The mode in the answer to an extension of a lease that may share: the answer to DOWNGRADE may
+// have been lost, or a late copy of UPGRADE have come into effect.
 void LockClient::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
   if (!record.is_sharing || record.lock->keys.format == protocol::Format::kHash) return;
   if (is_reader == (record.identity.mode == protocol::Mode::kRead)) return;

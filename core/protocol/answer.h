@@ -100,7 +100,7 @@ struct InspectAnswer {
   int64_t since_ms = 0;
 };
 
-// Whether a redlatch client holds the lock, as far as its key shows it.
+// True if a redlatch client holds the lock, as far as its key shows it.
 inline bool is_held_by_client(const InspectAnswer &info) {
   const bool is_known_type = info.type == "string" || !info.value.empty();
   if (info.type == "none" || !is_known_type) return false;

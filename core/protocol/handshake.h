@@ -2,8 +2,8 @@
 // Copyright The redlatch authors
 //
 // Handshake: the first commands on a fresh connection. Replies in, commands out; no socket, no
-// clock. What the server refuses for good ends it with kDenied or kUnsupported; after any other
-// failure another attempt may succeed.
+// clock. A refusal for good ends it with kDenied or kUnsupported; after any other failure another
+// attempt may succeed.
 //
 //   kHello --> kDatabase --> kScripts --> kIdentity --> kSubscription --> kProbe --> kOver
 //      \--> kPassword --> kVersion --^        \--> kMessages -----------------^
@@ -53,14 +53,15 @@ class Handshake {
   // Takes one command. The text, which may be secret, is borrowed for the call.
   using Send = std::function<void(std::span<const std::string_view>)>;
 
-  // Of the connection for commands. `settings` and `channel` outlive the handshake.
+  // For the connection for commands. `settings` and `channel` outlive the handshake.
   Handshake(const Settings &settings, std::string_view channel, bool asks_identity)
       : settings_(settings), channel_(channel), asks_identity_(asks_identity) {}
-  // Of the connection for messages that `commands` waits for in kMessages.
+  // For the connection for messages that `commands` waits for in kMessages.
   static Handshake for_messages(const Handshake &commands);
-  // Of a further connection for commands, which no message comes on.
+  // For a further connection for commands, which no message comes on.
   static Handshake for_side(const Settings &settings);
-  // Of a connection on which a node of a cluster is asked for its slots: it ends with the greeting.
+  // For a connection on which a node of a cluster is asked for its slots: it ends with the
+  // greeting.
   static Handshake for_slots(const Settings &settings);
 
   void start(const Send &send);

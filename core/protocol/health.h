@@ -23,7 +23,7 @@
 
 namespace redlatch::protocol {
 
-// The replies of one server. What is empty is not known.
+// The replies of one server. An empty field is not known.
 struct HealthFacts {
   std::optional<Nanos> round_trip;
   std::optional<Nanos> clock;  // its wall clock minus the clock of `now`
@@ -67,7 +67,7 @@ class HealthCheck {
   void ask(const Send &send) const;
   // Takes the next reply. `asked_at`: when the questions were sent.
   void on_reply(const Reply &reply, Nanos asked_at, Nanos now);
-  // Whether all replies have come.
+  // True if all replies have come.
   bool is_over() const;
   const HealthFacts &facts() const { return facts_; }
 
@@ -82,7 +82,7 @@ class HealthCheck {
   size_t answer_count_ = 0;
 };
 
-// What else the judgement depends on.
+// Further facts on which the judgement depends.
 struct HealthContext {
   const ServerFacts &server;
   Nanos wall = 0;          // the wall clock of this host minus the clock of `now`

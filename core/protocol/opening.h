@@ -40,7 +40,7 @@ class Opening {
   // Until when the dial has to succeed, or the replies have to come.
   Nanos limit() const { return limit_; }
 
-  // What `send` takes goes to wire(), as it is after the call.
+  // The bytes that `send` takes go to wire(), as it is after the call.
   void on_dialled(const Send &send, Nanos now);
   // The next reply on a connection; pushes are not replies. With RESP2 messages look like replies:
   // unrequested replies, and replies on the other connection, are ignored.

@@ -46,7 +46,7 @@ void Runtime::run_background() {
     for (size_t i = 0; i < links_.size(); i++) {
       Link &link = links_[i];
       if (link.attempt && link.attempt->is_over) end_attempt(lock, link);
-      if (link.sentinel) hurry(link, boot_now());
+      if (link.sentinel) connect_now(link, boot_now());
       const bool is_free = !link.attempt && !is_stopping_;
       if (is_free && service_->begin_connect(link.node, boot_now())) start_attempt(link);
       if (link.sentinel) tend_watch(lock, link);

@@ -102,7 +102,7 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
 
 namespace {
 
-// What one server says. `limit` is for all of it.
+// The answers of one server. `limit` is for all of them.
 Outcome ask_slots(const Settings &settings, Nanos limit, int wake_fd, FoundSlots &found) {
   net::Connection connection;
   auto outcome = connection.dial(settings, limit, wake_fd);
@@ -139,7 +139,7 @@ Outcome read_slots(const Settings &settings, int wake_fd, FoundSlots &found) {
     const Nanos limit = now + std::max<Nanos>((end - now) / shares, kMs);
     const auto outcome = ask_slots(settings.of_node(found.servers[i]), limit, wake_fd, found);
     if (outcome.ok()) return outcome;
-    // What another attempt cannot change is said, whatever the other servers are.
+    // A final reason is reported, whatever the other servers are.
     const bool may_pass =
         outcome.status == Status::kUnavailable || outcome.status == Status::kServer;
     if (failure.ok() || !may_pass) failure = outcome;

@@ -26,7 +26,7 @@ struct Connections {
   ServerFacts facts;
 };
 
-// What is known of the sentinels of a link, and who named the primary.
+// The known sentinels of a link, and the one that named the primary.
 struct FoundPrimary {
   sentinel::Knowledge known;
   sentinel::Opinion opinion;

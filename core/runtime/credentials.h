@@ -78,7 +78,7 @@ class Credentials {
   // Wait until `limit` for valid credentials with a number above `than`. Without set() and watch()
   // `login` gets the number 0 at once.
   Outcome await(Nanos limit, uint64_t than, Login &login);
-  // Whether there are some with a number above `than`; `login` has them then.
+  // True if there are some with a number above `than`; `login` has them then.
   bool newer(uint64_t than, Login &login) const;
   uint64_t number() const;
   // The server has refused those with `number`. @return true if others are worth waiting for; if

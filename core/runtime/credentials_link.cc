@@ -146,7 +146,7 @@ void Runtime::authenticate_side(Link &link) noexcept {
   }
 }
 
-// The server goes on with the user that it knows: a refusal ends nothing. It is logged once.
+// The server continues with the user that it knows: a refusal ends nothing. It is logged once.
 void Runtime::note_auth(Link &link, uint64_t login, const Reply &reply, Nanos now) {
   const bool was_refused = link.is_login_refused;
   link.is_login_refused = reply.is_error();

@@ -50,8 +50,8 @@ struct Attempt {
 };
 
 struct Link {
-  // What the background thread polls of a link: each has a key of its own. The commands only of
-  // one of several, and only for their end.
+  // The descriptors of a link that the background thread polls: each has a key of its own. The
+  // commands only of one of several, and only for their end.
   enum Polled : uint32_t { kMessages, kWatch, kConfirming, kCommands };
   static constexpr uint32_t kPolledCount = 4;
   // 0 is what the leader would read: the commands of the only link, or the set of all.
@@ -60,7 +60,7 @@ struct Link {
   }
 
   Link(const Settings &settings_, size_t node_);
-  // Whether it reads the slots of a cluster, and has no connection of its own.
+  // True if it reads the slots of a cluster, and has no connection of its own.
   bool reads_slots() const { return settings.is_cluster(); }
 
   bool is_usable() const { return is_connected && !is_broken; }

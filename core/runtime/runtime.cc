@@ -200,7 +200,7 @@ std::vector<NodeStatus> Runtime::describe() {
   return nodes;
 }
 
-// What is known about the connection itself, in front of what the server has said.
+// The facts about the connection itself, in front of those from the server.
 void Runtime::add_findings_of_link(NodeStatus &node) const {
   if (node.state == NodeState::kUnknown) return;
   if (node.state == NodeState::kAway) {

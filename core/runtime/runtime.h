@@ -79,7 +79,7 @@ class Runtime final : public Wakeup,
 
   std::span<const Settings> nodes() const { return nodes_; }
   const Settings &settings() const { return nodes_.front(); }
-  // Whether it locks on most of its nodes; only then it has these settings.
+  // True if it locks on most of its nodes; only then it has these settings.
   bool is_quorum() const { return quorum_.has_value(); }
   const QuorumSettings &quorum_settings() const { return *quorum_; }
 
@@ -97,7 +97,7 @@ class Runtime final : public Wakeup,
   void shut_down();
 
   bool read() noexcept override;
-  // Whether a queue can: not if there are, or may be, connections to several servers.
+  // True if a queue can: not if there are, or may be, connections to several servers.
   bool may_be_driven() {
     const Lock lock(mutex_);
     return !is_quorum() && !has_several();
@@ -113,7 +113,7 @@ class Runtime final : public Wakeup,
   // Post `tag` to `queue` when credentials are wanted; nullptr ends that.
   Outcome watch_credentials(const std::shared_ptr<Queue> &queue, int64_t tag);
 
-  // What is known about each node, without asking it.
+  // The known facts about each node, without asking it.
   std::vector<NodeStatus> describe();
   // Asks the sentinels, if there are any, for what describe() then knows of them. Blocks: at most
   // connect_timeout.
@@ -267,7 +267,7 @@ class Runtime final : public Wakeup,
   void lose_watch(Link &link, const Outcome &why) noexcept;
   void read_watch(Lock &lock, Link &link);
   void on_news(Link &link, const sentinel::Opinion &opinion, Nanos now);
-  void hurry(Link &link, Nanos now);
+  void connect_now(Link &link, Nanos now);
   void note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept;
   void log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts);
 

@@ -127,7 +127,7 @@ void Runtime::on_news(Link &link, const sentinel::Opinion &opinion, Nanos now) {
   if (!is_known || !has_moved(opinion, mine.known.primary, mine.known.epoch)) return;
   link.drop();
   if (link.attempt) mine.stop.signal();
-  mine.is_hurried = true;
+  mine.must_connect_now = true;
   const std::string from = mine.known.primary.text();
   note_switch(mine.known, opinion, now);
   mine.known.primary = mine.news.emplace(opinion.primary);
@@ -157,10 +157,10 @@ void Runtime::survey_sentinels() noexcept {
 
 // ---- connecting --------------------------------------------------------------------------------
 
-void Runtime::hurry(Link &link, Nanos now) {
+void Runtime::connect_now(Link &link, Nanos now) {
   SentinelLink &mine = *link.sentinel;
-  if (!mine.is_hurried || link.is_connected || link.attempt) return;
-  mine.is_hurried = false;
+  if (!mine.must_connect_now || link.is_connected || link.attempt) return;
+  mine.must_connect_now = false;
   service_->connect_soon(link.node, now);
 }
 
@@ -172,7 +172,7 @@ void Runtime::note_primary(Link &link, FoundPrimary &found, Outcome &outcome) no
   mine.known.silent = std::move(found.known.silent);
   if (outcome.ok() && news && *news != found.known.primary) {
     outcome.status = Status::kUnavailable;
-    mine.is_hurried = true;
+    mine.must_connect_now = true;
   }
   if (!outcome.ok()) return;
   mine.known.epoch = found.known.epoch;

@@ -45,7 +45,7 @@ struct SentinelLink {
   sentinel::Opinion opinion;      // who named the primary that was last connected to
   ServerAge age;                  // of that primary, if it was measured
   net::Event stop;                // ends the attempt of the link to connect
-  bool is_hurried = false;        // the primary has changed: connect without a pause
+  bool must_connect_now = false;  // the primary has changed: connect without a pause
   std::vector<Finding> findings;  // of the last survey of the sentinels
   std::optional<HostPort> news;   // since the attempt began: the new primary
 

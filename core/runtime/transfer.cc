@@ -23,7 +23,7 @@ void Runtime::note_ready(const net::EpollSet::Seen &seen) {
   }
 }
 
-// Of several links mostly one is connected: to ask the set which one is ready would cost a call to
+// Mostly one of several links is connected: to ask the set which one is ready would cost a call to
 // the kernel in each hand-off. @return false: the set has to be asked.
 bool Runtime::note_only_one() {
   Link *only = nullptr;

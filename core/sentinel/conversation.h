@@ -20,7 +20,7 @@ namespace redlatch::sentinel {
 // Takes one command. The text, which may be secret, is borrowed for the call.
 using Send = std::function<void(std::span<const std::string_view>)>;
 
-// What a sentinel says of the primary.
+// The primary, as a sentinel describes it.
 struct Opinion {
   HostPort sentinel;
   HostPort primary;
@@ -30,7 +30,7 @@ struct Opinion {
 
 // RESP3, user and name. `settings` are those of the sentinel.
 void say_hello(const Settings &settings, const Send &send);
-// Whether it is a sentinel that can be asked.
+// True if it is a sentinel that can be asked.
 Outcome check_hello(const Reply &reply, const Settings &settings);
 
 // One SENTINEL command with the name of the primary.

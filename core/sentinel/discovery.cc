@@ -260,8 +260,8 @@ std::string Discovery::list_failures() const {
   return "not known to " + ignorant + (list.empty() ? "" : "; " + list);
 }
 
-// No sentinel named an address. What a retry cannot change is final if most of those that the URL
-// names say so.
+// No sentinel named an address. A reason that a retry cannot change is final if most of those that
+// the URL names say so.
 void Discovery::give_up_unanswered() {
   size_t denied_count = 0;
   size_t final_count = 0;

@@ -9,7 +9,7 @@
 //       ^------------|-----------'
 //
 // The first answer does not end it at once, because a sentinel that was cut off names an old
-// primary: the other ones are asked as well, for a short time. Of different answers the one with
+// primary: the other ones are asked as well, for a short time. If answers differ, the one with
 // the greatest epoch is believed. An epoch below one that was seen earlier is believed only if most
 // sentinels say so: an operator has reset them.
 #pragma once
@@ -28,7 +28,7 @@
 
 namespace redlatch::sentinel {
 
-// What a client has learned of its sentinels. Each discovery begins with it.
+// The sentinels, as a client knows them. Each discovery begins with it.
 struct Knowledge {
   std::vector<HostPort> others;  // sentinels, beside those of the URL
   std::vector<HostPort> silent;  // those that could not be asked last time: they are asked last
@@ -74,7 +74,7 @@ class Discovery {
   const Opinion &opinion() const { return opinion_; }
   // The server says that it is the primary.
   void on_confirmed();
-  // It cannot be reached, or it is no primary. What is final, such as a wrong password, ends the
+  // It cannot be reached, or it is no primary. A final reason, such as a wrong password, ends the
   // discovery.
   void on_refuted(const Outcome &why, Nanos now);
 

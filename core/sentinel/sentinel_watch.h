@@ -62,7 +62,7 @@ class SentinelWatch {
   Outcome outcome_;
 };
 
-// Whether `opinion` means that the client must leave the server it knows as the primary. A switch
+// True if `opinion` means that the client must leave the server it knows as the primary. A switch
 // counts at once; an address that was asked for, only from a later epoch.
 bool has_moved(const Opinion &opinion, const HostPort &primary, int64_t epoch);
 

@@ -10,7 +10,7 @@
 namespace redlatch {
 namespace {
 
-TEST_F(ClusterTest, a_request_before_the_map_waits_in_the_lobby) {
+TEST_F(ClusterTest, a_request_before_the_map_waits_unrouted) {
   const std::string name = name_at('b');
   answers_map_ = false;
   const auto request = acquire(name);
@@ -372,7 +372,7 @@ TEST_F(ClusterTest, shutdown_releases_at_all_nodes) {
   cluster().shut_down(now_);
   ASSERT_EQ(scripts('a'), "release");
   ASSERT_EQ(scripts('b'), "release");
-  EXPECT_EQ(cluster().drained_count(), 1u) << "the lobby";
+  EXPECT_EQ(cluster().drained_count(), 1u) << "the unrouted client";
   reply('a', count(1));
   EXPECT_EQ(cluster().drained_count(), 2u);
   reply('b', count(1));

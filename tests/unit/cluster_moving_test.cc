@@ -541,7 +541,7 @@ TEST_F(ClusterTest, without_the_right_to_ask_an_extension_is_denied) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClusterTest, an_errand_whose_node_is_lost_leaves_the_lease) {
+TEST_F(ClusterTest, a_delegated_command_whose_node_is_lost_leaves_the_lease) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- ACQUIRE: take the lock alone, or stand in its queue. Resending it with the same arguments is
+-- ACQUIRE: take the lock alone, or queue for it. Resending it with the same arguments is
 -- harmless. In the hash format the owner that has the lock takes it once more, past the queue.
 --
 -- KEYS: K, Q, F, R, W.
@@ -78,7 +78,7 @@ if has_new_head then
     --@include fragments/granted.lua
   end
   if not holder and flags == 0 and not window then
-    -- Only a try finds an empty queue here: everybody in it was dead.
+    -- Only a try finds an empty queue here: all in it were dead.
     --@include fragments/take.lua
     --@include fragments/granted.lua
   end

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- ACQUIRE READ: share the lock with other readers, or stand in its queue. Resending it with the
--- same arguments is harmless. A reader does not overtake a writer who waits, but for one whose
--- sibling, another lease of its owner, reads already: it would wait for itself.
+-- ACQUIRE READ: share the lock with other readers, or queue for it. Resending it with the
+-- same arguments is harmless. A reader overtakes a waiting writer only if its sibling,
+-- another lease of its owner, reads already: it would wait for itself.
 --
 -- KEYS: K, Q, F, R, W.
 -- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
@@ -56,7 +56,7 @@ if has_new_head then
     --@include fragments/granted.lua
   end
   if (not holder or readers > 0) and flags == 0 and not window and redis.call('EXISTS', Q) == 0 then
-    -- Only a try finds an empty queue here: everybody in it was dead.
+    -- Only a try finds an empty queue here: all in it were dead.
     --@include fragments/take.lua
     --@include fragments/granted.lua
   end

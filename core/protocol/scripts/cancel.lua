@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- CANCEL: leave the queue. What the token holds stays held: the caller releases it if 2 comes back.
+-- CANCEL: leave the queue. A lock that the token holds stays held: the caller releases it if 2
+-- comes back.
 --
 -- KEYS: K, Q, F, R.
 -- ARGV: member, channel prefix; hash format: owner.
@@ -27,7 +28,7 @@ end
 local me, lease, fence, window
 if is_open or was_head then
   -- Only the head knows when the holder's time ends (a provisional lease is far shorter than what
-  -- the others were told): that knowledge must not leave with it.
+  -- the others were notified): that knowledge must not leave with it.
   --@include fragments/grant.lua
   return {result, now, flags}
 end

@@ -6,7 +6,7 @@
 --
 -- KEYS: the key with the name of the first channel, which is not read: some servers run no script
 --       without a key. None, if the user has no right to that key, or it is at another node.
--- ARGV: a channel that the caller is subscribed to, a channel that nobody uses.
+-- ARGV: a channel that the caller is subscribed to, a channel without users.
 -- Returns {receivers of the first, receivers of the second}, -1 for an error. A usable server
 --         answers {1, 0}.
 -- Statuses: none; it decides how a client waits.

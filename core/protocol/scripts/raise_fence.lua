@@ -3,7 +3,7 @@
 --
 -- RAISE_FENCE: the fence of a lock on several servers is the highest of those that they gave; this
 -- makes another one of them mint above it. It never lowers F, because it may be a late copy, and
--- leaves it alone when the token has lost K: then the fence is of no use to anybody.
+-- leaves it alone when the token has lost K: then the fence is of no use.
 --
 -- KEYS: K, F.
 -- ARGV: token, fence (16 digits).

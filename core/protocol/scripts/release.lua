@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- RELEASE: give up what the token has, and serve the queue. Nobody else's lock is ever touched.
+-- RELEASE: give up what the token has, and serve the queue. No other lock is ever touched.
 --
 -- KEYS: K, Q, F, R, W.
 -- ARGV: token, channel prefix; hash format: owner; after how many grants of ours K is left to other
@@ -9,7 +9,7 @@
 --       this one counts for: it may have passed on inside its client.
 -- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
 --         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
---         hands it on all the same. now: 0 in the usual case, that nobody waits. flags: see
+--         hands it on all the same. now: 0 in the usual case, without waiters. flags: see
 --         grant.lua.
 -- Statuses: RL_OK; 0 is RL_STILL_HELD; -1 is RL_E_LOST, or done if an earlier copy of this request
 --           got no answer.
@@ -52,7 +52,7 @@ local me, lease, fence
 local window, turn, turn_ms = false, nil, nil
 if is_mine and not holder then
   --@only hash hash_rw
-  -- Whoever subscribes there waits by Redisson's rules: they and we take turns.
+  -- Subscribers there wait by Redisson's rules: they and we take turns.
   --@include fragments/@FORMAT@/their_waiters.lua
   window = their_waiters > 0 and @REDISSON_TURN_MS@
   --@end

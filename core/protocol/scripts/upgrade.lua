@@ -2,7 +2,7 @@
 -- Copyright The redlatch authors
 --
 -- UPGRADE: a reader becomes the one writer: at once if it is the only reader, else it waits at the
--- head of the queue, and goes on reading. Resending it with the same arguments is harmless.
+-- head of the queue, and continues to read. Resending it with the same arguments is harmless.
 --
 -- Two readers that wait to upgrade would wait for each other: the second one is refused.
 --
@@ -41,7 +41,7 @@ while true do
   if not member or member == me or string.sub(member, 33, 33) ~= 'u' then
     break
   end
-  -- One that has given up, no longer reads, or is dead stands in nobody's way.
+  -- One that has given up, no longer reads, or is dead blocks no other.
   local deadline = head[2] % @UPGRADE_TICKET@ / 1000 + (tonumber(string.sub(member, 39, 51)) or 0)
   if deadline >= now and redis.call('ZSCORE', R, string.sub(member, 1, @TOKEN_SIZE@)) then
     local receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),

@@ -5,7 +5,7 @@
 -- shrinks while the lock is held. The caller itself stays: it is alive.
 --
 -- In:  Q, me, now, has_new_head (false).
--- Out: has_new_head: somebody was dropped in front of one who still waits.
+-- Out: has_new_head: an entry was dropped in front of one that still waits.
 local first = redis.call('ZRANGE', Q, 0, @OVERDUE_ENTRIES@, 'WITHSCORES')
 for i = 1, #first, 2 do
   local member, ticket_us = first[i], first[i + 1] % @UPGRADE_TICKET@

@@ -4,7 +4,7 @@
 -- Puts the caller into the queue, or finds it there: a resent request keeps its place. It is looked
 -- for first, so that a poll by a waiter writes nothing that a server without memory would refuse.
 --
--- A new ticket is above the last one even when the clock went back: nobody overtakes by that.
+-- A new ticket is above the last one even when the clock went back: none overtakes by that.
 --
 -- A late copy of the first request, which knows no ticket yet, may have put the caller behind
 -- others: by its ticket it comes back to its place.

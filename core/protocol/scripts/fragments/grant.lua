@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Serves the queue from its head, for as long as the next waiter can have K; whoever cannot is told
--- when to look again: the time left may be shorter than what it was told before, and a holder whose
--- host is gone says nothing when that time ends.
+-- Serves the queue from its head, for as long as the next waiter can have K; one that cannot is
+-- notified when to poll: the remaining time may be shorter than in the last notice, and a holder
+-- whose host is gone sends nothing when that time ends.
 --
--- A waiter that nobody receives messages for is dead and skipped. An error of PUBLISH says nothing
+-- A waiter whose channel has no subscriber is dead and skipped. An error of PUBLISH says nothing
 -- about the waiter: it stays queued. The work of one call is bounded. An entry that is not of our
 -- making counts as overdue: it must not stop the queue.
 --
@@ -25,7 +25,7 @@
 --      needs no message; or nil.
 -- Out: holder, readers, fence; granted, the number of grants; own, the caller's own fence, or nil;
 --      flags (1: more entries to look at, send SERVE QUEUE; 2: a publish was refused, or no fence
---      can be minted: the head is told to poll). K is written.
+--      can be minted: the head is notified to poll). K is written.
 local check = string.sub(redis.sha1hex(K), 1, 8)
 local granted, own, looked, flags = 0, nil, 0, 0
 local is_written, may_write = false, false

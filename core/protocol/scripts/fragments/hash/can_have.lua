@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Whether this waiter can have K now: the owner may once more.
+-- True if this waiter can have K now: the owner may once more.
 --
 -- In:  holder, readers, member, token (of the waiter).
 -- Out: can_have. owner, of the waiter.

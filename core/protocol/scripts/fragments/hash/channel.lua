@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Where Redisson's waiters are told that K is free, named by its rules: all but those of its fair
--- lock on one channel, and of those the first in their queue on its own. The queue is no key of
--- ours: a user without the right to read it does without.
+-- Where Redisson's waiters are notified that K is free, named by its rules: all but those of its
+-- fair lock on one channel, and of those the first in their queue on its own. The queue is no key
+-- of ours: a user without the right to read it does without.
 --
 -- On a cluster its recent versions subscribe to sharded channels; the last key of a call is then
 -- the one that never exists.

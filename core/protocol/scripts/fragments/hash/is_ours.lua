@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Whether a client of ours holds K.
+-- True if a client of ours holds K.
 --
 -- In:  readers.
 -- Out: is_ours.

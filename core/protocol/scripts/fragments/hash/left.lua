@@ -4,7 +4,7 @@
 -- How long the present holder can go on without renewal.
 --
 -- In:  K; R, now, readers: what settle.lua will make of it.
--- Out: left, ms; < 0 for ever.
+-- Out: left, ms; < 0 without a limit.
 local left
 if readers > 0 then
   left = redis.call('ZRANGE', R, -1, -1, 'WITHSCORES')[2] - now

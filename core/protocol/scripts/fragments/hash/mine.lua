@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Whether the token is one of the holds of K's owner.
+-- True if the token is one of the holds of K's owner.
 --
 -- In:  R, holder, readers, token, owner.
 -- Out: is_mine.

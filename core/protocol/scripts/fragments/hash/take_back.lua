@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Undoes give.lua: nobody received the grant.
+-- Undoes give.lua: no client received the grant.
 --
 -- In:  R, holder, readers, token, owner.
 -- Out: holder, readers.

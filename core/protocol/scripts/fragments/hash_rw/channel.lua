@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Where the waiters of Redisson's read-write lock are told that K can be had, and those of its
+-- Where the waiters of Redisson's read-write lock are notified that K can be had, and those of its
 -- plain locks, which the mutex of this format excludes as well; named by its rules.
 --
 -- In:  K.

@@ -3,7 +3,7 @@
 --
 -- Reads who holds K, in the format of Redisson's read-write lock: a hash with the field `mode`, and
 -- for who writes the field `token:write`, for each reader the field `token`; for threads of
--- Redisson's likewise `UUID:thread`. Keys of readers begin with `stem`, named by its rules.
+-- Redisson's is `UUID:thread`. Keys of readers begin with `stem`, named by its rules.
 --
 -- In:  K.
 -- Out: stem; holder, the one who writes; the shared mark; false when K is free; a table when K has

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Whether clients of ours hold K, and nobody else.
+-- True if clients of ours hold K, and no others.
 --
 -- In:  R, holder, readers, theirs_left.
 -- Out: is_ours.

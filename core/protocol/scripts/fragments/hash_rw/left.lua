@@ -5,7 +5,7 @@
 -- does not wait for itself.
 --
 -- In:  K, R, now, readers, theirs_left, mode, token (of who waits).
--- Out: left, ms; < 0 for ever.
+-- Out: left, ms; < 0 without a limit.
 local left
 if readers > 0 then
   local last = redis.call('ZRANGE', R, -2, -1, 'WITHSCORES')

@@ -6,7 +6,7 @@
 --
 -- In:  K, R, stem, now, holder.
 -- Out: readers, their number; 0 unless K is shared. holder: false if the last of them is over.
---      theirs_left: ms until the last hold of theirs expires, 0 for none; their_field: of whom.
+--      theirs_left: ms until the last hold of theirs expires, 0 for none; their_field: its field.
 --      is_open: the head of the queue may be able to get K.
 local readers, theirs_left, their_field = 0, 0, nil
 if holder == '@SHARED@' then

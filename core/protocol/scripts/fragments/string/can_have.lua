@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Whether this waiter can have K now. Readers share it; one who waits to upgrade gets it as the
+-- True if this waiter can have K now. Readers share it; one who waits to upgrade gets it as the
 -- only reader left, and has to be one.
 --
 -- In:  R, holder, readers, mode, token (of the waiter).

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Gives K to the token. What readers share is written by settle.lua.
+-- Gives K to the token. The shared key of readers is written by settle.lua.
 --
--- The first reader clears R: who stands there still lost K, and a gap is for good.
+-- The first reader clears R: a token in it has lost K, and a gap is for good.
 --
 -- An upgrade keeps what is left of its lease as a reader: a provisional lease alone could cut it.
 --

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Whether a client of ours holds K: readers, or a token of ours. Other libraries write what they
+-- True if a client of ours holds K: readers, or a token of ours. Other libraries write what they
 -- like, redis-py 32 hex digits; the last character of a client's id is never one of those.
 --
 -- In:  holder, a string, false, or a table.

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Whether the token has K, alone or as a reader.
+-- True if the token has K, alone or as a reader.
 --
 -- In:  R, holder, readers, token.
 -- Out: is_mine.

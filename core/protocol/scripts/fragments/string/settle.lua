@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Writes K after readers came or went: shared until the last of their leases, or gone. What one
--- holder has alone stands in K already.
+-- Writes K after readers came or went: shared until the last of their leases, or gone. The value
+-- that one holder has alone is in K already.
 --
 -- In:  K, R, holder, readers.
 if readers > 0 then
