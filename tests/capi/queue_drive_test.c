@@ -56,7 +56,7 @@ static void finish(rl_queue* queue, rl_request* request) {
 /* ---- who reads ------------------------------------------------------------------------------- */
 
 /* How often the only thread of the library has gone to sleep so far; -1: there is none. */
-static long keeper_sleeps(void) {
+static long background_thread_sleeps(void) {
   char line[256];
   long count = -1;
   FILE* list = popen("grep -l '^redlatch$' /proc/$PPID/task/*/comm", "r");
@@ -81,7 +81,7 @@ static void no_thread_is_woken_for_an_answer(void) {
   int i;
   CHECK_INT(RL_OK, rl_client_connect(client, WAIT_MS, NULL));
   CHECK_INT(RL_OK, rl_queue_drive(queue, client));
-  before = keeper_sleeps();
+  before = background_thread_sleeps();
   CHECK(before >= 0);
   for (i = 0; i < CYCLE_COUNT && failure_count() == 0; ++i) {
     rl_request* request = start(client, queue, 7);
@@ -90,7 +90,7 @@ static void no_thread_is_woken_for_an_answer(void) {
     finish(queue, request);
   }
   /* The first requests give it something to wait for. */
-  CHECK(keeper_sleeps() - before < CYCLE_COUNT / 10);
+  CHECK(background_thread_sleeps() - before < CYCLE_COUNT / 10);
   rl_queue_free(queue);
   rl_client_close(client);
 }

@@ -246,7 +246,7 @@ static int is_silent(struct silent* silent, void (*body)(struct silent*)) {
   return silent->is_filtered ? silent->is_done : -1;
 }
 
-static void look_at_clock(struct silent* unused) {
+static void read_clock(struct silent* unused) {
   struct timespec now;
   (void)unused;
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -257,7 +257,7 @@ static void make_a_call(struct silent* unused) {
   syscall(SYS_getppid);
 }
 
-static void look_at_queue(struct silent* silent) {
+static void read_queue(struct silent* silent) {
   int i;
   for (i = 0; i < 1000; ++i) {
     if (rl_queue_next(silent->queue, 0) != 0) abort();
@@ -268,7 +268,7 @@ static void look_at_queue(struct silent* silent) {
   }
 }
 
-static void look_at_lease(struct silent* silent) {
+static void read_lease(struct silent* silent) {
   int i;
   for (i = 0; i < 1000; ++i) {
     if (rl_lease_state(silent->lease) != RL_LEASE_HELD) abort();
@@ -302,11 +302,11 @@ static void looking_costs_no_system_call(void) {
   if (is_silent(&silent, make_a_call) != 0) {
     printf(" (no seccomp here)");
   } else {
-    REQUIRE(is_silent(&silent, look_at_queue) == 1);
-    if (is_silent(&silent, look_at_clock) != 1) {
+    REQUIRE(is_silent(&silent, read_queue) == 1);
+    if (is_silent(&silent, read_clock) != 1) {
       printf(" (the clock is a system call here)");
     } else {
-      REQUIRE(is_silent(&silent, look_at_lease) == 1);
+      REQUIRE(is_silent(&silent, read_lease) == 1);
     }
   }
   rl_request_free(silent.pending);

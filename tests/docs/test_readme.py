@@ -61,7 +61,7 @@ def blocks_of_all(language: str) -> list[str]:
     return [block for page in pages_with_code() for block in blocks(page.read_text(), language)]
 
 
-def make_scene(folder: Path) -> Path:
+def make_checkout(folder: Path) -> Path:
     """A checkout as the pages suppose it: what setup has made, and the whole programs, saved."""
     (folder / "build").mkdir(parents=True)
     (folder / "build/release").symlink_to(build_folder())
@@ -80,17 +80,17 @@ def make_scene(folder: Path) -> Path:
     return folder
 
 
-def missing_for(block: str, scene: Path) -> str:
+def missing_for(block: str, checkout: Path) -> str:
     """What a block of commands needs that is not there; "" for nothing."""
     if "go run" in block and find_go() is None:
         return "the program in Go: needs Go 1.21 or later"
     if "mvn" in block:
         try:
-            done = try_maven("package", "-pl", "redlatch", "-DskipTests", folder=scene / "java")
+            done = try_maven("package", "-pl", "redlatch", "-DskipTests", folder=checkout / "java")
         except NotFetched as why:
             return f"the program in Java: {why}"
         assert done.returncode == 0, done.stdout
-        shutil.rmtree(scene / "java/redlatch/target")
+        shutil.rmtree(checkout / "java/redlatch/target")
     return ""
 
 
@@ -111,10 +111,10 @@ def environment(home: Path) -> dict[str, str]:
 def run_block(block: str, folder: Path, port: int, shell: str = "bash") -> str:
     """Run a block of commands in a shell and a checkout of its own, below a home that blocks may
     share. What it prints, both streams."""
-    home, scene = folder, make_scene(Path(tempfile.mkdtemp(dir=folder)) / "checkout")
+    home, checkout = folder, make_checkout(Path(tempfile.mkdtemp(dir=folder)) / "checkout")
     # Never a server that others use.
     script = "set -eu\n" + block.replace(SERVER_OF_README, f"127.0.0.1:{port}")
-    for program in (*scene.glob("report.*"), *scene.glob("cache.*")):
+    for program in (*checkout.glob("report.*"), *checkout.glob("cache.*")):
         assert "6379" in program.read_text()
         # The others take it from their command line.
         given = port if program.suffix in (".go", ".py") else 1
@@ -122,7 +122,7 @@ def run_block(block: str, folder: Path, port: int, shell: str = "bash") -> str:
     assert "6379" not in script
     done = subprocess.run(
         [shell, "-c", script],
-        cwd=scene,
+        cwd=checkout,
         env=environment(home),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -194,7 +194,7 @@ SHELLS = {key: ("bash",) if key in ("go run", "mvn") else ("bash", "dash", "zsh"
     ],
 )
 def test_block_runs_in_a_fresh_shell(block: str, shell: str, tmp_path: Path) -> None:
-    if missing := missing_for(block, make_scene(tmp_path / "probe")):
+    if missing := missing_for(block, make_checkout(tmp_path / "probe")):
         pytest.skip(missing)
     with Server(available_kinds()[0]) as server:
         if "$HOME/.local" in block or "uninstall" in block:

@@ -2,9 +2,9 @@
 # Copyright The redlatch authors
 """Goal: each checker turns red when a lock goes wrong on a real server, and none without that.
 
-Method: actors play short scenes through a proxy that gives the server a changed script: the clients
-are the real ones, the server has the defect. One more defect is in a client. Each scene is also
-played without any, and nothing may be found.
+Method: actors play short scenarios through a proxy that gives the server a changed script: the
+clients are the real ones, the server has the defect. One more defect is in a client. Each scenario
+is also played without any, and nothing may be found.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Stage:
             time.sleep(0.01)
 
 
-# ---- scenes --------------------------------------------------------------------------------------
+# ---- scenarios -----------------------------------------------------------------------------------
 
 
 def one_after_the_other(stage: Stage) -> None:
@@ -167,7 +167,7 @@ class Mutant(NamedTuple):
     script: str
     old: str  # all of these in the script
     new: str
-    scene: Callable[[Stage], None]
+    scenario: Callable[[Stage], None]
     found_by: set[str]
 
 
@@ -279,7 +279,7 @@ MUTANTS = [
         {"belief"},
     ),
 ]
-SCENES = sorted({mutant.scene for mutant in MUTANTS}, key=lambda scene: scene.__name__)
+SCENARIOS = sorted({mutant.scenario for mutant in MUTANTS}, key=lambda scenario: scenario.__name__)
 
 
 def planted(mutant: Mutant) -> Callable[[list[bytes]], list[bytes]]:
@@ -314,13 +314,13 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def play(server: Server, history: History) -> Iterator[Callable[..., tuple[int, str]]]:
-    """Play a scene, perhaps with a defect: the verdict on its history."""
+    """Play a scenario, perhaps with a defect: the verdict on its history."""
 
-    def run(scene: Callable[[Stage], None], mutant: Mutant | None = None) -> tuple[int, str]:
+    def run(scenario: Callable[[Stage], None], mutant: Mutant | None = None) -> tuple[int, str]:
         with ExitStack() as stack:
             proxy = stack.enter_context(FaultProxy(server.port))
             proxy.rewrite = planted(mutant) if mutant else None
-            scene(Stage(server, history, proxy.url, stack))
+            scenario(Stage(server, history, proxy.url, stack))
         return history.findings(is_fifo=True, calm_ns=1, serve_ms=SERVE_MS)
 
     yield run
@@ -328,11 +328,11 @@ def play(server: Server, history: History) -> Iterator[Callable[..., tuple[int, 
         connection.cmd("FLUSHALL")
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_nothing_is_found_without_a_defect(
-    play: Callable[..., tuple[int, str]], scene: Callable[[Stage], None]
+    play: Callable[..., tuple[int, str]], scenario: Callable[[Stage], None]
 ) -> None:
-    status, report = play(scene)
+    status, report = play(scenario)
     assert status == 0, report
 
 
@@ -340,7 +340,7 @@ def test_nothing_is_found_without_a_defect(
 def test_a_defect_is_found(
     play: Callable[..., tuple[int, str]], mutant: Mutant, figure: Callable[[str], None]
 ) -> None:
-    status, report = play(mutant.scene, mutant)
+    status, report = play(mutant.scenario, mutant)
     found = found_in(report)
     figure(f"{mutant.defect}: found by {', '.join(sorted(found)) or 'nobody'}")
     assert status == 1, report

@@ -132,7 +132,7 @@ def test_refresh_when_the_fence_key_is_gone_mints_a_higher_one(world: World) -> 
 
 
 def test_refresh_drops_the_own_queue_entry(world: World) -> None:
-    # The entry of a holder would be granted once more after its release: a ghost.
+    # The entry of a holder would be granted once more after its release.
     client, other = world.client(), world.client()
     other.hold()
     token = client.wait()
@@ -154,7 +154,7 @@ def test_lost_reply_gives_one_queue_place_and_the_same_ticket(world: World) -> N
     assert holder.release(held) == (2, 0)
     assert [type(message) for message in waiter.messages()] == [Grant]
     assert waiter.release(token) == (2, 0)
-    assert waiter.messages() == [], "a second place gave a ghost grant"
+    assert waiter.messages() == [], "a second place was granted as well"
 
 
 def test_later_ticket_does_not_move_who_is_queued(world: World) -> None:

@@ -136,18 +136,18 @@ def test_cancel_with_another_member_does_not_remove(world: World) -> None:
 
 
 def test_late_poll_after_a_cancel_is_undone_by_release(world: World) -> None:
-    # A copy of ACQUIRE overtaken by the CANCEL: a ghost place. Its owner answers the grant for a
+    # A copy of ACQUIRE overtaken by the CANCEL: a stale place. Its owner answers the grant for a
     # finished call with RELEASE.
-    holder, ghost, second = world.client(), world.client(), world.client()
+    holder, stale, second = world.client(), world.client(), world.client()
     held = holder.hold()
-    token = ghost.wait()
-    ghost.cancel(member_of(token))
-    assert isinstance(ghost.acquire(token), Busy)
+    token = stale.wait()
+    stale.cancel(member_of(token))
+    assert isinstance(stale.acquire(token), Busy)
     behind = second.wait()
     holder.release(held)
-    (grant,) = ghost.messages()
+    (grant,) = stale.messages()
     assert isinstance(grant, Grant) and grant.rid == rid_of(token)
-    assert ghost.release(token) == (2, 0)
+    assert stale.release(token) == (2, 0)
     assert world.holder() == behind
 
 

@@ -32,7 +32,7 @@ both_ways = pytest.mark.parametrize("then_cut", [CUT, SILENT], ids=["cut", "sile
 reply_or_request = pytest.mark.parametrize("lost", ["reply", "request"])
 
 
-class Scene(NamedTuple):
+class Context(NamedTuple):
     """`actor` goes through the proxy, `other` does not."""
 
     server: Server
@@ -65,102 +65,102 @@ class Scene(NamedTuple):
 
 
 @pytest.fixture
-def scene(shared_server: Server, proxy: FaultProxy, spawn: Spawn, name: str) -> Scene:
+def context(shared_server: Server, proxy: FaultProxy, spawn: Spawn, name: str) -> Context:
     actor, other = spawn(proxy.url + TIMEOUT), spawn(shared_server.url)
     actor.ok("connect")
-    return Scene(shared_server, proxy, actor, other, name)
+    return Context(shared_server, proxy, actor, other, name)
 
 
 @both_ways
 @reply_or_request
-def test_one_try(scene: Scene, lost: str, then_cut: bool) -> None:
+def test_one_try(context: Context, lost: str, then_cut: bool) -> None:
     """Goal: a try whose answer is lost says so, and the lock is given back soon.
     Method: lose it; the key must go long before its lease of 30 s."""
-    loss = scene.lose(lost, then_cut)
-    reply = scene.actor.call("acquire", name=scene.name, wait=0)
+    loss = context.lose(lost, then_cut)
+    reply = context.actor.call("acquire", name=context.name, wait=0)
     assert loss.done.is_set()
     if reply.status == "RL_OK":  # sent again in time
-        scene.actor.ok("release")
+        context.actor.ok("release")
     else:
         assert reply.status == "RL_E_OUTCOME_UNKNOWN", reply
         assert reply.message
     if lost == "reply":
         assert loss.reply[0] == 1
-    scene.check_free()
+    context.check_free()
 
 
 @both_ways
 @reply_or_request
-def test_a_free_lock(scene: Scene, lost: str, then_cut: bool) -> None:
+def test_a_free_lock(context: Context, lost: str, then_cut: bool) -> None:
     """Goal: a wait rides out the loss and is not blocked by its own grant.
     Method: lose the first answer; the second gives the same lock to the same token."""
-    loss = scene.lose(lost, then_cut)
-    reply = scene.actor.ok("acquire", name=scene.name, wait=5000)
+    loss = context.lose(lost, then_cut)
+    reply = context.actor.ok("acquire", name=context.name, wait=5000)
     assert reply.seconds < CLEAN_UP_S
-    token = scene.actor.ok("look")["token"]
-    assert scene.holder() == token
+    token = context.actor.ok("look")["token"]
+    assert context.holder() == token
     assert loss.command[8].decode() == token
     if lost == "reply":
         # The same grant, not a second one.
         assert int(loss.reply[1]) == reply.number("fence")
-    scene.actor.ok("release")
-    scene.check_free()
+    context.actor.ok("release")
+    context.check_free()
 
 
 @both_ways
 @reply_or_request
-def test_a_place_in_the_queue(scene: Scene, lost: str, then_cut: bool) -> None:
+def test_a_place_in_the_queue(context: Context, lost: str, then_cut: bool) -> None:
     """Goal: queueing twice gives one place, in front of those who came later.
     Method: lose the answer to the first request; another waiter comes; release."""
-    scene.other.ok("acquire", name=scene.name, wait=0)
-    loss = scene.lose(lost, then_cut)
-    first = scene.actor.begin("acquire", name=scene.name, wait=-1)
+    context.other.ok("acquire", name=context.name, wait=0)
+    loss = context.lose(lost, then_cut)
+    first = context.actor.begin("acquire", name=context.name, wait=-1)
     assert loss.done.wait(5.0)
-    wait_until(lambda: queue_length(scene.server, scene.name) == 1)
+    wait_until(lambda: queue_length(context.server, context.name) == 1)
     if lost == "request":
-        assert scene.holder() == scene.other.ok("look")["token"]
-    second = scene.queue(scene.other, 2)
-    scene.other.ok("inspect", name=scene.name)
+        assert context.holder() == context.other.ok("look")["token"]
+    second = context.queue(context.other, 2)
+    context.other.ok("inspect", name=context.name)
     # All is calm again before the release.
-    wait_until(lambda: scene.actor.call("inspect", thread=5, name=scene.name).status == "RL_OK")
-    assert queue_length(scene.server, scene.name) == 2
-    scene.other.ok("release")
+    wait_until(lambda: context.actor.call("inspect", thread=5, name=context.name).status == "RL_OK")
+    assert queue_length(context.server, context.name) == 2
+    context.other.ok("release")
     assert first.get().status == "RL_OK"
     assert not second.is_done
-    scene.actor.ok("release")
+    context.actor.ok("release")
     assert second.get().status == "RL_OK"
-    scene.other.ok("release", lease=2)
-    scene.check_free()
+    context.other.ok("release", lease=2)
+    context.check_free()
 
 
 @both_ways
-def test_a_poll(scene: Scene, then_cut: bool) -> None:
+def test_a_poll(context: Context, then_cut: bool) -> None:
     """Goal: a lost answer to a waiter that looks again keeps its one place.
     Method: the holder's lease of 600 ms lets the waiter look often; lose one look."""
-    scene.other.ok("acquire", name=scene.name, wait=0, ttl_ms=600)
-    waiting = scene.queue(scene.actor)
-    loss = scene.lose("reply", then_cut)
+    context.other.ok("acquire", name=context.name, wait=0, ttl_ms=600)
+    waiting = context.queue(context.actor)
+    loss = context.lose("reply", then_cut)
     assert loss.done.wait(5.0)
     assert loss.reply[0] == 0
     assert len(loss.command[10]) == 51  # the queue member: it is an ACQUIRE that queues
-    assert queue_length(scene.server, scene.name) == 1
+    assert queue_length(context.server, context.name) == 1
     time.sleep(0.1)  # some releases meet the client while it is away
-    scene.other.ok("release")
+    context.other.ok("release")
     assert waiting.get().status == "RL_OK"
-    scene.actor.ok("release", lease=1)
-    scene.check_free()
+    context.actor.ok("release", lease=1)
+    context.check_free()
 
 
 @both_ways
 @reply_or_request
 @pytest.mark.parametrize("has_heir", [False, True], ids=["free", "handed on"])
-def test_a_release(scene: Scene, lost: str, then_cut: bool, has_heir: bool) -> None:
+def test_a_release(context: Context, lost: str, then_cut: bool, has_heir: bool) -> None:
     """Goal: a release whose answer is lost is done, says so, and does not touch the next holder.
     Method: lose it, with and without a waiter who gets the lock by it."""
-    scene.actor.ok("acquire", name=scene.name, wait=0)
-    heir = scene.queue(scene.other) if has_heir else None
-    loss = scene.lose(lost, then_cut)
-    reply = scene.actor.call("release")
+    context.actor.ok("acquire", name=context.name, wait=0)
+    heir = context.queue(context.other) if has_heir else None
+    loss = context.lose(lost, then_cut)
+    reply = context.actor.call("release")
     assert loss.done.is_set()
     # Silence lasts as long as the limit of the release itself.
     honest = ("RL_OK",) if then_cut else ("RL_OK", "RL_E_OUTCOME_UNKNOWN")
@@ -168,111 +168,111 @@ def test_a_release(scene: Scene, lost: str, then_cut: bool, has_heir: bool) -> N
     if heir:
         assert heir.get(CLEAN_UP_S).status == "RL_OK"
         # The repeated release has come and gone.
-        wait_until(lambda: scene.actor.call("inspect", name=scene.name).status == "RL_OK")
-        look = scene.other.ok("look", thread=1, lease=1)
+        wait_until(lambda: context.actor.call("inspect", name=context.name).status == "RL_OK")
+        look = context.other.ok("look", thread=1, lease=1)
         assert look.number("state") == HELD
-        assert scene.holder() == look["token"]
-        scene.other.ok("release", thread=1, lease=1)
-    scene.check_free()
+        assert context.holder() == look["token"]
+        context.other.ok("release", thread=1, lease=1)
+    context.check_free()
 
 
 @both_ways
 @reply_or_request
-def test_an_extension(scene: Scene, lost: str, then_cut: bool) -> None:
+def test_an_extension(context: Context, lost: str, then_cut: bool) -> None:
     """Goal: an extension whose answer is lost is sent again or unknown; the lock stays held.
     Method: lose it; the server's time to live and the client's deadline agree."""
-    scene.actor.ok("acquire", name=scene.name, wait=0, ttl_ms=2000)
-    loss = scene.lose(lost, then_cut)
-    reply = scene.actor.call("extend", ttl_ms=20_000)
+    context.actor.ok("acquire", name=context.name, wait=0, ttl_ms=2000)
+    loss = context.lose(lost, then_cut)
+    reply = context.actor.call("extend", ttl_ms=20_000)
     assert loss.done.is_set()
     assert reply.status in ("RL_OK", "RL_E_OUTCOME_UNKNOWN"), reply
     assert reply.status == "RL_OK" or not then_cut
-    with scene.server.connect() as connection:
-        before = connection.cmd("PTTL", scene.name)
-        look = scene.actor.ok("look")
-        left = connection.cmd("PTTL", scene.name)
+    with context.server.connect() as connection:
+        before = connection.cmd("PTTL", context.name)
+        look = context.actor.ok("look")
+        left = connection.cmd("PTTL", context.name)
     assert look.number("state") == HELD
     # A renewal may come in between, and so may a pause of this process.
     assert look.number("remaining") <= max(before, left) + 5
     if reply.status == "RL_OK":
         assert left > 15_000
-    scene.actor.ok("release")
-    scene.check_free()
+    context.actor.ok("release")
+    context.check_free()
 
 
 @both_ways
-def test_a_renewal(scene: Scene, then_cut: bool) -> None:
+def test_a_renewal(context: Context, then_cut: bool) -> None:
     """Goal: a renewal whose answer is lost does not lose the lock.
     Method: lose one renewal of a lease of 1200 ms; it is held for longer than that."""
-    scene.actor.ok("acquire", name=scene.name, wait=0, ttl_ms=1200)
-    loss = scene.lose("reply", then_cut)
+    context.actor.ok("acquire", name=context.name, wait=0, ttl_ms=1200)
+    loss = context.lose("reply", then_cut)
     assert loss.done.wait(5.0)
     end = time.monotonic() + 1.4
     while time.monotonic() < end:
-        assert scene.actor.ok("look").number("state") == HELD
+        assert context.actor.ok("look").number("state") == HELD
         time.sleep(0.02)
-    scene.actor.ok("release")
-    scene.check_free()
+    context.actor.ok("release")
+    context.check_free()
 
 
 @both_ways
 @reply_or_request
-def test_a_cancel(scene: Scene, lost: str, then_cut: bool) -> None:
+def test_a_cancel(context: Context, lost: str, then_cut: bool) -> None:
     """Goal: who gave up is not in the queue, and gets no lock that nobody wants.
     Method: lose the CANCEL; the holder releases at once, the lock must be free soon."""
-    scene.other.ok("acquire", name=scene.name, wait=0)
-    waiting = scene.actor.begin("acquire", name=scene.name, wait=2000)
-    wait_until(lambda: queue_length(scene.server, scene.name) == 1)
+    context.other.ok("acquire", name=context.name, wait=0)
+    waiting = context.actor.begin("acquire", name=context.name, wait=2000)
+    wait_until(lambda: queue_length(context.server, context.name) == 1)
     # In the middle of its wait it asks once who holds the lock.
-    count = scene.server.script_count()
-    wait_until(lambda: scene.server.script_count() > count)
-    loss = scene.lose(lost, then_cut)
+    count = context.server.script_count()
+    wait_until(lambda: context.server.script_count() > count)
+    loss = context.lose(lost, then_cut)
     assert waiting.get().status == "RL_TIMEOUT"
     assert loss.done.wait(5.0)
     assert len(loss.command[7]) == 51  # the queue member
     if lost == "reply":
-        assert queue_length(scene.server, scene.name) == 0
-    scene.other.ok("release")
-    scene.check_free()
+        assert queue_length(context.server, context.name) == 0
+    context.other.ok("release")
+    context.check_free()
 
 
 @both_ways
 @reply_or_request
-def test_a_look(scene: Scene, lost: str, then_cut: bool) -> None:
+def test_a_look(context: Context, lost: str, then_cut: bool) -> None:
     """Goal: looking again does no harm, so a lost look is sent again.
     Method: lose INSPECT; its answer must be right."""
-    scene.other.ok("acquire", name=scene.name, wait=0)
-    loss = scene.lose(lost, then_cut)
-    reply = scene.actor.call("inspect", name=scene.name)
+    context.other.ok("acquire", name=context.name, wait=0)
+    loss = context.lose(lost, then_cut)
+    reply = context.actor.call("inspect", name=context.name)
     assert loss.done.is_set()
     assert reply.status in ("RL_OK", "RL_E_OUTCOME_UNKNOWN"), reply
     if then_cut:
         assert reply.status == "RL_OK"
-        assert reply["holder"] == scene.holder()
-    scene.other.ok("release")
-    scene.check_free()
+        assert reply["holder"] == context.holder()
+    context.other.ok("release")
+    context.check_free()
 
 
 @both_ways
 @reply_or_request
-def test_a_forced_release(scene: Scene, lost: str, then_cut: bool) -> None:
+def test_a_forced_release(context: Context, lost: str, then_cut: bool) -> None:
     """Goal: force_release is never sent twice: it would remove the next holder.
     Method: lose it while another waits, who must keep what he gets."""
-    scene.other.ok("acquire", name=scene.name, wait=0)
-    holder_token = scene.holder()
-    heir = scene.queue(scene.other)
-    loss = scene.lose(lost, then_cut)
-    reply = scene.actor.call("force", name=scene.name)
+    context.other.ok("acquire", name=context.name, wait=0)
+    holder_token = context.holder()
+    heir = context.queue(context.other)
+    loss = context.lose(lost, then_cut)
+    reply = context.actor.call("force", name=context.name)
     assert reply.status == "RL_E_OUTCOME_UNKNOWN", reply
     assert loss.done.is_set()
-    wait_until(lambda: scene.actor.call("inspect", name=scene.name).status == "RL_OK")
+    wait_until(lambda: context.actor.call("inspect", name=context.name).status == "RL_OK")
     if lost == "reply":
         assert heir.get().status == "RL_OK"
-        assert scene.holder() == scene.other.ok("look", lease=1)["token"]
-        assert scene.other.call("release").status == "RL_E_LOST"
+        assert context.holder() == context.other.ok("look", lease=1)["token"]
+        assert context.other.call("release").status == "RL_E_LOST"
     else:
-        assert scene.holder() == holder_token
-        scene.other.ok("release")
+        assert context.holder() == holder_token
+        context.other.ok("release")
         assert heir.get().status == "RL_OK"
-    scene.other.ok("release", lease=1)
-    scene.check_free()
+    context.other.ok("release", lease=1)
+    context.check_free()

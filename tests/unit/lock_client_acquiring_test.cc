@@ -535,7 +535,7 @@ TEST_F(AcquiringTest, no_more_is_asked_for_than_is_answered) {
   for (const auto &request : requests) EXPECT_TRUE(request->is_finished());
 }
 
-TEST_F(AcquiringTest, what_lined_up_is_asked_for_on_the_next_connection) {
+TEST_F(AcquiringTest, throttled_waiters_ask_on_the_next_connection) {
   std::vector<RequestPtr> requests;
   for (size_t i = 0; i < kMaxInFlight + 1; i++) {
     requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));

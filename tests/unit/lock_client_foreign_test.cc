@@ -81,7 +81,7 @@ TEST_F(ForeignTest, release_says_how_many_had_the_lock_by_it) {
   EXPECT_EQ(argument(4), "2");
 }
 
-TEST_F(ForeignTest, lock_that_is_left_to_others_each_time_does_not_pass_on) {
+TEST_F(ForeignTest, lock_that_is_left_to_others_each_time_is_not_handed_off_locally) {
   lock::AcquireOptions options;
   options.yield_every = 1;
   const auto first = acquire(-1, options);
