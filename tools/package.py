@@ -123,7 +123,7 @@ KINDS = {
                "Go 1.21, and gcc 10 or clang 14, or later", "arm64, gcc 10"),
     "python": Kind(make_python, "wheels with the module and the command, and an sdist",
                    "Linux, x86-64 and arm64, glibc 2.28 and musl 1.2",
-                   "CPython 3.9 to 3.13, and pip 20.3 (musl: 21.2)", "arm64, musl",
+                   "CPython 3.9 to 3.13, and pip 20.3 (musl: 21.2)", "musl",
                    (*RUNTIME, "musl", "CLI11", "pybind11")),
     "static": Kind(make_static, "the command as one static file, and an OCI image of it",
                    "Linux, x86-64 and arm64", "nothing; it has no TLS", "arm64",

@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -54,6 +55,8 @@ def test_a_wheel_has_the_module_the_command_and_the_supervisor(
 ) -> None:
     with zipfile.ZipFile(make_wheel(tmp_path, metadata)) as wheel:
         modes = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in wheel.infolist()}
+        # The times of the files are those of this test.
+        assert {entry.date_time for entry in wheel.infolist()} == {time.gmtime(EPOCH)[:6]}
         data, about = f"redlatch-{VERSION}.data", f"redlatch-{VERSION}.dist-info"
         programs = {
             "redlatch/_core.so",
@@ -146,7 +149,9 @@ def test_the_image_is_a_layout_with_one_image_for_each_machine(tmp_path: Path) -
         configuration = json.loads(read_blob(files, manifest["config"]))
         assert configuration["architecture"] == architecture
         (layer,) = manifest["layers"]
-        with tarfile.open(fileobj=io.BytesIO(read_blob(files, layer))) as root:
+        packed = read_blob(files, layer)
+        assert packed[4:8] == bytes(4)  # gzip's own time
+        with tarfile.open(fileobj=io.BytesIO(packed)) as root:
             (entrypoint,) = configuration["config"]["Entrypoint"]
             member = root.getmember(entrypoint.lstrip("/"))
             stream = root.extractfile(member)
