@@ -145,7 +145,7 @@ def test_jar_has_what_it_needs_and_nothing_else() -> None:
     assert f"Implementation-Version: {VERSION}\r\n" in manifest
     natives = [name for name in names if name.endswith(".so")]
     assert len(natives) == 1
-    assert re.fullmatch(r"io/redlatch/natives/linux-\w+/libredlatchjni\.so", natives[0])
+    assert re.fullmatch(r"io/redlatch/natives/\w+-linux-gnu/libredlatchjni\.so", natives[0])
     assert not any("Test" in name for name in names)
     known = re.compile(r"META-INF/(MANIFEST\.MF|LICENSE)|module-info\.class|io/redlatch/.+")
     assert [name for name in names if not known.fullmatch(name)] == []

@@ -6,12 +6,14 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Loads the library: the file that the property {@value #OVERRIDE} names, else the one in this jar,
- * which is copied to a private folder and removed again as soon as it is loaded.
+ * Loads the library: the file that the property {@value #OVERRIDE} names, else the one in this jar
+ * for the present {@link Platform}, which is copied to a private folder and removed again as soon as
+ * it is loaded.
  */
 public final class NativeLibrary {
   /** The path of a libredlatchjni.so to be taken in place of the one in the jar. */
@@ -46,19 +48,30 @@ public final class NativeLibrary {
       loadFile(Path.of(override).toAbsolutePath(), OVERRIDE + "=" + override);
       return;
     }
-    String system = System.getProperty("os.name").toLowerCase(Locale.ROOT).replace(' ', '-');
-    String machine = System.getProperty("os.arch").replace("amd64", "x86_64");
-    String resource = "/io/redlatch/natives/" + system + "-" + machine + "/libredlatchjni.so";
-    try (InputStream content = NativeLibrary.class.getResourceAsStream(resource)) {
+    Platform platform = Platform.current();
+    try (InputStream content = NativeLibrary.class.getResourceAsStream(resource(platform.name()))) {
       if (content == null) {
         throw new UnsatisfiedLinkError(
-            "redlatch has no library for this machine (" + resource + " is not in its jar): build"
-                + " one there, and " + INSTEAD);
+            "redlatch has no library for " + platform.name() + " (os.name=" + platform.system()
+                + ", os.arch=" + platform.machine() + ", libc=" + platform.libc() + "), only for "
+                + released() + ": build one there, and " + INSTEAD);
       }
       loadCopy(content);
     } catch (IOException failure) {
       throw because("redlatch cannot unpack its library: " + failure + whereToUnpack(), failure);
     }
+  }
+
+  private static String resource(String platform) {
+    return "/io/redlatch/natives/" + platform + "/libredlatchjni.so";
+  }
+
+  /** The platforms whose library is in this jar. */
+  private static String released() {
+    Stream<String> present =
+        Platform.RELEASED.stream()
+            .filter(name -> NativeLibrary.class.getResource(resource(name)) != null);
+    return present.collect(Collectors.joining(", "));
   }
 
   private static void loadCopy(InputStream content) throws IOException {
