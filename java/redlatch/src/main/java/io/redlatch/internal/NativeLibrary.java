@@ -12,8 +12,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Loads the library: the file that the property {@value #OVERRIDE} names, else the one in this jar
- * for the present {@link Platform}, which is copied to a private folder and removed again as soon as
- * it is loaded.
+ * for the present {@link Platform}, which is copied to a private folder and removed again as soon
+ * as it is loaded.
  */
 public final class NativeLibrary {
   /** The path of a libredlatchjni.so to be taken in place of the one in the jar. */

@@ -41,8 +41,8 @@ record Platform(String system, String machine, String libc) {
   }
 
   /**
-   * The C library of this process is one of its mapped files. Files on the disk would prove nothing:
-   * a machine may have both C libraries.
+   * The C library of this process is one of its mapped files. Files on the disk would prove
+   * nothing: a machine may have both C libraries.
    */
   private static String findLibc() {
     // One byte is one character, because the names of files may be in any encoding.
