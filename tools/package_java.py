@@ -2,8 +2,8 @@
 # Copyright The redlatch authors
 """The artifacts of java/, laid out as the folder of a Maven repository.
 
-Maven builds them from a copy of the sources, so that a checkout keeps the jars of its own build. The
-jar of redlatch then has the libraries of all platforms.
+Maven builds them from a copy of the sources, so that a checkout keeps the jars of its own build.
+The jar of redlatch then has the libraries of all platforms.
 """
 
 from __future__ import annotations

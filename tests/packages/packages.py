@@ -16,10 +16,13 @@ from support.servers import Server
 
 sys.path.insert(0, str(ROOT / "tools"))
 import natives as natives  # noqa: E402
+import package_java as package_java  # noqa: E402
 import package_python as package_python  # noqa: E402
 import package_static as package_static  # noqa: E402
+import try_java as try_java  # noqa: E402
 import try_packages  # noqa: E402
 from tool_venv import pinned as pinned  # noqa: E402
+from tool_venv import tool_python as tool_python  # noqa: E402
 
 
 def program(kind: str) -> str:
@@ -27,11 +30,14 @@ def program(kind: str) -> str:
     return try_packages.TRIALS[kind][0].program
 
 
-def run_packager(*arguments: str | Path, root: Path = ROOT, **variables: str) -> tuple[int, str]:
+def run_packager(
+    *arguments: str | Path, root: Path = ROOT, umask: int = -1, **variables: str
+) -> tuple[int, str]:
     command = [sys.executable, root / "tools/package.py", *arguments]
     done = subprocess.run(
         [str(word) for word in command],
         env={**os.environ, **variables},
+        umask=umask,
         capture_output=True,
         text=True,
         check=False,
@@ -39,10 +45,11 @@ def run_packager(*arguments: str | Path, root: Path = ROOT, **variables: str) ->
     return done.returncode, done.stdout + done.stderr
 
 
-def make(out: Path, *kinds: str, root: Path = ROOT, **variables: str) -> None:
+def make(out: Path, *kinds: str, root: Path = ROOT, umask: int = -1, **variables: str) -> None:
     subprocess.run([ROOT / "tools/get_hiredis.sh", "--source", ROOT / ".deps"], check=True)
     archive = sorted((ROOT / ".deps").glob("hiredis-*.tar.gz"))[-1]
-    status, said = run_packager("--out", out, "--hiredis", archive, *kinds, root=root, **variables)
+    arguments = ("--out", out, "--hiredis", archive, *kinds)
+    status, said = run_packager(*arguments, root=root, umask=umask, **variables)
     assert status == 0, said
 
 
