@@ -28,7 +28,9 @@ from functools import cached_property
 from pathlib import Path
 
 import amalgamate
+import natives
 import package_go
+import package_java
 import package_python
 import package_static
 import third_parties
@@ -102,6 +104,15 @@ def make_static(inputs: Inputs, out: Path) -> list[Path]:
     return package_static.make(inputs.root, inputs.hiredis, inputs.epoch, notices, folder)
 
 
+def make_java(inputs: Inputs, out: Path) -> list[Path]:
+    libraries = {}
+    for target in natives.TARGETS:
+        built = natives.build(inputs.root, inputs.hiredis, target, inputs.epoch)
+        libraries[target] = built / "lib" / package_java.LIBRARY
+    notices, folder = inputs.compiled_notices, out / "java"
+    return package_java.write_repository(inputs.root, folder, libraries, notices, inputs.epoch)
+
+
 @dataclass(frozen=True)
 class Kind:
     make: Callable[[Inputs, Path], list[Path]]
@@ -125,6 +136,9 @@ KINDS = {
                    "Linux, x86-64 and arm64, glibc 2.28 and musl 1.2",
                    "CPython 3.9 to 3.13, and pip 20.3 (musl: 21.2)", "musl",
                    (*RUNTIME, "musl", "CLI11", "pybind11")),
+    "java": Kind(make_java, "the Java artifacts, as the folder of a Maven repository",
+                 "Linux, x86-64 and arm64, glibc 2.28 and musl 1.2", "Java 17, or later",
+                 "Java with musl", RUNTIME),
     "static": Kind(make_static, "the command as one static file, and an OCI image of it",
                    "Linux, x86-64 and arm64", "nothing; it has no TLS", "arm64",
                    (*RUNTIME, "musl", "CLI11")),
@@ -256,6 +270,7 @@ def main() -> None:
         if kind not in KINDS:
             parser.error(f"KIND must be one of {', '.join(KINDS)} (got '{kind}')")
     hiredis = arguments.hiredis or amalgamate.find_hiredis()
+    os.umask(0o022)  # The modes of files are in some packages.
     make(Inputs(TOP, hiredis, commit_time()), arguments.kinds or list(KINDS), arguments.out)
 
 

@@ -6,9 +6,9 @@
     tools/try_packages.py [--packages FOLDER] [--roots FOLDER] [KIND..]
 
 A trial has no network, and sees of this machine only the packages, the socket of a server, Go, and
-what pip has fetched beforehand. The trials need root, debootstrap, unshare and redis-server; the
-kind go also needs Go, python and static need qemu-user-static for arm64, and static also needs
-skopeo and umoci for the image.
+what pip and Maven have fetched beforehand. The trials need root, debootstrap, unshare and
+redis-server; the kind go also needs Go, java needs Maven, python and static need qemu-user-static
+for arm64, and static also needs skopeo and umoci for the image.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import try_java
 from clean_roots import TOP, Root, copy_qemu, make_root, run_inside, server
 
 NEEDS = ("debootstrap", "unshare", "chroot", "redis-server")
 QEMU = "qemu-aarch64-static"
-KIND_NEEDS = {"go": ("go",), "python": (QEMU,), "static": (QEMU, "skopeo", "umoci")}
+KIND_NEEDS = {"go": ("go",), "java": ("mvn",), "python": (QEMU,)}
+KIND_NEEDS["static"] = (QEMU, "skopeo", "umoci")
 
 GO_PROGRAM = """\
 package main
@@ -226,6 +228,11 @@ TRIALS = {
               clean(BUILD, "bookworm"), fetched("3.11", "scikit-build-core", "pybind11", "ninja")),
         Trial("Debian 12, arm64", PYTHON_PROGRAM, "main.py", ARM64_COMMANDS,
               clean("python3,python3-pip", "bookworm", "arm64"), is_arm64=True),
+    ),
+    "java": (
+        Trial("Maven, class path and module", "", "", try_java.COMMANDS,
+              clean("default-jdk-headless,maven"),
+              lambda inputs: try_java.mounts(inputs.packages, inputs.work)),
     ),
     "static": (
         Trial("x86-64", "", "", STATIC.format("/redlatch"), bare("x86_64"), success="report"),

@@ -82,7 +82,8 @@ def test_contents_and_sbom_name_every_package(packages: Path) -> None:
 
 def test_an_unknown_kind_or_time_is_an_error(tmp_path: Path) -> None:
     status, said = run_packager("--out", tmp_path, "cargo")
-    assert status == 2 and "KIND must be one of source, go, python, static (got 'cargo')" in said
+    known = "source, go, python, java, static"
+    assert status == 2 and f"KIND must be one of {known} (got 'cargo')" in said
     status, said = run_packager("--out", tmp_path, SOURCE_DATE_EPOCH="today")
     assert status == 1
     assert "SOURCE_DATE_EPOCH must be a number of seconds (got 'today')" in said
