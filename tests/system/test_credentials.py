@@ -168,7 +168,7 @@ def test_a_token_that_ends_never_ends_a_lease(
             seen = holder.ok("look", lease=lease)
             assert seen.number("state") == HELD, seen
             assert seen.number("fence") == held[lease].number("fence")
-        assert not waiting.is_done
+        assert not waiting.is_done, waiting.reply
         for lease, _ in enumerate(names):
             assert tokens.get(holder.begin("release", lease=lease)).status == "RL_OK"
         reply = tokens.get(waiting)
