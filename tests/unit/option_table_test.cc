@@ -181,6 +181,19 @@ TEST(OptionTableTest, an_option_of_an_acquisition_is_read_back) {
   EXPECT_EQ(option_of(settings, "db"), "");
 }
 
+TEST(OptionTableTest, an_option_of_a_client_is_read_back) {
+  Options options;
+  EXPECT_EQ(options.get("command_timeout"), "") << "a URL may set it";
+  ASSERT_TRUE(options.set("command_timeout", "2s").ok());
+  ASSERT_TRUE(options.set("tls_ca", ".").ok());
+  ASSERT_TRUE(options.set("node_timeout", "auto").ok());
+  ASSERT_TRUE(options.set("password", "secret").ok());
+  EXPECT_EQ(options.get("command_timeout"), "2000ms");
+  EXPECT_TRUE(options.get("tls_ca").starts_with('/')) << options.get("tls_ca");
+  EXPECT_EQ(options.get("node_timeout"), "auto");
+  EXPECT_EQ(options.get("password") + options.get("ttl") + options.get("url"), "");
+}
+
 TEST(OptionTableTest, zero_is_the_word_for_none_of_a_typed_duration) {
   Option option{Scope::kAcquire, "x", Kind::kDURATION, 5, 10, "off"};
   Nanos value = 1;

@@ -61,19 +61,6 @@ TEST(OptionsTest, a_folder_has_room_for_a_socket) {
       << outcome.message;
 }
 
-TEST(OptionsTest, what_was_set_is_read_back) {
-  Options options;
-  EXPECT_EQ(options.get("command_timeout"), "") << "a URL may set it";
-  ASSERT_TRUE(options.set("command_timeout", "2s").ok());
-  ASSERT_TRUE(options.set("tls_ca", ".").ok());
-  ASSERT_TRUE(options.set("node_timeout", "auto").ok());
-  ASSERT_TRUE(options.set("password", "secret").ok());
-  EXPECT_EQ(options.get("command_timeout"), "2000ms");
-  EXPECT_TRUE(options.get("tls_ca").starts_with('/')) << options.get("tls_ca");
-  EXPECT_EQ(options.get("node_timeout"), "auto");
-  EXPECT_EQ(options.get("password") + options.get("ttl") + options.get("url"), "");
-}
-
 TEST(OptionsTest, tls_is_in_the_scheme_and_its_options_in_the_rest) {
   Settings settings;
   ASSERT_TRUE(Options().resolve("redis://h", settings).ok());
