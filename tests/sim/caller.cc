@@ -179,7 +179,7 @@ void Caller::hold() {
   turn_++;
   Nanos time = random_.between(0, context_.plan.hold_max);
   // Some holds are longer than their lease, which ends if it is not renewed.
-  const bool is_long = random_.chance(context_.plan.is_of_rates() ? 500 : 30);
+  const bool is_long = random_.chance(context_.plan.holds_long() ? 500 : 30);
   if (context_.is_working && is_long) time = random_.between(0, 2 * context_.plan.lease_max);
   const bool is_handed_over = context_.plan.scenario == Scenario::kHandover && random_.chance(600);
   if (is_handed_over) return later(time / 2, &Caller::detach);

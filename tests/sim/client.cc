@@ -196,7 +196,7 @@ void Client::believe(const lock::Request &request) {
 void Client::lease_ended(lock::Lease &lease) {
   const CoreMemory::Pause pause;
   const auto state = lease.state.load();
-  if (state == lock::Lease::kLost) context_.stats.lost++;
+  if (state == lock::Lease::kLost) note_loss(lease);
   if (state != lock::Lease::kDetached) given_up_.insert(lease.token);
   context_.trace.say(context_.schedule.now(), "%s: client %d ends %s: %s %s", lease.name.c_str(),
                      slot_, lease.token.c_str(),

@@ -86,6 +86,9 @@ class Client : private lock::Output {
   size_t wire_count() const { return wires_.size(); }
   // Whether messages to the channel of this cid reach it.
   bool hears(std::string_view cid) const;
+  // Whether it is connected to the server of the lock, and has compared its clock with that of the
+  // server before.
+  bool knows_clock(const lock::Lease &lease, size_t server) const;
   // True if its service has nothing left to do.
   bool is_through() const;
 
@@ -191,6 +194,7 @@ class Client : private lock::Output {
   void note_owner(uint16_t slot, const HostPort &server);
   size_t named_server(uint16_t slot) const;
   void check_cluster();
+  void note_loss(const lock::Lease &lease);
   void check_tickets();
   void check_channels();
   void dial(Wire &wire);

@@ -9,6 +9,7 @@
 #include "client.h"
 #include "cluster.h"
 #include "memory.h"
+#include "mutants.h"
 #include "protocol/slots.h"
 #include "reply_view.h"
 
@@ -96,7 +97,7 @@ void Client::note_command(Wire &wire, Argv argv) {
            std::to_string(wire.at);
   };
   const bool has_absent = keys.back().ends_with(":rl1.n") || keys.back().ends_with(":rl1:n");
-  if (keys.size() > 1 && !has_absent) {
+  if (keys.size() > 1 && !has_absent && !is_on("two-keepers")) {
     context_.verdict.broken("a script of several keys names the one that never exists", who());
   }
   const size_t named = named_server(slot);
@@ -116,6 +117,26 @@ void Client::note_command(Wire &wire, Argv argv) {
   if (std::exchange(bounces.server, wire.at) != wire.at && ++bounces.count > kMostBounces) {
     context_.verdict.broken("a loop of redirects is followed slowly", who());
   }
+}
+
+// Rule: where only slots move, a lease that is renewed is not lost, however long that takes.
+void Client::note_loss(const lock::Lease &lease) {
+  context_.stats.lost++;
+  const bool is_promised = context_.plan.scenario == Scenario::kClusterClocks &&
+                           lease.loss == lock::LossReason::kExpired &&
+                           lease.reason.find("renewal is off") == std::string::npos;
+  if (!is_promised) return;
+  context_.verdict.broken("a renewed lease outlives the move of its slot",
+                          "client " + std::to_string(slot_) + ", token " + lease.token);
+}
+
+bool Client::knows_clock(const lock::Lease &lease, size_t server) const {
+  const lock::TokenRecord *record = lease.record;
+  if (record == nullptr) return true;
+  const size_t node = record->lock->node;
+  const auto *held = std::get_if<lock::HeldLease>(&record->stage);
+  const bool is_there = node > 0 && wires_[node]->at == server && wires_[node]->is_up;
+  return is_there && (held == nullptr || !held->awaits_clock());
 }
 
 // As the client was told last.

@@ -148,8 +148,9 @@ void Cluster::catch_up(size_t number) {
 
 // The others learn of it a moment later.
 void Cluster::spread(uint16_t slot, size_t owner, uint32_t version) {
+  const bool is_soon = context_.plan.scenario == Scenario::kClusterClocks;
   for (size_t i = 0; i < views_.size(); i++) {
-    const Nanos late = between(0, random_.chance(800) ? 100 : 600);
+    const Nanos late = between(0, random_.chance(800) || is_soon ? 100 : 600);
     context_.schedule.in(late, [this, i, slot, owner, version] { learn(i, slot, owner, version); });
   }
 }
@@ -273,7 +274,9 @@ void Cluster::end_move(uint16_t slot, size_t from, size_t to) {
   take_slot(is_source_first ? from : to, slot, to, version);
   rules_.moved(slot, to, nullptr);
   context_.trace.say(context_.schedule.now(), "slot %d is at node %zu", slot, to);
-  const Nanos later = between(0, random_.chance(800) ? 20 : 1500);
+  // A lease cannot outlive a long loop of redirects.
+  const bool is_short = random_.chance(800) || context_.plan.scenario == Scenario::kClusterClocks;
+  const Nanos later = between(0, is_short ? 20 : 1500);
   context_.schedule.in(later, [this, slot, from, to, is_source_first, version] {
     const size_t other = is_source_first ? to : from;
     if (views_[other].version[slot] < version) take_slot(other, slot, to, version);

@@ -245,6 +245,15 @@ void ClusterRules::given_up(const std::string &token) {
   for (const auto &place : places_) place->rules.given_up(token);
 }
 
+// A node whose clock is ahead ends a lease early. The client cannot know that before it knows of
+// the node and of its clock.
+bool ClusterRules::is_let_off(const std::string &name, const Beliefs::Holder &holder) const {
+  if (plan_.scenario != Scenario::kClusterClocks || !holder.lease) return false;
+  const size_t number = place_numbers_.at(protocol::slot_of(std::string(kNamespace) + name));
+  const auto &client = context_->slots[static_cast<size_t>(holder.client)].client;
+  return client && !client->knows_clock(*holder.lease, places_[number]->server);
+}
+
 bool ClusterRules::was_granted(const std::string &token) const {
   return std::any_of(places_.begin(), places_.end(),
                      [&](const auto &place) { return place->rules.was_granted(token); });

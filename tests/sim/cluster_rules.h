@@ -42,6 +42,7 @@ class ClusterRules : public Checker {
   void succeeded(const lock::Request &request) override;
   void told(const std::string &token) override;
   void given_up(const std::string &token) override;
+  bool is_let_off(const std::string &name, const Beliefs::Holder &holder) const override;
   bool was_granted(const std::string &token) const override;
   void forgets(size_t, Fault) override {}
   void stepped(size_t, Nanos) override {}

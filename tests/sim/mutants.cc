@@ -197,4 +197,14 @@ void switch_on([[maybe_unused]] const Mutant *mutant) {
 #endif
 }
 
+bool is_on([[maybe_unused]] std::string_view name) {
+#ifdef REDLATCH_CORE_MUTANTS
+  const auto *first = std::find_if(std::begin(kMutants), std::end(kMutants),
+                                   [](const Mutant &mutant) { return !mutant.is_of_script(); });
+  return defect >= 0 && first[defect].name == name;
+#else
+  return false;
+#endif
+}
+
 }  // namespace redlatch::sim

@@ -128,4 +128,49 @@ CLUSTER_MUTANTS = (
         ),
         scenario="kClusterMoves",
     ),
+    Mutant(
+        "two-keepers",
+        "no-absent-key, found by its consequences",
+        7,
+        Edit(
+            "protocol/command.cc",
+            "features.is_cluster && named.size() > 1;",
+            "!IS_ON && features.is_cluster && named.size() > 1;",
+        ),
+        scenario="kClusterReaders",
+    ),
+    Mutant(
+        "kept-lease",
+        "a lease that moves to a node whose clock is ahead is not shortened",
+        22,
+        Edit(
+            "lock/held_lease.cc",
+            "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
+            "deadline_ = std::max<Nanos>(deadline_ - (IS_ON ? 0 : more), 1);",
+        ),
+        scenario="kClusterClocks",
+    ),
+    Mutant(
+        "forgotten-clock",
+        "the clock of the node that a lease comes from is forgotten",
+        22,
+        Edit(
+            "lock/moving.cc",
+            "on_moved(from.last_offset_);",
+            "on_moved(IS_ON ? std::nullopt : from.last_offset_);",
+        ),
+        scenario="kClusterClocks",
+    ),
+    Mutant(
+        "whole-extension",
+        "an extension is not repeated with the lock key alone while the slot moves",
+        14,
+        Edit(
+            "lock/moving.cc",
+            "    if (in_flight.extent == Extent::kAll) {",
+            "    if (IS_ON) return postpone(in_flight, now);\n"
+            "    if (in_flight.extent == Extent::kAll) {",
+        ),
+        scenario="kClusterClocks",
+    ),
 )

@@ -111,6 +111,7 @@ enum class Scenario : uint8_t {
   kCluster,         // slot moves and failovers of all kinds, some with lost grants
   kClusterMoves,    // slots move all the time, and nothing is lost
   kClusterReaders,  // the same with readers and writers
+  kClusterClocks,   // slots move, often for longer than a lease, between clocks far apart
   kCount,
 };
 std::string_view name_of(Scenario scenario);
@@ -132,6 +133,8 @@ struct Plan {
   bool is_of_rates() const {
     return scenario == Scenario::kDrift || scenario == Scenario::kRedlockDrift;
   }
+  // Many leases are held until they end.
+  bool holds_long() const { return is_of_rates() || scenario == Scenario::kClusterClocks; }
   // Checker that a live waiter acquires a lock soon after another library has released it.
   bool is_watched() const { return scenario == Scenario::kBehind; }
   // Many waiters die at once; the next live one must be served at once.
