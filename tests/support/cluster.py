@@ -66,6 +66,7 @@ class Place:
     host: str = "127.0.0.1"
     env: Mapping[str, str] = field(default_factory=dict)  # as that of a clock
     tls: Certificate | None = None  # then the nodes reach each other over TLS only, all of them
+    wrapper: Sequence[str] = ()  # a command that executes the server's, in another network
 
 
 def low_port() -> int:
@@ -88,7 +89,9 @@ class Node(Server):
             options += ["--tls-cluster", "yes", "--tls-replication", "yes"]
         if at.host != Place.host:  # it calls the others from any address, and they believe that
             options += ["--cluster-announce-ip", at.host]
-        super().__init__(kind, [*options, *args], at.env, host=at.host, tls=at.tls)
+        super().__init__(
+            kind, [*options, *args], at.env, host=at.host, tls=at.tls, wrapper=at.wrapper
+        )
         self.bus_port = 0
         self.forgets = False  # what it had, a replica has
         self.id = ""
@@ -296,12 +299,14 @@ class Cluster:
 
     def failover(self, primary: Node, how: str = "planned", limit: float = LIMIT) -> Node:
         """Another node becomes the primary in place of this one. The new one, when all that run
-        know it."""
-        assert how in ("planned", "kill"), how
+        know it. A primary that is stopped stays so."""
+        assert how in ("planned", "kill", "stop"), how
         slot = primary.views()[0].slots[0].start
         candidates = self.replicas_of(primary)
         if how == "kill":
             primary.kill()
+        elif how == "stop":
+            self.stop(primary)
         else:
             candidates[0].cmd("CLUSTER", "FAILOVER")
 
@@ -323,7 +328,22 @@ class Cluster:
         node.pause()
 
     def resume(self, node: Node) -> None:
+        """One that another node has replaced is a replica soon."""
         node.resume()
+
+    def rejoin(self, node: Node, limit: float = LIMIT) -> None:
+        """Bring back what was killed or stopped, and replaced meanwhile; wait for the replica."""
+        if node.is_running:
+            self.resume(node)
+        else:
+            node.start()
+
+        def is_replica() -> bool:
+            is_linked = b"master_link_status:up" in node.cmd("INFO", "replication")
+            return is_linked and "slave" in node.views()[0].flags
+
+        wait_until(is_replica, limit)
+        self.await_ok(limit)
 
     def await_ok(self, limit: float = LIMIT) -> None:
         """Wait until all nodes that run say that all slots have a primary."""

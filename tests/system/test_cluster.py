@@ -524,14 +524,14 @@ def test_reentrant_holds_move(one_cluster: Cluster, runner_command: list[str], n
 # ---- failovers ----
 
 
-@pytest.mark.parametrize("how", ["planned", "kill"])
+@pytest.mark.parametrize("how", ["planned", "kill", "stop"])
 def test_a_failover_keeps_the_lease_and_the_places(spawn: Spawn, name: str, how: str) -> None:
     """Goal: the lease is renewed at the new primary under its token, and waiters keep their order.
     Method: a holder and two waiters; the replica has all that was granted."""
     with Cluster() as cluster:
         holder, first, second = (spawn(cluster.url()) for _ in range(3))
         old = cluster.owner_of(name)
-        lease_ms = TTL_MS if how == "kill" else MOVED_TTL_MS
+        lease_ms = MOVED_TTL_MS if how == "planned" else TTL_MS
         holder.ok("acquire", name=name, wait=0, ttl_ms=lease_ms)
         waiting = []
         for number, actor in enumerate((first, second), 1):
@@ -544,6 +544,9 @@ def test_a_failover_keeps_the_lease_and_the_places(spawn: Spawn, name: str, how:
         wait_until(lambda: scores(new, name) == places and subscriber_count(new) >= 3)
         assert value(new, name) == token
         assert holder.ok("look").number("state") == HELD
+        if how == "stop":
+            cluster.rejoin(old)
+            assert client_ids(old) == [], "nothing is sent to the one that was replaced"
         for owner, pending in zip((holder, first), waiting):
             assert not pending.is_done
             owner.ok("release")
