@@ -22,7 +22,7 @@ struct ServerAge {
   Nanos round_trip = 0;
   Nanos asked_at = 0;
 
-  // The time of its wall clock.
+  // The reading of its wall clock.
   Nanos time() const { return clock + asked_at + round_trip / 2; }
 };
 

@@ -474,7 +474,7 @@ class LockClient final : public LockService {
   Outcome link_failure_;     // why it is down, or was last
   const Outcome link_lost_;  // made early: it must not fail for want of memory
   timing::ClockOffset clock_offset_;
-  // On a cluster. It is kept when the connection ends, for leases that move away then.
+  // In a cluster. It is kept when the connection ends, for leases that move away then.
   std::optional<Nanos> last_offset_;
   std::optional<Nanos> source_offset_;  // of the node that locks came from last
   bool is_clock_known_ = false;         // last_offset_ is of this connection

@@ -43,8 +43,8 @@ enum class Script : uint8_t {
 inline constexpr size_t kScriptCount = 16;
 
 struct ScriptText {
-  std::string_view name;  // as in the file's name: "acquire"
-  std::string_view sha1;  // 40 lower-case hex digits, the argument of EVALSHA
+  std::string_view name;            // as in the file's name: "acquire"
+  std::string_view sha1;            // 40 lower-case hex digits, the argument of EVALSHA
   std::span<const uint16_t> lines;  // numbers of the lines that make up the text
   uint32_t start = 0, size = 0;     // of the text in the memory for all texts
   uint16_t number = 0;
