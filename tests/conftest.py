@@ -40,12 +40,19 @@ _CROWDS = (
 )
 
 
+# The name of a limit, in front of this, has servers of its own.
+_LIMITED = ("tests/conformance/test_limits.py", "--")
+
+
 class _Scheduling(LoadScopeScheduling):
-    """Each test goes to any worker; those of one entry of _TOGETHER, and _CROWDS, to the same."""
+    """Each test goes to any worker; those of one entry of _TOGETHER, of one limit, and _CROWDS, to
+    the same."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(_CROWDS):
             return "crowds"
+        if nodeid.startswith(_LIMITED[0]):
+            return nodeid.partition(_LIMITED[1])[0]
         return next((part for part in _TOGETHER if nodeid.startswith(part)), nodeid)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Makes the table of limits in docs/servers.md from tests/support/limits.py.
+"""Makes the tables of limits in docs/servers.md from tests/support/limits.py.
 
     tools/gen_servers.py           write it
     tools/gen_servers.py --check   exit 1 if it is not what would be written
@@ -15,6 +15,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from gen_common import run
 
@@ -34,15 +35,38 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def table(limits: ModuleType) -> str:
+def rows(limits: ModuleType, what: str, these: tuple[Any, ...]) -> list[str]:
     words = {
         limits.HANDS_OFF: "works",
-        limits.POLLS: "works, waiters poll",
+        limits.POLLS: "works without hand-off: waiters poll",
         limits.REFUSED: "refused",
     }
-    lines = ["| limit | a lock | how |", "|---|---|---|"]
-    lines += [f"| {row.text} | {words[row.result]} | {row.effect} |" for row in limits.LIMITS]
-    return "\n".join(lines) + "\n"
+    lines = [f"| name | {what} | a lock | how |", "|---|---|---|---|"]
+    return lines + [
+        f"| `{row.name}` | {row.text} | {words[row.result]} | {row.effect} |" for row in these
+    ]
+
+
+def differences(limits: ModuleType) -> list[str]:
+    """The cases that go otherwise, by their reason."""
+    lines = []
+    for row in limits.ROWS:
+        names: dict[str, list[str]] = {}
+        for name, reason in row.differs.items():
+            names.setdefault(reason, []).append(f"`{name}`")
+        lines += [f"| `{row.name}` | {', '.join(of)} | {reason} |" for reason, of in names.items()]
+    return ["| name | cases | reason |", "|---|---|---|", *lines]
+
+
+def tables(limits: ModuleType) -> str:
+    parts = [
+        rows(limits, "limit", limits.LIMITS),
+        ["All limits of a service together, on one server:"],
+        rows(limits, "as in", limits.PROFILES),
+        ["Cases of the conformance suite that go otherwise there, and that tests expect to:"],
+        differences(limits),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
 def results(root: Path) -> dict[str, str]:
@@ -50,8 +74,8 @@ def results(root: Path) -> dict[str, str]:
     if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
         sys.exit(f"{RESULT} must have one generated part, between two comments")
     head, tail = page[: page.index(BEGIN)], page[page.index(END) :]
-    return {RESULT: head + BEGIN + table(load(root / SOURCE)) + tail}
+    return {RESULT: head + BEGIN + tables(load(root / SOURCE)) + tail}
 
 
 if __name__ == "__main__":
-    raise SystemExit(run("Makes the table of limits in docs/servers.md.", results))
+    raise SystemExit(run("Makes the tables of limits in docs/servers.md.", results))

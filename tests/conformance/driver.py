@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from support.resp import Connection, RespError
 from support.servers import Server
+from system.limited import LimitedServer
 from system.proxy import FaultProxy
 
 from .case import ALL_BYTES, DEFAULT_UNTIL_MS, FAULTS, Case, Step, encode, substitute
@@ -87,8 +88,7 @@ class World:
             # Every other client comes over TCP, so that both ways are used side by side.
             urls = [server.unix_url if i % 2 else server.url for server in self.servers]
             if PROXIED in options:
-                self.proxies[name] = FaultProxy(server.port)
-                urls = [self.proxies[name].url]
+                urls = [self._proxied_url(name, server)]
             if TRUSTING in options:
                 urls = [server.trusting_url for server in self.servers]
             if DISTRUSTING in options:
@@ -98,6 +98,13 @@ class World:
             key = "url" if case.node_count == 1 else "urls"
             text = encode(" ".join(urls).encode())
             self._expect_open(name, f"- open {key}={text} {' '.join(words)}")
+
+    def _proxied_url(self, name: str, server: Server) -> str:
+        if isinstance(server, LimitedServer):
+            self.proxies[name] = server.proxy()
+            return server.url_by(self.proxies[name])
+        self.proxies[name] = FaultProxy(server.port)
+        return self.proxies[name].url
 
     def _expect_open(self, name: str, line: str) -> None:
         reply = self.clients[name].call(line)
@@ -167,10 +174,10 @@ class World:
 
     def fault_kill_client(self, name: str) -> None:
         """What comes next comes behind the end of its connections, also at a busy server."""
-        before = self.command("CLIENT", "LIST").count(" fd=")
+        before = self.command("CLIENT", "LIST").count("%20fd%3D")
         self.clients.pop(name).kill()
         end = time.monotonic() + 1
-        while self.command("CLIENT", "LIST").count(" fd=") >= before and time.monotonic() < end:
+        while self.command("CLIENT", "LIST").count("%20fd%3D") >= before and time.monotonic() < end:
             time.sleep(0.001)
 
     def fault_pause_client(self, name: str) -> None:

@@ -2,22 +2,60 @@
 # Copyright The redlatch authors
 """The limits of servers that are not quite Redis, and what a client does there.
 
-One table: tests/system/test_servers.py plays a lock under each limit, and tools/gen_servers.py
-makes the first table of docs/servers.md from it. Plain data.
+One table: tests/system/test_servers.py plays a lock under each limit, tests/conformance runs its
+cases there (test_limits.py), and tools/gen_servers.py makes the tables of docs/servers.md from it.
+Plain data.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 HANDS_OFF = "hands off"  # a release notifies the next waiter
 POLLS = "polls"  # a waiter asks again each 10 to 250 ms
 REFUSED = "refused"
 
 
+# In front of the name of a command that clients do not find; the driver of a test still does.
+HIDDEN = "HIDDEN-"
+SECRET = "open-sesame"  # of the user of a limit
+
+
 def without(*commands: str) -> tuple[str, ...]:
     """Arguments of a server that does not know these commands."""
-    return tuple(word for name in commands for word in ("--rename-command", name, ""))
+    return tuple(word for name in commands for word in ("--rename-command", name, HIDDEN + name))
+
+
+CLUSTER = ("--cluster-enabled", "yes")  # of one node, as of a service behind one address
+
+
+def user(*rules: str) -> tuple[str, ...]:
+    """Arguments of a server with a user `limited`, who has all rights but these."""
+    return ("--user", "limited", "on", f">{SECRET}", "~*", "&*", "+@all", *rules)
+
+
+_SINCE_7 = {"SSUBSCRIBE", "SPUBLISH", "SUNSUBSCRIBE"}
+
+
+def cases(reason: str, *names: str) -> dict[str, str]:
+    return dict.fromkeys(names, reason)
+
+
+DEAD_WAITERS = cases(
+    "a release that may not publish cannot see that a waiter has died: it keeps its place until "
+    "its wait has ended",
+    "fifo-dead-waiter",
+    "fifo-only-dead-waiters",
+    "fifo-stopped-waiter",
+    "rw-dead-waiters",
+)
+NO_WAIT = cases("`min_replicas` is refused", "replicas-too-few", "replicas-too-few-for-a-waiter")
+NO_CONFIG = cases("the findings about settings are `unknown`", "health-good", "health-danger")
+NO_INFO = {
+    **cases("a node without `INFO` has no vote under a `restart_guard`", "redlock-young"),
+    **cases("a replica is found out by its refusals, after the wait", "redlock-replicas"),
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +71,21 @@ class Limit:
     status: str = ""  # REFUSED: of the call
     message: str = ""  # .. and a part of its message
     option: str = ""  # an acquire option that is refused, while all else works
+    # Cases of tests/conformance that go otherwise, and why; they stand in the page.
+    differs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_user(self) -> bool:
+        return "--user" in self.args
+
+    @property
+    def is_cluster(self) -> bool:
+        return "--cluster-enabled" in self.args
+
+    @property
+    def needs_version_7(self) -> bool:
+        """Older servers do not know a command that the limit names."""
+        return any(word.lstrip("-+").upper() in _SINCE_7 for word in self.args)
 
 
 LIMITS = (
@@ -58,6 +111,7 @@ LIMITS = (
         without("SSUBSCRIBE", "SPUBLISH", "SUBSCRIBE", "PUBLISH"),
         result=POLLS,
         channels="plain",
+        differs=DEAD_WAITERS,
     ),
     Limit(
         "no-tracking",
@@ -73,12 +127,14 @@ LIMITS = (
         option="min_replicas",
         status="RL_E_UNSUPPORTED",
         message="WAIT",
+        differs=NO_WAIT,
     ),
     Limit(
         "no-info",
         "no `INFO`, no `CONFIG`",
         "`redlatch doctor` shows less; a node of a Redlock needs `INFO` for its `restart_guard`",
         without("INFO", "CONFIG"),
+        differs={**NO_CONFIG, **NO_INFO},
     ),
     Limit(
         "no-select",
@@ -116,6 +172,10 @@ LIMITS = (
         "RESP2 only, no `HELLO`",
         "with a second connection; waiters behind a lock of another library poll",
         without("HELLO"),
+        differs=cases(
+            "a user without the right to `INFO` cannot see the version; with `protocol=2` it works",
+            "health-rights",
+        ),
     ),
     Limit(
         "lowered-hello",
@@ -139,6 +199,10 @@ LIMITS = (
         without("HELLO", "INFO"),
         channels="plain",
         query="protocol=2",
+        differs={
+            **NO_INFO,
+            **cases("the version and the role are `unknown`", "health-good"),
+        },
     ),
     Limit(
         "no-keyless",
@@ -154,9 +218,136 @@ LIMITS = (
     ),
     Limit("no-role", "no `ROLE`", "it is never sent", without("ROLE")),
     Limit(
+        "user-no-sharded",
+        "a user without the right to `SSUBSCRIBE` and `SPUBLISH`",
+        "the clients of a server must agree on one kind of channel, and the server has both; "
+        "`pushes` of `redlatch doctor` names the right",
+        user("-ssubscribe", "-spublish"),
+        result=POLLS,
+        message="ssubscribe",
+        differs=DEAD_WAITERS,
+    ),
+    Limit(
+        "user-no-publish",
+        "a user without the right to `SPUBLISH` and `PUBLISH`",
+        "a release by this user does not notify a waiter; `pushes` names the right",
+        user("-spublish", "-publish"),
+        result=POLLS,
+        message="SPUBLISH",
+        differs=DEAD_WAITERS,
+    ),
+    Limit(
+        "user-no-channels",
+        "a user without a right to the channels (`resetchannels`)",
+        "`pushes` says so",
+        user("resetchannels"),
+        result=POLLS,
+        message="channel",
+        differs=DEAD_WAITERS,
+    ),
+    Limit(
+        "user-no-client",
+        "a user without the right to `CLIENT`",
+        "waiters behind a lock of another library poll",
+        user("-client"),
+    ),
+    Limit(
+        "user-no-wait",
+        "a user without the right to `WAIT`",
+        "`min_replicas` is refused: `RL_E_DENIED`",
+        user("-wait"),
+        option="min_replicas",
+        status="RL_E_DENIED",
+        message="WAIT",
+        differs=NO_WAIT,
+    ),
+    Limit(
+        "user-no-info",
+        "a user without the right to `INFO` and `CONFIG`",
+        "as without these commands",
+        user("-info", "-config"),
+        differs={**NO_CONFIG, **NO_INFO},
+    ),
+    Limit(
+        "user-no-script",
+        "a user without the right to `SCRIPT`",
+        "as without this command",
+        user("-script"),
+    ),
+    Limit(
         "eviction",
         "keys are evicted (`allkeys-lru`)",
         "a lock whose key is evicted is lost; a warning",
         ("--maxmemory-policy", "allkeys-lru", "--maxmemory", "100mb"),
+        differs=cases("a warning, which the limit is about", "health-good"),
     ),
 )
+
+# What a service lacks, all together, on one server.
+PROFILES = (
+    Limit(
+        "elasticache",
+        "Amazon ElastiCache, cluster mode off",
+        "the findings of health about settings are `unknown`",
+        (*without("CONFIG"), "--maxmemory-policy", "volatile-lru", "--maxmemory", "100mb"),
+        differs=NO_CONFIG,
+    ),
+    Limit(
+        "elasticache-serverless",
+        "Amazon ElastiCache Serverless",
+        "except readers of the hash_rw format; `min_replicas` is refused",
+        (*CLUSTER, *without("CONFIG", "WAIT")),
+        proxy="undeclared",
+        option="min_replicas",
+        status="RL_E_UNSUPPORTED",
+        message="WAIT",
+        differs=NO_CONFIG,
+    ),
+    Limit(
+        "redis-cloud",
+        "Redis Cloud; Azure Managed Redis, Enterprise policy",
+        "`min_replicas` is refused",
+        without("SELECT", "ROLE", "READONLY", "WAIT"),
+        option="min_replicas",
+        status="RL_E_UNSUPPORTED",
+        message="WAIT",
+        differs=NO_WAIT,
+    ),
+    Limit(
+        "upstash",
+        "Upstash",
+        "by plain channels; waiters behind a lock of another library poll",
+        without("SSUBSCRIBE", "SPUBLISH", "CLIENT"),
+        channels="plain",
+    ),
+    Limit(
+        "dragonfly",
+        "Dragonfly",
+        "except readers of the hash_rw format; `min_replicas` is refused",
+        without("WAIT"),
+        proxy="undeclared",
+        option="min_replicas",
+        status="RL_E_UNSUPPORTED",
+        message="WAIT",
+        differs=NO_WAIT,
+    ),
+    Limit(
+        "garnet",
+        "Garnet with `--lua`",
+        "`min_replicas` is refused; waiters behind a lock of another library poll",
+        without("SUNSUBSCRIBE", "CLIENT", "WAIT"),
+        option="min_replicas",
+        status="RL_E_UNSUPPORTED",
+        message="WAIT",
+        differs=NO_WAIT,
+    ),
+    Limit(
+        "kvrocks",
+        "Apache Kvrocks",
+        "by plain channels; waiters behind a lock of another library poll",
+        without("SPUBLISH", "CLIENT"),
+        channels="plain",
+    ),
+)
+
+ROWS = (*LIMITS, *PROFILES)

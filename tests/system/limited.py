@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Rules of a proxy that makes a server stricter about the keys of scripts, or older.
+"""Servers with a limit of support/limits.py: a command that they do not know, a user with fewer
+rights, or a proxy that is stricter about the keys of scripts or changes HELLO.
 
-    with FaultProxy(server.port) as proxy:
-        proxy.rewrite = KEY_RULES["undeclared"]()
+    with LimitedServer("redis", limit) as server:
+        actor = Actor(server.url)
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 from support.build import built
+from support.cluster import SLOT_COUNT, low_port
+from support.limits import HIDDEN, SECRET, Limit
+from support.resp import Argument, Connection
+from support.servers import Server
+from support.tls import Certificate
+from support.wait import wait_until
+
+from .proxy import FaultProxy
 
 Rewrite = Callable[[list[bytes]], list[bytes]]
 
@@ -88,3 +98,82 @@ def lowered() -> Rewrite:
 
 
 KEY_RULES = {"keyless": keyless, "undeclared": undeclared, "lowered": lowered}
+
+
+class _Driver(Connection):
+    """A connection past the limit, for the test itself: it knows the commands that are hidden."""
+
+    def __init__(self, url: str, limit: Limit, *, protocol: int, timeout: float) -> None:
+        self._limit = limit
+        super().__init__(url, protocol=protocol, timeout=timeout)
+
+    def cmd(self, *args: Argument, timeout: float | None = None) -> Any:
+        first = (args[0].decode() if isinstance(args[0], bytes) else str(args[0])).upper()
+        if self._limit.is_cluster and first in ("DEL", "EXISTS") and len(args) > 2:
+            return sum(self.cmd(first, key) for key in args[1:])  # the keys are of several slots
+        if HIDDEN + first in self._limit.args:
+            args = (HIDDEN + first, *args[1:])
+        return super().cmd(*args, timeout=timeout)
+
+
+class LimitedServer(Server):
+    """`url` and `unix_url` are those of clients, with what the limit needs in the query."""
+
+    def __init__(self, kind: str, limit: Limit, *, tls: Certificate | None = None) -> None:
+        super().__init__(kind, limit.args, tls=tls)
+        self.limit = limit
+        self._proxy: FaultProxy | None = None
+
+    @property
+    def url(self) -> str:
+        return self.url_by(self._proxy)
+
+    @property
+    def unix_url(self) -> str:
+        return self.url
+
+    def url_by(self, proxy: FaultProxy | None) -> str:
+        base = proxy.url if proxy else super().url
+        if self.limit.has_user:
+            base = base.replace("://", f"://limited:{SECRET}@")
+        if self.limit.is_cluster:
+            base = base.replace("redis://", "redis+cluster://")
+        return base + (f"?{self.limit.query}" if self.limit.query else "")
+
+    def proxy(self) -> FaultProxy:
+        """One more way to the server, with the rule of the limit."""
+        proxy = FaultProxy(self.port)
+        if self.limit.proxy:
+            proxy.rewrite = KEY_RULES[self.limit.proxy]()
+        return proxy
+
+    def connect(self, *, protocol: int = 2, timeout: float = 10.0) -> Connection:
+        url = f"unix://{self.unix_path}"
+        return _Driver(url, self.limit, protocol=protocol, timeout=timeout)
+
+    def start(self) -> Server:
+        super().start()
+        if self.limit.proxy and self._proxy is None:
+            self._proxy = self.proxy()
+        if self.limit.is_cluster:
+            self._own_all_slots()
+        return self
+
+    def close(self) -> None:
+        super().close()
+        if self._proxy:
+            self._proxy.close()
+            self._proxy = None
+
+    def _choose_port(self) -> int:
+        return low_port() if self.limit.is_cluster else super()._choose_port()
+
+    def _own_all_slots(self) -> None:
+        """This node is the whole cluster. It names the address of the proxy."""
+        with self.connect() as connection:
+            if self._proxy:
+                port = self._proxy.url.rpartition(":")[2]
+                connection.cmd("CONFIG", "SET", "cluster-announce-port", port)
+            if b"cluster_slots_assigned:0" in connection.cmd("CLUSTER", "INFO"):
+                connection.cmd("CLUSTER", "ADDSLOTS", *range(SLOT_COUNT))
+            wait_until(lambda: b"cluster_state:ok" in connection.cmd("CLUSTER", "INFO"))
