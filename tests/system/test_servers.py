@@ -91,7 +91,7 @@ def test_users_with_different_rights_choose_the_same_channels(spawn: Spawn, name
     """Goal: on a server that names 7.0 and lacks SPUBLISH, the release of a user that may not
     subscribe reaches a waiter that may: the kind of channel depends on the server only.
     Method: the holder is the user without the right, whose own waiters poll."""
-    with Server(KINDS[-1], without("SPUBLISH")) as server:
+    with Server("redis", without("SPUBLISH")) as server:
         rules = [rule for rule in minimal_rules("mute") if rule != "+spublish"]
         with server.connect() as connection:
             connection.cmd(*rules, "-subscribe", "-ssubscribe")
