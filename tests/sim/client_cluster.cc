@@ -134,9 +134,9 @@ bool Client::knows_clock(const lock::Lease &lease, size_t server) const {
   const lock::TokenRecord *record = lease.record;
   if (record == nullptr) return true;
   const size_t node = record->lock->node;
-  const auto *held = std::get_if<lock::HeldLease>(&record->stage);
+  const auto *held = std::get_if<lock::Checked<lock::HeldLease>>(&record->stage);
   const bool is_there = node > 0 && wires_[node]->at == server && wires_[node]->is_up;
-  return is_there && (held == nullptr || !held->awaits_clock());
+  return is_there && (held == nullptr || !(*held)->awaits_clock());
 }
 
 // As the client was told last.

@@ -156,8 +156,8 @@ CLUSTER_MUTANTS = (
         22,
         Edit(
             "lock/moving.cc",
-            "on_moved(from.last_offset_);",
-            "on_moved(IS_ON ? std::nullopt : from.last_offset_);",
+            "&HeldLease::on_moved, from.last_offset_);",
+            "&HeldLease::on_moved, IS_ON ? std::nullopt : from.last_offset_);",
         ),
         scenario="kClusterClocks",
     ),

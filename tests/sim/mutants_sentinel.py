@@ -46,7 +46,7 @@ SENTINEL_MUTANTS = (
             "    protocol::Command again;\n"
             "    protocol::acquire(again, features_, protocol::EvalMode::kDigest,\n"
             "                      record.lock->keys,\n"
-            "                      {record.identity.mode, record.proof(), held.ttl() / kMs,\n"
+            "                      {record.identity.mode, record.proof(), held->ttl() / kMs,\n"
             "                       {}, {}, {}, record.is_unfenced});\n"
             "    (void)try_send(again, InFlight{CommandKind::kAnnounce,\n"
             "                                   protocol::EvalMode::kDigest, now, 0,\n"

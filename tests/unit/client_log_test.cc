@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
+
 #include <memory>
 #include <string>
 
