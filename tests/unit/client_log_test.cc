@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/limits.h"
-
 #include <memory>
 #include <string>
+
+#include "base/limits.h"
 
 namespace redlatch::runtime {
 namespace {
