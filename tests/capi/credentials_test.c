@@ -179,7 +179,7 @@ static void callers_during_changes(void) {
     CHECK_INT(0, pthread_create(&callers[i].thread, NULL, call_until_stopped, &callers[i]));
   }
   for (i = 1; i <= 5; ++i) {
-    char password[16];
+    char password[32];
     const int before = atomic_load(&taken_count);
     snprintf(password, sizeof password, "S3cret%d", i);
     rotate(password);
