@@ -29,6 +29,7 @@ from pathlib import Path
 
 import amalgamate
 import natives
+import package_deb
 import package_go
 import package_java
 import package_python
@@ -113,6 +114,11 @@ def make_java(inputs: Inputs, out: Path) -> list[Path]:
     return package_java.write_repository(inputs.root, folder, libraries, notices, inputs.epoch)
 
 
+def make_deb(inputs: Inputs, out: Path) -> list[Path]:
+    licence = inputs.amalgamation["LICENSE.hiredis"]
+    return package_deb.make(inputs.root, inputs.hiredis, licence, inputs.epoch, out / "deb")
+
+
 @dataclass(frozen=True)
 class Kind:
     make: Callable[[Inputs, Path], list[Path]]
@@ -142,6 +148,8 @@ KINDS = {
     "static": Kind(make_static, "the command as one static file, and an OCI image of it",
                    "Linux, x86-64 and arm64", "nothing; it has no TLS", "arm64",
                    (*RUNTIME, "musl", "CLI11")),
+    "deb": Kind(make_deb, "the library, its headers, the command and the module for Python 3.11",
+                "Debian 12, x86-64 and arm64", "nothing else", "arm64", ("CLI11", "pybind11")),
 }
 
 

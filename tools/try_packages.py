@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import try_deb
 import try_java
 from clean_roots import TOP, Root, copy_qemu, make_root, run_inside, server
 
@@ -239,6 +240,10 @@ TRIALS = {
         Trial("arm64", "", "", STATIC.format("/redlatch").replace("-- ", "-- /qemu "),
               bare("aarch64"), is_arm64=True, success="report"),
         Trial("the image", "", "", STATIC.format("/usr/bin/redlatch"), image, success="report"),
+    ),
+    "deb": (
+        Trial("Debian 12", C_PROGRAM, "main.c", try_deb.COMMANDS,
+              clean(try_deb.TOOLS, "bookworm")),
     ),
 }
 

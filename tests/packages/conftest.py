@@ -12,7 +12,7 @@ import pytest
 from .packages import make
 
 # Belongs to the long runs.
-LONG = ["test_compiled.py", "test_java_repository.py", "test_musl.py"]
+LONG = ["test_compiled.py", "test_deb_build.py", "test_java_repository.py", "test_musl.py"]
 collect_ignore = [] if os.environ.get("REDLATCH_TEST_LONG") else LONG
 
 

@@ -17,6 +17,7 @@ from support.servers import Server
 sys.path.insert(0, str(ROOT / "tools"))
 import natives as natives  # noqa: E402
 import package_java as package_java  # noqa: E402
+import package_deb as package_deb  # noqa: E402
 import package_python as package_python  # noqa: E402
 import package_static as package_static  # noqa: E402
 import try_java as try_java  # noqa: E402

@@ -82,7 +82,7 @@ def test_contents_and_sbom_name_every_package(packages: Path) -> None:
 
 def test_an_unknown_kind_or_time_is_an_error(tmp_path: Path) -> None:
     status, said = run_packager("--out", tmp_path, "cargo")
-    known = "source, go, python, java, static"
+    known = "source, go, python, java, static, deb"
     assert status == 2 and f"KIND must be one of {known} (got 'cargo')" in said
     status, said = run_packager("--out", tmp_path, SOURCE_DATE_EPOCH="today")
     assert status == 1
