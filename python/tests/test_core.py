@@ -25,6 +25,8 @@ STUB = (ROOT / "python/src/redlatch/_core.pyi").read_text()
 
 # What the glue leaves out. Everything else of the ABI is there.
 NOT_USED = {
+    "rl_acquire_options_get": "Python's own table has the options of an acquire",
+    "rl_client_options_get": "a client shows its options by client_option()",
     "rl_abi_version": "the library is inside the module: there is one version",
     "rl_acquire": "goes on after a signal; acquire_start() does not",
     "rl_embedded_inspect": "for operators: `redlatch server` shows it",

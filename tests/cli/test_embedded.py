@@ -127,7 +127,7 @@ def test_local_has_no_password(bare: Cli, tmp_path: Path) -> None:
     for option, value in (("--user", "u"), ("--password-file", str(tmp_path / "password"))):
         done = bare.run("--local", option, value, "status", "a")
         assert done.returncode == 64
-        assert "no password" in done.stderr
+        assert "password must not be set for an embedded server" in done.stderr
 
 
 def test_what_goes_wrong_and_what_to_do(

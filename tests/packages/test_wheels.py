@@ -110,7 +110,7 @@ def test_the_sdist_has_what_a_build_needs_and_no_more(tmp_path: Path) -> None:
     top = {"CHANGELOG.md", "CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "SECURITY.md"}
     top |= {"VERSION", "pyproject.toml", ".deps", "bindings", "capi", "cli", "core", "embedded"}
     assert {name.split("/")[0] for name in names} == top | {"python", "tools"}
-    tools = {"tools/check_build.sh", "tools/get_hiredis.sh"}
+    tools = {"tools/check_build.sh", "tools/get_hiredis.sh", "tools/private_apt.sh"}
     assert {name for name in names if name.startswith("tools/")} == tools
     assert f".deps/{archive.name}" in names
 

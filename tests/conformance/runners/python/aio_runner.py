@@ -88,9 +88,9 @@ def taking(lock: Lock, op: str, wait: float) -> Coroutine[Any, Any, Taken]:
     if op == "acquire":
         owned = aio.rlock(lock.name, owner=lock.owner, timeout=wait, **lock.options)
         return without_block(owned.acquire(), wait)
-    both = aio.rwlock(lock.name, owner=lock.owner)
+    both, options = runner.sides(aio.rwlock, lock)
     acquire = both.acquire_read if op == "acquire_read" else both.acquire_write
-    return without_block(acquire(timeout=wait, **lock.options), wait)
+    return without_block(acquire(timeout=wait, **options), wait)
 
 
 async def enter(made: redlatch.AsyncLock) -> Taken:

@@ -68,10 +68,17 @@ class Lock:
             owned = client.rlock(self.name, owner=self.owner, timeout=wait, **self.options)
             acquire = owned.acquire
         else:
-            both = client.rwlock(self.name, owner=self.owner)
+            both, options = sides(client.rwlock, self)
             side = both.acquire_read if op == "acquire_read" else both.acquire_write
-            acquire = partial(side, timeout=wait, **self.options)
+            acquire = partial(side, timeout=wait, **options)
         return lambda _: acquire() or refusal(wait)
+
+
+def sides(make: Callable[..., Any], lock: Lock) -> tuple[Any, dict[str, Any]]:
+    """A read-write lock, which has the format, and the options of its sides."""
+    options = dict(lock.options)
+    formats = {"format": options.pop("format")} if "format" in options else {}
+    return make(lock.name, owner=lock.owner, **formats), options
 
 
 def refusal(wait: float) -> Status:
@@ -141,7 +148,8 @@ def do_lock(values: Values) -> Answer:
     elif kind == "reentrant":
         client.rlock(name, owner=owner, **options)
     else:
-        client.rwlock(name, owner=owner).read(**options)
+        both, of_sides = sides(client.rwlock, locks[key])
+        both.read(**of_sides)
     return Status.OK, {}
 
 
