@@ -167,7 +167,8 @@ class BadInputTest {
           List.<Executable>of(
               () -> Redlatch.open(url),
               () -> Redlock.open(List.of("redis://a", url, "redis://b"), ClientOptions.DEFAULT),
-              () -> Redlatch.open("redis://h", ClientOptions.DEFAULT.with("tls_sni", url + ";@")))) {
+              () ->
+                  Redlatch.open("redis://h", ClientOptions.DEFAULT.with("tls_sni", url + ";@")))) {
         RedlatchException failure = assertThrows(RedlatchException.class, call);
         assertEquals(Status.E_INVALID, failure.status(), url);
         assertFalse(failure.getMessage().contains("canary"), failure::getMessage);
