@@ -152,7 +152,8 @@ SENTINEL_MUTANTS = (
         Edit(
             "lock/connecting.cc",
             "  if (settings_.has_sentinels() || settings_.is_of_cluster) note_new_server(record);",
-            "  if (!IS_ON && settings_.has_sentinels()) note_new_server(record);",
+            "  if (!IS_ON && (settings_.has_sentinels() || settings_.is_of_cluster))\n"
+            "    note_new_server(record);",
         ),
         scenario="kSentinelReplicas",
     ),

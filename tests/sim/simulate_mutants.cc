@@ -107,6 +107,8 @@ Result run(const Mutant &mutant, bool is_on, uint64_t seed, const Options &optio
 // process. Only the broken rule comes back.
 Result run_apart(const Mutant &mutant, bool is_on, uint64_t seed, const Options &options) {
   const auto child = start_child([&](FILE *out) {
+    // An assert that finds the defect is a result, and not a broken rule without one.
+    if (is_on && freopen("/dev/null", "w", stderr) == nullptr) abort();
     const Result result = run(mutant, is_on, seed, options);
     if (result.is_broken) fprintf(out, "%s\n%s", result.rule.c_str(), result.how.c_str());
   });
