@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -71,6 +72,11 @@ def test_contents_and_sbom_name_every_package(packages: Path) -> None:
     assert {row["file"] for row in contents["packages"]} == made
     sbom = json.loads((packages / "redlatch.spdx.json").read_text())
     assert {file["fileName"].removeprefix("./") for file in sbom["files"]} == made
+    for file in sbom["files"]:  # SPDX 2 asks for SHA1
+        sums = {one["algorithm"]: one["checksumValue"] for one in file["checksums"]}
+        data = (packages / file["fileName"]).read_bytes()
+        assert sums["SHA1"] == hashlib.sha1(data).hexdigest()
+        assert sums["SHA256"] == hashlib.sha256(data).hexdigest()
     licences = {package["name"]: package["licenseDeclared"] for package in sbom["packages"]}
     assert licences == {"redlatch": "Apache-2.0", "hiredis": "BSD-3-Clause"}
     named = {"SPDXRef-DOCUMENT"}
