@@ -106,12 +106,13 @@ def changelog_of(version: str, epoch: int) -> str:
 
 
 def copy_sources(root: Path, tree: Path) -> None:
+    # Not the times: dpkg keeps one that is older than the commit.
     ignored = shutil.ignore_patterns("__pycache__")
     for name in SOURCES:
         source, target = root / name, tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=ignored)
+            shutil.copytree(source, target, ignore=ignored, copy_function=shutil.copy)
         else:
             shutil.copy(source, target)
     for path in tree.rglob("*"):

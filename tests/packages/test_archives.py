@@ -16,9 +16,9 @@ from support.build import ROOT
 
 from .packages import all_files, make, run_packager
 
-PACKED = ("bindings", "capi", "cli", "core", "docs", "embedded", "go", "java", "python", "tools")
-PACKED += ("CHANGELOG.md", "CMakeLists.txt", "LICENSE", "README.md", "SECURITY.md", "VERSION")
-PACKED += ("pyproject.toml",)
+PACKED = ("bindings", "capi", "cli", "core", "docs", "embedded", "examples", "go", "java", "python")
+PACKED += ("tools", "CHANGELOG.md", "CMakeLists.txt", "LICENSE", "README.md", "SECURITY.md")
+PACKED += ("VERSION", "pyproject.toml")
 EPOCH = "1700000000"
 KINDS = ("source", "go")  # test_compiled.py has the others
 

@@ -16,10 +16,8 @@ import pytest
 from support.build import ROOT
 
 from .packages import all_files, make
+from .test_archives import EPOCH, copy_tree
 
-EPOCH = "1700000000"
-PACKED = ("bindings", "capi", "cli", "core", "docs", "embedded", "examples", "python", "tools",
-          "CMakeLists.txt", "LICENSE", "README.md", "VERSION", "pyproject.toml")
 NAMES = ("libredlatch-dev", "libredlatch0", "python3-redlatch", "redlatch")
 PYTHON = "usr/lib/python3/dist-packages"
 
@@ -52,14 +50,9 @@ def unpacked(debs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 def test_two_builds_are_identical(debs: Path, tmp_path: Path) -> None:
-    for name in PACKED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, tmp_path / "tree" / name, copy_function=shutil.copyfile)
-        else:
-            shutil.copyfile(source, tmp_path / "tree" / name)
-    variables = {"CCACHE_DISABLE": "1", "TZ": "Asia/Tokyo", "HOME": str(tmp_path)}
-    make(tmp_path / "two", "deb", root=tmp_path / "tree", SOURCE_DATE_EPOCH=EPOCH, **variables)
+    other = copy_tree(tmp_path / "tree")
+    elsewhere = {"CCACHE_DISABLE": "1", "TZ": "Asia/Tokyo"}
+    make(tmp_path / "two", "deb", root=other, SOURCE_DATE_EPOCH=EPOCH, **elsewhere)
     one, two = all_files(debs), all_files(tmp_path / "two/deb")
     assert len(one) == len(NAMES) and one.keys() == two.keys()
     assert [name for name in one if one[name] != two[name]] == []
