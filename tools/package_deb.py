@@ -72,8 +72,8 @@ def copyright_of(hiredis: str, pybind11: str) -> str:
     parts["CLI11"] = cli11()
     where = {"hiredis": "in libredlatch.so and libredlatch.a", "CLI11": "in the command",
              "pybind11": "in the Python module"}
-    text = """\
-Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+    # The first line names the format, which this copyright file of a package has as well.
+    text = CLI11_COPYRIGHT.read_text().splitlines()[0] + """
 Upstream-Name: redlatch
 Source: https://redlatch.io
 
