@@ -20,9 +20,12 @@ import (
 	"redlatch.io/redlatch"
 )
 
-// rotate gives the user "app" this password, and no other.
-func rotate(server *server, password string) {
-	server.ask("ACL", "SETUSER", "app", "reset", "on", ">"+password, "~*", "&*", "+@all")
+// rotate gives the user "app" this password, and no other. A client that is closed may still ask
+// for one when the server has ended.
+func rotate(server *server, password string) error {
+	_, err := server.tryToAsk("ACL", "SETUSER", "app", "reset", "on", ">"+password, "~*", "&*",
+		"+@all")
+	return err
 }
 
 // connection is the number of the connection of the user "app".
@@ -50,8 +53,8 @@ func TestALeaseOutlivesItsPassword(t *testing.T) {
 	defer client.Close()
 	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
 		password := fmt.Sprintf("S3cret%d", calls.Add(1))
-		rotate(server, password)
-		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, nil
+		err := rotate(server, password)
+		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, err
 	})
 	must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -130,7 +133,9 @@ func TestNoEndOfAFetchEndsTheRenewal(t *testing.T) {
 		case 5:
 			return redlatch.Credentials{User: "app", Password: "any", Valid: redlatch.NoEnd}, nil
 		default:
-			rotate(server, "any")
+			if err := rotate(server, "any"); err != nil {
+				return redlatch.Credentials{}, err
+			}
 		}
 		return redlatch.Credentials{User: "app", Password: "any", Valid: time.Second}, nil
 	})
@@ -156,8 +161,8 @@ func TestCallersDuringChanges(t *testing.T) {
 	defer client.Close()
 	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
 		password := fmt.Sprintf("S3cret%d", calls.Add(1))
-		rotate(server, password)
-		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, nil
+		err := rotate(server, password)
+		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, err
 	})
 	must(t, err)
 	ctx, cancel := context.WithTimeout(background, patience)

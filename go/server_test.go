@@ -103,18 +103,27 @@ func (s *server) resume() { must(s.t, s.process.Signal(syscall.SIGCONT)) }
 // ask sends one command in words, and returns the first line of the answer.
 func (s *server) ask(words ...string) string {
 	s.t.Helper()
-	connection, err := net.Dial("unix", s.socket)
+	answer, err := s.tryToAsk(words...)
 	must(s.t, err)
+	return answer
+}
+
+// tryToAsk is ask for goroutines that may outlive the server.
+func (s *server) tryToAsk(words ...string) (string, error) {
+	connection, err := net.Dial("unix", s.socket)
+	if err != nil {
+		return "", err
+	}
 	defer connection.Close()
 	request := fmt.Sprintf("*%d\r\n", len(words))
 	for _, word := range words {
 		request += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
 	}
-	_, err = connection.Write([]byte(request))
-	must(s.t, err)
+	if _, err = connection.Write([]byte(request)); err != nil {
+		return "", err
+	}
 	answer, err := bufio.NewReader(connection).ReadString('\n')
-	must(s.t, err)
-	return strings.TrimRight(answer, "\r\n")
+	return strings.TrimRight(answer, "\r\n"), err
 }
 
 func (s *server) client(options ...redlatch.ClientOption) *redlatch.Client {

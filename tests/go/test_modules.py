@@ -44,9 +44,10 @@ class Report:
         return "".join(event.get("Output", "") for event in events)
 
     def complaints(self) -> str:
-        """What was said that is not of a test that passed."""
+        """The tests that failed, and what was said that is not of a test that passed."""
         all_names = {event.get("Test") for event in self._events}
-        return self._text(list(all_names - set(self.names("pass"))))
+        text = self._text(list(all_names - set(self.names("pass"))))
+        return f"failed: {', '.join(self.names('fail'))}\n{text}"
 
     def skipped(self) -> list[str]:
         """The tests that skipped themselves, with the reasons that they gave."""
