@@ -193,6 +193,7 @@ class Client : private lock::Output {
   void note_channel(const Wire &wire, const ServerFacts &facts);
   void note_owner(uint16_t slot, const HostPort &server);
   size_t named_server(uint16_t slot) const;
+  bool is_named(size_t server) const;
   void check_cluster();
   void note_loss(const lock::Lease &lease);
   void check_tickets();

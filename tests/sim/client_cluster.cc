@@ -9,7 +9,6 @@
 #include "client.h"
 #include "cluster.h"
 #include "memory.h"
-#include "mutants.h"
 #include "protocol/slots.h"
 #include "reply_view.h"
 
@@ -97,7 +96,7 @@ void Client::note_command(Wire &wire, Argv argv) {
            std::to_string(wire.at);
   };
   const bool has_absent = keys.back().ends_with(":rl1.n") || keys.back().ends_with(":rl1:n");
-  if (keys.size() > 1 && !has_absent && !is_on("two-keepers")) {
+  if (keys.size() > 1 && !has_absent) {
     context_.verdict.broken("a script of several keys names the one that never exists", who());
   }
   const size_t named = named_server(slot);
@@ -196,14 +195,23 @@ void Client::check_tickets() {
   tickets_ = std::move(tickets);
 }
 
+// Whether any slot is the server's, as the client was told last.
+bool Client::is_named(size_t server) const {
+  const auto is_owner = [&](const auto &entry) { return entry.second == server; };
+  return std::any_of(redirects_.begin(), redirects_.end(), is_owner) ||
+         std::any_of(ranges_.begin(), ranges_.end(),
+                     [&](const auto &range) { return server_at(range.primary) == server; });
+}
+
 // Rule: messages come on a channel in a slot of the node, or it is soon changed, once the client
-// knows.
+// knows both: that the slot is another's, and that the node has slots.
 void Client::check_channels() {
   for (const auto &wire : wires_) {
     if (wire->node == 0) continue;
     const bool is_misplaced = context_.is_calm && wire->is_up &&
                               !context_.servers[wire->at]->store().is_replica() &&
                               !context_.servers[wire->at]->is_channel_here(wire->channel) &&
+                              is_named(wire->at) &&
                               named_server(protocol::slot_of(wire->channel)) != wire->at;
     if (!is_misplaced) {
       wire->misplaced_since = kNever;

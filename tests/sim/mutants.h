@@ -41,7 +41,5 @@ std::string mutated(std::string_view text, const Mutant *mutant);
 const Mutant *outdated_mutant();
 // Switch on a mutant of the engine or the quorum; nullptr switches all off.
 void switch_on(const Mutant *mutant);
-// Whether the mutant of this name, of the engine or the quorum, is on.
-bool is_on(std::string_view name);
 
 }  // namespace redlatch::sim

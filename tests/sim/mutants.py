@@ -93,7 +93,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-handoffs",
         "a lock passes on inside its client without a limit",
-        23,
+        7,
         Edit(
             "timing/waiting.h",
             "return local.count < limit &&",
@@ -310,7 +310,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        6,
+        21,
         Edit(
             "lock/lock_client.cc",
             "record->timer_ran_at != now;",
@@ -338,7 +338,7 @@ CORE_MUTANTS = (
     Mutant(
         "lost-but-queued",
         "what is lost leaves its token in the queue (220f2fa)",
-        4,
+        2073,
         Edit(
             "lock/holding.cc",
             "if (is_gone && !may_be_queued) return",
@@ -349,7 +349,7 @@ CORE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        50,
+        4,
         Edit(
             "lock/holding.cc",
             "if (held->is_over(now)) return on_record_due(record, now);",
@@ -389,7 +389,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-rollback",
         "an upgrade that was granted while it was taken back stays",
-        430,
+        55,
         Edit(
             "lock/upgrade.cc",
             "rollback_ = was_cancel && result == 2 ?",

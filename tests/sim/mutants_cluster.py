@@ -61,7 +61,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "old-place",
         "a waiter that moves keeps its old place, too",
-        2,
+        5,
         Edit(
             "lock/moving.cc",
             "  start_cleanup(old, left, 0, now);",
@@ -83,7 +83,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "moved-remade",
         "a lease is made again at its new node",
-        1,
+        2,
         Edit(
             "lock/connecting.cc",
             "      // The server may have restarted without its data: better to know at once.\n",
@@ -129,20 +129,9 @@ CLUSTER_MUTANTS = (
         scenario="kClusterMoves",
     ),
     Mutant(
-        "two-keepers",
-        "no-absent-key, found by its consequences",
-        7,
-        Edit(
-            "protocol/command.cc",
-            "features.is_cluster && named.size() > 1;",
-            "!IS_ON && features.is_cluster && named.size() > 1;",
-        ),
-        scenario="kClusterReaders",
-    ),
-    Mutant(
         "kept-lease",
         "a lease that moves to a node whose clock is ahead is not shortened",
-        22,
+        16,
         Edit(
             "lock/held_lease.cc",
             "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
@@ -153,7 +142,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "forgotten-clock",
         "the clock of the node that a lease comes from is forgotten",
-        22,
+        16,
         Edit(
             "lock/moving.cc",
             "&HeldLease::on_moved, from.last_offset_);",
@@ -164,7 +153,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "whole-extension",
         "an extension is not repeated with the lock key alone while the slot moves",
-        14,
+        3,
         Edit(
             "lock/moving.cc",
             "    if (in_flight.extent == Extent::kAll) {",

@@ -95,7 +95,7 @@ HANDSHAKE_MUTANTS = (
     Mutant(
         "hs-endless",
         "a handshake has no time limit",
-        4,
+        33,
         Edit(
             "protocol/opening.cc",
             "  is_dialling_ = false;\n  limit_ = after(now, settings_.command_timeout);\n",

