@@ -7,8 +7,8 @@
 //   kAsking --queued--> kQueued      kAsking, kQueued --granted--> kGranted --give_up--> kOver
 //                                    kAsking, kQueued --give_up--> kOver
 //
-// An answer to a poll may arrive behind a grant by message: then the token may be queued again,
-// which the footprint shows that give_up() leaves to the cleanup.
+// An answer to a poll may arrive behind a grant by message. Then the token may be queued again;
+// give_up() says so in the footprint, for the cleanup.
 #pragma once
 
 #include <cassert>

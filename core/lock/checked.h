@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Checked: a machine as LockClient has it: anyone may read it, and only an event changes it. Builds
-// with asserts check the whole model of the machine after each event; all builds have the defects
-// that events return.
+// Checked: owns one machine. Anyone may read it; only give(), an event, changes it. Builds with
+// asserts call check() of the machine after each event. In all builds an event that its state does
+// not allow returns kDefect.
 #pragma once
 
 #include <cassert>

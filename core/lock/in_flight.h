@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// InFlight: a command of LockClient that waits for its answer.
+// InFlight: a command that LockClient has sent, and what its answer is about. DelegatedCommand: one
+// that it sends for the client of another node. Checkup: one pass of questions about the health.
 #pragma once
 
 #include <cassert>

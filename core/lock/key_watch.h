@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// KeyWatch: when the waiters of one lock recheck it while others hold its key.
+// KeyWatch: the waiters of one lock, whether the server tracks its key for them, and when each of
+// them rechecks while others hold it. The waiters belong to their acquisitions.
 //
 // Holders of this library notify the next waiter when they release. Holders of other libraries do
 // not: for these the server is asked to report the next change of the key (key tracking), once for
 // all waiters of this client, and the foremost of them rechecks. Where the server does not report,
 // the waiters poll.
 //
-//   kIdle --sent--> kTracked --changed, disconnected--> kIdle
+//   not tracked --sent--> tracked --changed, disconnected--> not tracked
 //
 // The machine sends nothing itself: if a step asks for tracking, sent() follows unless that failed.
 #pragma once

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: all behaviour of a client as one object without lock, thread, socket or clock.
+// LockClient: the client of one server. It owns the records of acquisitions and leases, the names
+// of locks, the timers and the commands in flight, and gives events to the machines. It has no
+// mutex, thread, socket or clock.
 //
 // In: calls of users, events of the connection, the time. Out: commands, finished requests and
 // ended leases through an Output, and the time at which it wants to be called again. Everything is

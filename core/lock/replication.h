@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Replication: which leases replicas have to confirm. On a connection of its own each lease is
-// extended, which is a write behind its grant, and one WAIT behind these extensions counts the
-// replicas that have them all.
+// Replication: the leases of one client that replicas have to confirm: those that are due, those of
+// the batch under way, those put off. Their entries belong to the leases.
+//
+// On a connection of its own each lease of a batch is extended, which is a write behind its grant.
+// One WAIT behind these extensions counts the replicas that have them all.
 //
 // WAIT blocks its connection. Requests that come meanwhile are gathered for the next batch: callers
 // share a WAIT, so a replica that hangs costs two of them, however many callers there are.

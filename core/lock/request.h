@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The view of a caller on a lock: its requests and its leases. Both are shared with the caller that
-// made them. All but the fields marked atomic are guarded by the mutex of core/runtime.
+// Request: what a caller has started, until it is finished. Lease: what an acquire gave it, until
+// it ends. Both are shared with that caller. All but the fields marked atomic are guarded by the
+// mutex of core/runtime.
 #pragma once
 
 #include <atomic>
