@@ -48,7 +48,7 @@ def rows(limits: ModuleType, what: str, these: tuple[Any, ...]) -> list[str]:
 
 
 def differences(limits: ModuleType) -> list[str]:
-    """The cases that go otherwise, by their reason."""
+    """The cases that have another result, by their reason."""
     lines = []
     for row in limits.ROWS:
         names: dict[str, list[str]] = {}
@@ -63,7 +63,7 @@ def tables(limits: ModuleType) -> str:
         rows(limits, "limit", limits.LIMITS),
         ["All limits of a service together, on one server:"],
         rows(limits, "as in", limits.PROFILES),
-        ["Cases of the conformance suite that go otherwise there, and that tests expect to:"],
+        ["Conformance cases that have another result under a limit, which the tests expect:"],
         differences(limits),
     ]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"

@@ -213,7 +213,7 @@ LIMITS = (
     Limit(
         "no-undeclared",
         "keys that a script does not name are refused",
-        "except readers of the hash_rw format, which write keys of Redisson",
+        "except readers of the `hash-rw` format, which write keys of Redisson",
         proxy="undeclared",
     ),
     Limit("no-role", "no `ROLE`", "it is never sent", without("ROLE")),
@@ -295,7 +295,7 @@ PROFILES = (
     Limit(
         "elasticache-serverless",
         "Amazon ElastiCache Serverless",
-        "except readers of the hash_rw format; `min_replicas` is refused",
+        "except readers of the `hash-rw` format; `min_replicas` is refused",
         (*CLUSTER, *without("CONFIG", "WAIT")),
         proxy="undeclared",
         option="min_replicas",
@@ -323,7 +323,7 @@ PROFILES = (
     Limit(
         "dragonfly",
         "Dragonfly",
-        "except readers of the hash_rw format; `min_replicas` is refused",
+        "except readers of the `hash-rw` format; `min_replicas` is refused",
         without("WAIT"),
         proxy="undeclared",
         option="min_replicas",

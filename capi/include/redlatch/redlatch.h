@@ -25,14 +25,16 @@
  *    Redlock a lock on a majority of several independent servers, its nodes: rl_redlock_open().
  *            The grant of one node is a vote.
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
- *    ttl     for how long the server keeps a grant without renewal, which extends a held lease in
- *            the background, at each third of its ttl.
+ *    ttl     how long the server keeps a grant that is not renewed. The library renews a held lease
+ *            in the background, at each third of its ttl.
  *    lost    the lease ended before it was released: it expired, reached max_hold or was taken by
  *            force, its key was deleted or evicted, or too few nodes of a Redlock still have it.
  *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
- *    queue   the waiters of a lock on the server. A release hands the lock to the first of them. An
- *            rl_queue is another thing, a completion queue: it reports, by numbers of the caller's
- *            choice (tags), that a watched request or lease has ended or that a log has lines.
+ *    queue   the waiters of a lock on the server. A release hands the lock to the first of them,
+ *            which gets it by a message of the server, a push: first for RL_PROVISIONAL_MS at most
+ *            (a provisional lease), which the client at once extends to the ttl. An rl_queue is
+ *            another thing, a completion queue: it reports, by numbers of the caller's choice
+ *            (tags), that a watched request or lease has ended or that a log has lines.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
  *    owner   the option owner: a name for the caller, for reentrant locks and against waiting for
  *            itself; see rl_acquire_options_set_owner().
@@ -41,7 +43,7 @@
  *
  *    rl_acquire() --> HELD --+-- rl_release(), rl_lease_free(), shutdown --> RELEASED
  *                     ^  |   +-- rl_lease_detach() --> DETACHED -- rl_lease_attach() --> new lease
- *                     +--+   +-- expired, forced, max_hold, no answer -----> LOST
+ *                     +--+   +-- expired, forced, max_hold, key gone, ... -> LOST
  *                    renewal
  *
  * Conventions
@@ -70,8 +72,8 @@
  *  8. The library prints nothing, installs no signal handler, never ends the process. It runs one
  *     thread for each client, and another one for each server while it connects to that server; all
  *     signals are blocked in these threads. A signal ends no blocking call except
- *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means: not for an
- *     answer, nor for a connection that takes no more bytes.
+ *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means that the call
+ *     waits neither for an answer of the server nor until a full connection can send again.
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
  *     (functions that return a handle: NULL; the state and the time left of a lease: 0; what
  *     never changes, such as a name, a token or an option, is still returned), and nothing of the
@@ -256,7 +258,7 @@ RL_API const char *rl_error_message(const rl_error *err);
  * else calls end with RL_E_UNSUPPORTED. A node that is reached by a unix socket is used as one
  * server, and refuses the locks of other nodes; a Redlock refuses all nodes of clusters.
  *
- * The last is a private server on this host, one for each folder. The first command joins it, or
+ * embedded:// is a private server on this host, one for each folder. The first command joins it, or
  * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
  *
  * The options are those of rl_client_options_set(). User and password are percent-decoded.
@@ -378,8 +380,8 @@ RL_API void rl_client_shutdown(rl_client *client);
 RL_API void rl_client_close(rl_client *client);
 
 /**
- * Write the value of the option `name`, wherever it was set, into `buffer`; or the "url", without
- * secrets: one line for each node of a Redlock.
+ * Write the value of the option `name`, wherever it was set, into `buffer`. The name "url" gives
+ * the URL without secrets, with one line for each node of a Redlock.
  *
  * @return the full length without the NUL; 0 for a secret, an unknown name and NULL.
  * Blocks: never.  Threads: any.  Since: 0.1.
@@ -459,7 +461,8 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. The key on the server is the option
  *                 `namespace` (empty by default) and the name. Refused: names that end in ":rl1:"
  *                 or ":rl1.", or in one of these and letters ("a:rl1:f"), because redlatch names
- *                 its own keys so.
+ *                 its own keys so. On a cluster also: those with a '}' but without a hash tag such
+ *                 as "{a}"; with RL_FORMAT_HASH_RW also those with a '{' but without a hash tag.
  * @param wait_ms  see convention 5. During an outage of the server the call keeps waiting, at most
  *                 for wait_ms. Errors that end any wait at once: docs/guarantees.md, "When the
  *                 server is away".
@@ -472,7 +475,8 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *                                 withdrawn in the background; a grant that comes before the
  *                                 withdrawal is released, and the next waiter gets it.
  *         RL_E_UNAVAILABLE        cannot connect to the server: with wait_ms 0 after one attempt,
- *                                 else when the wait runs out, also after a place in the queue.
+ *                                 else when the wait runs out, even if the request already had a
+ *                                 place in the queue.
  *                                 Or wait_ms is 0, and the slot of the lock is being moved to
  *                                 another node of a cluster.
  *         RL_E_OUTCOME_UNKNOWN    sent, and not one answer within the wait; a cleanup continues in
@@ -627,8 +631,9 @@ RL_API void rl_redlock_close(rl_client *client);
  * All nodes are asked at once; grants of a round that fails are released on all nodes. A node that
  * started less than restart_guard ago, or is a replica, has no vote. The lease is valid as long as
  * most nodes have confirmed it, each counted from the moment its request was sent, less the drift.
- * Each vote is renewed in the background. A renewal also asks the nodes without a vote, so a lease
- * survives restarts of one node after the other; see docs/redlock.md for the limits.
+ * Each vote is renewed in the background. A renewal also asks the nodes whose vote the lease does
+ * not have. So a lease survives the restart of one node after the other, if each restart comes
+ * after the guard of the node before and a third of the ttl: docs/redlock.md.
  * rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of them. A
  * detached lease cannot be attached. Waiters queue at one of the nodes that the holder has, and
  * their order is not guaranteed.
@@ -951,8 +956,8 @@ RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
  * Cancel `request`. Local, immediate and decisive.
  *
  * @return RL_CANCELLED  it was cancelled: a grant that still arrives is released, and the next
- *                       waiter gets it. A release is not taken back from rl_release_start() on,
- *                       an extension or a forced release once it was sent.
+ *                       waiter gets it. A release that was started, and an extension or a forced
+ *                       release that was sent, are carried out all the same.
  *         otherwise     it was finished before, and keeps that result.
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
@@ -1307,7 +1312,8 @@ enum {
   RL_FORMAT_HASH = 2,   /**< A hash of owner and count: reentrant locks, and Redisson's RLock. */
   RL_FORMAT_HASH_RW = 3 /**< Redisson's RReadWriteLock: mutexes and read-write locks in its format,
                              for fleets that use it. The ttl is at most RL_MAX_HASH_RW_TTL_MS,
-                             Redisson's lockWatchdogTimeout, which must not be set lower. */
+                             the default of Redisson's lockWatchdogTimeout. Do not set that option
+                             of Redisson below the ttl used here. */
 };
 /**
  * The option format: one of RL_FORMAT_*, or 0 for auto. rl_acquire() takes all of them, a
@@ -1332,9 +1338,10 @@ enum {
                            most RL_MAX_INFO_ROWS. */
   RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most
                            RL_MAX_INFO_ROWS. */
-  RL_PART_SERVER = 4, /**< One row: the server, of rl_embedded_inspect(), which has no other. */
-  RL_PART_NODE = 5,   /**< A row for each server of a client, of rl_client_info() and
-                           rl_client_check(), which have no other but RL_PART_FINDING. */
+  RL_PART_SERVER = 4, /**< One row: the embedded server. Only in the info of
+                           rl_embedded_inspect(), which has no other part. */
+  RL_PART_NODE = 5,   /**< A row for each server of the client. In the infos of rl_client_info() and
+                           rl_client_check(), whose only other part is RL_PART_FINDING. */
   RL_PART_FINDING = 6 /**< A row for each finding of the last check of a server, in the order of
                            the servers. No rows before the first check, with two exceptions: a
                            server that is away has one row only, whose RL_FIELD_ID is
