@@ -337,6 +337,12 @@ class SentinelGroup(Replicated):
 
         return wait_until(switched, limit)[0]
 
+    @property
+    def epoch(self) -> int:
+        """That of the last failover: each has a higher one, whoever asked for it."""
+        masters = [one.facts("MASTERS")[0] for one in self._running_sentinels()]
+        return max(int(master["config-epoch"]) for master in masters)
+
     def await_ready(self, count: int | None = None, limit: float = LIMIT) -> None:
         """Wait until all sentinels that run agree, and could replace the primary by one of `count`
         replicas, or of all that run. An old primary that was not killed is one after 10 s only."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from .resp import RespError
-from .sentinel import NEVER_MS, Access, Replicated, SentinelGroup
+from .sentinel import DOWN_AFTER_MS, NEVER_MS, Access, Replicated, SentinelGroup
 from .servers import available_kinds
 from .test_support import is_alive
 from .tls import Authority
@@ -46,6 +47,20 @@ def test_the_sentinels_replace_a_primary(kind: str) -> None:
         group.rejoin(old)
         group.await_ready()
         assert group.failover() is not new
+
+
+def test_a_failover_that_nobody_asked_for_is_seen() -> None:
+    """Method: the primary does not run for a while, as on a busy machine."""
+    for down_after_ms, is_replaced in ((DOWN_AFTER_MS, True), (4000, False)):
+        with SentinelGroup(down_after_ms=down_after_ms) as group:
+            old, before = group.primary, group.epoch
+            old.pause()
+            if is_replaced:
+                group.await_switch(old)
+            else:
+                time.sleep(2)
+            old.resume()
+            assert (group.epoch != before) == is_replaced
 
 
 def test_servers_and_sentinels_ask_for_different_passwords(tmp_path: Path) -> None:
