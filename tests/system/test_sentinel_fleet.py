@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support.history import History
-from support.sentinel import Place, SentinelGroup
+from support.sentinel import DOWN_AFTER_MS, Place, SentinelGroup
 from support.servers import Server
 from support.wait import wait_until
 
@@ -233,9 +233,9 @@ def spaces() -> Iterator[Namespaces]:
         yield spaces
 
 
-def group_in(places: list[Place]) -> SentinelGroup:
+def group_in(places: list[Place], down_after_ms: int = DOWN_AFTER_MS) -> SentinelGroup:
     lag = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", str(SOME_LAG_S)]
-    return SentinelGroup(places=places, args=lag)
+    return SentinelGroup(places=places, args=lag, down_after_ms=down_after_ms)
 
 
 @pytest.mark.parametrize("min_replicas", [0, 1])
@@ -243,9 +243,9 @@ def test_a_crowd_and_partitions(
     spaces: Namespaces, history: History, figure: Figure, min_replicas: int
 ) -> None:
     """Goal: the same where the primary is cut off from all, and comes back as another's replica."""
-    with group_in(spaces.places()) as group, contextlib.ExitStack() as stack:
+    with group_in(spaces.places(), PATIENT_MS) as group, contextlib.ExitStack() as stack:
         actors = [actor_in(spaces, 1, group.url(), stack) for _ in range(PROCESSES)]
-        crowd = Crowd(actors, ms=14_000 * PARTITIONS, min_replicas=min_replicas)
+        crowd = Crowd(actors, ms=16_000 * PARTITIONS, min_replicas=min_replicas)
         times = []
         for number in range(PARTITIONS):
             if number:
