@@ -208,11 +208,10 @@ bool Client::is_named(size_t server) const {
 void Client::check_channels() {
   for (const auto &wire : wires_) {
     if (wire->node == 0) continue;
-    const bool is_misplaced = context_.is_calm && wire->is_up &&
-                              !context_.servers[wire->at]->store().is_replica() &&
-                              !context_.servers[wire->at]->is_channel_here(wire->channel) &&
-                              is_named(wire->at) &&
-                              named_server(protocol::slot_of(wire->channel)) != wire->at;
+    const bool is_misplaced =
+        context_.is_calm && wire->is_up && !context_.servers[wire->at]->store().is_replica() &&
+        !context_.servers[wire->at]->is_channel_here(wire->channel) && is_named(wire->at) &&
+        named_server(protocol::slot_of(wire->channel)) != wire->at;
     if (!is_misplaced) {
       wire->misplaced_since = kNever;
       continue;

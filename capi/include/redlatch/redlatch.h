@@ -30,9 +30,9 @@
  *    lost    the lease ended before it was released: it expired, reached max_hold or was taken by
  *            force, its key was deleted or evicted, or too few nodes of a Redlock still have it.
  *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
- *    queue   the waiters of a lock on the server. A release hands the lock to the first of them,
- *            which gets it by a message of the server, a push: first for RL_PROVISIONAL_MS at most
- *            (a provisional lease), which the client at once extends to the ttl. An rl_queue is
+ *    queue   the waiters of a lock on the server. A release hands the lock to the first of them by
+ *            a message of the server, a push. This grant is a provisional lease, for
+ *            RL_PROVISIONAL_MS at most; the client at once extends it to the ttl. An rl_queue is
  *            another thing, a completion queue: it reports, by numbers of the caller's choice
  *            (tags), that a watched request or lease has ended or that a log has lines.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
@@ -355,7 +355,8 @@ RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reaso
  *
  * @param queue  NULL = end the watch. Then, or when `queue` is freed, nothing is waited for.
  * @param tag    any number but 0.
- * @return RL_OK; RL_E_INVALID (NULL, the tag 0, or the server is an embedded one)  RL_E_FORKED
+ * @return RL_OK; RL_E_INVALID (`client` is NULL, the tag is 0 with a queue, or the server
+ *         is an embedded one), RL_E_FORKED,
  *         RL_E_NO_MEMORY (nothing changed).
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
@@ -632,8 +633,8 @@ RL_API void rl_redlock_close(rl_client *client);
  * started less than restart_guard ago, or is a replica, has no vote. The lease is valid as long as
  * most nodes have confirmed it, each counted from the moment its request was sent, less the drift.
  * Each vote is renewed in the background. A renewal also asks the nodes whose vote the lease does
- * not have. So a lease survives the restart of one node after the other, if each restart comes
- * after the guard of the node before and a third of the ttl: docs/redlock.md.
+ * not have. So a lease survives the restart of one node after the other, if there is time between
+ * two restarts for restart_guard and for a third of the longest ttl: docs/redlock.md.
  * rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of them. A
  * detached lease cannot be attached. Waiters queue at one of the nodes that the holder has, and
  * their order is not guaranteed.
@@ -969,7 +970,8 @@ RL_API rl_status rl_request_cancel(rl_request *request);
  *
  * @param queue  NULL = post nothing.
  * @param tag    any number but 0.
- * @return RL_OK; RL_E_INVALID (NULL, or the tag 0), RL_E_FORKED, RL_E_NO_MEMORY (nothing changed).
+ * @return RL_OK; RL_E_INVALID (`request` is NULL, or the tag is 0 with a queue), RL_E_FORKED,
+ *         RL_E_NO_MEMORY (nothing changed).
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag);
@@ -1000,8 +1002,8 @@ RL_API void rl_request_free(rl_request *request);
 
 /**
  * Make a completion queue. A thread that waits for many events takes their tags from it: those
- * given to rl_request_watch(), rl_lease_watch() and rl_client_log_watch(). Results stay where they
- * are: in the request, the lease, the log.
+ * given to rl_request_watch(), rl_lease_watch(), rl_client_log_watch(), rl_queue_post() and
+ * rl_client_credentials_watch(). Results stay where they are: in the request, the lease, the log.
  *
  * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
  * until it returns 0. One queue serves any number of clients. examples/c/poll_loop.c shows it.
@@ -1599,15 +1601,15 @@ enum {
 RL_API size_t rl_client_log_next(rl_client *client, char *buffer, size_t buffer_size);
 
 /**
- * Post `tag` to `queue` when a line of `level`, or of a more severe one, is added to the log: once,
- * until the log is empty; at once if the log has lines of any level. Take them by
- * rl_client_log_next(). Any number of queues may watch one client. A queue has one watch of a
- * client: another call with this queue replaces it, and RL_LOG_NONE ends it.
+ * Post `tag` to `queue` when a line of `level`, or of a more severe one, is added to the log; at
+ * once if the log has lines already, of any level. The watch stays: it posts again only after
+ * rl_client_log_next() has emptied the log. Any number of queues may watch one client. A queue has
+ * one watch of a client: another call with this queue replaces it, and RL_LOG_NONE ends it.
  *
  * @param queue  NULL = end the watches of all queues.
  * @param tag    any number but 0; with RL_LOG_NONE it is not used.
- * @return RL_OK; RL_E_INVALID (NULL, an unknown level, or the tag 0), RL_E_FORKED, RL_E_NO_MEMORY
- *         (nothing changed).
+ * @return RL_OK; RL_E_INVALID (`client` is NULL, an unknown level, or the tag is 0 with a queue and
+ *         another level than RL_LOG_NONE), RL_E_FORKED, RL_E_NO_MEMORY (nothing changed).
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue,
