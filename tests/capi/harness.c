@@ -47,12 +47,14 @@ void sleep_ms(int64_t ms) {
   }
 }
 
+/* Arguments name the tests to run, or with a '-' before each name those to leave out. */
 static int is_chosen(const char* name, int argc, char** argv) {
   int i;
   for (i = 1; i < argc; ++i) {
     if (strcmp(name, argv[i]) == 0) return 1;
+    if (argv[i][0] == '-' && strcmp(name, argv[i] + 1) == 0) return 0;
   }
-  return argc < 2;
+  return argc < 2 || argv[1][0] == '-';
 }
 
 int run_tests(const struct test* tests, size_t test_count, unsigned limit_s, int argc,
