@@ -312,8 +312,8 @@ RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error 
  * `client`, each node of a Redlock or a cluster included; sentinels keep their own. New connections
  * use them, and AUTH is sent on those that are there, in order with other commands: nothing is
  * dropped, and no lease ends. If a server refuses that AUTH, the connection stays as it was, and
- * the log has a line. Two connections get no AUTH: that for messages with RESP2, and those to
- * sentinels. docs/credentials.md.
+ * the log has a line. With RESP2 the connection for messages keeps the credentials with which it
+ * was made. docs/credentials.md.
  *
  * @param user      0 to RL_MAX_NAME_BYTES bytes; empty: the default user.
  * @param password  1 to RL_MAX_PASSWORD_BYTES bytes. Copied, and wiped when it is replaced; it is
@@ -518,8 +518,9 @@ RL_API rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t 
                                     rl_error *err);
 
 /**
- * Acquire the read-write lock `name` for writing: alone. The same as rl_acquire(): a write lock is
- * a mutex, and excludes the same holders as a mutex of that name. Since: 0.1.
+ * Acquire the read-write lock `name` for writing: alone. A write lock is a mutex, and excludes the
+ * same holders as a mutex of that name. Arguments, statuses and the rest as rl_acquire(), except:
+ * RL_E_UNSUPPORTED with a Redlock; RL_E_INVALID with RL_FORMAT_HASH or reentrancy. Since: 0.1.
  */
 RL_API rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_len,
                                      int64_t wait_ms, const rl_acquire_options *options,
@@ -574,6 +575,7 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  *         RL_E_NOT_HELD         that token does not hold the lock, was not detached, or was
  *                               attached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer; the mark may be used up. The lock ends with its ttl.
+ *         RL_E_UNSUPPORTED      a Redlock, or the server is too old.
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED
  *                           RL_E_NO_MEMORY
  * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
@@ -630,14 +632,14 @@ RL_API void rl_redlock_close(rl_client *client);
  * is used as any other: rl_release(), rl_extend(), rl_lease_*().
  *
  * All nodes are asked at once; grants of a round that fails are released on all nodes. A node that
- * started less than restart_guard ago, or is a replica, has no vote. The lease is valid as long as
- * most nodes have confirmed it, each counted from the moment its request was sent, less the drift.
- * Each vote is renewed in the background. A renewal also asks the nodes whose vote the lease does
- * not have. So a lease survives the restart of one node after the other, if there is time between
- * two restarts for restart_guard and for a third of the longest ttl: docs/redlock.md.
- * rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on all of them. A
- * detached lease cannot be attached. Waiters queue at one of the nodes that the holder has, and
- * their order is not guaranteed.
+ * started less than restart_guard ago, or is a replica, has no vote. Each vote is valid for the
+ * ttl, less the drift, from the moment its request was sent; the lease is valid as long as the
+ * votes of most nodes are. Each vote is renewed in the background. A renewal also asks the nodes
+ * whose vote the lease does not have. So a lease survives the restart of one node after the other,
+ * if there is time between two restarts for restart_guard and for a third of the longest ttl:
+ * docs/redlock.md. rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on
+ * all of them. A detached lease cannot be attached. Waiters queue at one of the nodes that the
+ * holder has, and their order is not guaranteed.
  *
  * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
  * together.
@@ -716,6 +718,7 @@ RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer; the old deadline is kept.
+ *         RL_E_UNAVAILABLE      not connected, and nothing was sent; the old deadline is kept.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most command_timeout.  Threads: any.  Server: scripts `extend`, and
  * `extend_shared` for what others may hold as well.  Since: 0.1.
@@ -768,9 +771,11 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
  * @return RL_OK                 it reads now (or did so before).
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
- *         RL_E_OUTCOME_UNKNOWN  no answer. Here, and after a refusal or a cancel, the lease counts
- *                               as a reader from now on. On the server it may still write; the
- *                               command is repeated in the background until it reads there too.
+ *         RL_E_OUTCOME_UNKNOWN  no answer.
+ *         RL_E_UNAVAILABLE      not connected, and nothing was sent. After either, and after a
+ *                               refusal or a cancel, the lease counts as a reader from now on. On
+ *                               the server it may still write; the command is repeated in the
+ *                               background until it reads there too.
  *         RL_E_INVALID          also for a reentrant lock.
  *         RL_E_UNSUPPORTED      a lease of a Redlock.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
@@ -958,7 +963,9 @@ RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
  *
  * @return RL_CANCELLED  it was cancelled: a grant that still arrives is released, and the next
  *                       waiter gets it. A release that was started, and an extension or a forced
- *                       release that was sent, are carried out all the same.
+ *                       release that was sent, are carried out all the same. A detach that was
+ *                       sent ends the lease here; one that was not leaves it held:
+ *                       rl_lease_state() says which.
  *         otherwise     it was finished before, and keeps that result.
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
@@ -1255,9 +1262,9 @@ RL_API size_t rl_acquire_options_get(const rl_acquire_options *options, const ch
 
 /*
  * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
- * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. The order of the calls
- * never matters. The setter of yield_for is rl_acquire_options_set_yield_ms(). Blocks: never.
- * Threads: one at a time. Since: 0.1.
+ * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. Options may be set in
+ * any order; of two values of one option the last valid one counts. The setter of yield_for is
+ * rl_acquire_options_set_yield_ms(). Blocks: never. Threads: one at a time. Since: 0.1.
  */
 /** The option ttl. */
 RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
@@ -1435,9 +1442,9 @@ enum {
  * Look at the lock `name`. Changes nothing.
  *
  * @return the info, freed by rl_info_free(); or NULL:
+ *         RL_E_UNSUPPORTED  a Redlock, or the server is too old.
  *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID
- *                           RL_E_CLOSED  RL_E_FORKED
- *         RL_E_NO_MEMORY
+ *                           RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
  * `inspect`, and GETRANGE for the name of each client.  Since: 0.1.
  */
@@ -1484,7 +1491,8 @@ RL_API void rl_info_free(rl_info *info);
  *
  * @param pattern  of names, as in SCAN: * ? [a-z] and \ before one of these; empty = all. At most
  *                 RL_MAX_NAME_BYTES.
- * @return the list, freed by rl_list_free(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
+ * @return the list, freed by rl_list_free(); or NULL: RL_E_UNSUPPORTED (a Redlock)  RL_E_INVALID
+ *         RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
 RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len,
@@ -1539,6 +1547,7 @@ RL_API void rl_list_free(rl_list *list);
  *         RL_E_INVALID   name, or an empty token.
  *         RL_E_OUTCOME_UNKNOWN  sent, and no answer. It is never sent twice, because the second
  *                               one could remove the next holder.
+ *         RL_E_UNSUPPORTED  a Redlock, or the server is too old.
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
  * `force_release`.  Since: 0.1.
