@@ -94,7 +94,7 @@ def test_the_child_outlives_no_lock(here: Cli, folder: EmbeddedFolder) -> None:
     with here.hold("a") as running:
         os.kill(folder.servers[0], signal.SIGKILL)
         assert running.wait() == 79
-        assert "lost lock 'a'" in running.err.text
+        running.err.wait_for("lost lock 'a'")
 
 
 def test_it_says_that_it_is_for_this_host_only(here: Cli) -> None:

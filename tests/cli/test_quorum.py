@@ -145,7 +145,7 @@ def test_run_outlives_one_server_and_not_two(quorum: Cli, name: str, nodes: Node
         assert held.process.poll() is None
         nodes[1].kill()
         assert held.wait() == LOST
-        assert f"lost lock '{name}'" in held.err.text
+        held.err.wait_for(f"lost lock '{name}'")
 
 
 def test_too_few_servers_are_named(quorum: Cli, name: str, nodes: Nodes) -> None:

@@ -141,7 +141,7 @@ def test_no_renew_ends_the_command_with_the_lease(cli: Cli, name: str) -> None:
         assert held.wait_output() == 79
         assert time.monotonic() - began < 1.5 + AT_ONCE
         assert "bye" in held.out.text
-        assert re.search(r"lost lock .*: not renewed because of --no-renew, its le", held.err.text)
+        held.err.wait_for(r"lost lock .*: not renewed because of --no-renew, its le")
         assert "cannot renew" not in held.err.text
         assert not cli.is_held(name)
 
@@ -202,7 +202,7 @@ def test_max_hold_ends_the_command_before_it_is_over(cli: Cli, name: str) -> Non
         # Renewed beyond the first lease, and not beyond the longest hold.
         assert 0.6 < time.monotonic() - began < 2 + AT_ONCE
         assert "bye" in held.out.text
-        assert re.search(r"lost lock .*: the 2 s of --max-hold are over in 0\.\d+ s", held.err.text)
+        held.err.wait_for(r"lost lock .*: the 2 s of --max-hold are over in 0\.\d+ s")
         assert "cannot renew" not in held.err.text
     assert not cli.is_held(name)
 

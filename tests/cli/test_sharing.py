@@ -106,7 +106,7 @@ def test_reader_that_is_removed_has_lost_its_lock(cli: Cli, name: str) -> None:
             [token] = tokens - {kept["token"]}
             assert cli.run("force-release", "--yes", "--if-owner", token, name).returncode == 0
             assert held.wait_output() == 79
-            assert re.search(r"lost lock .*; sent SIGTERM", held.err.text)
+            held.err.wait_for(r"lost lock .*; sent SIGTERM")
         other.close_stdin()
         assert other.wait_output() == 0
         assert other.err.text == ""
