@@ -257,9 +257,10 @@ def stop_stubborn_child(own_cli: Cli, own_server: Server, name: str, fault: str)
 
 
 def nested(cli: Cli, name: str, words: list[str], depth: int, *wrapper: str) -> list[str]:
-    """`words` inside so many further runs, whose leases are long; `wrapper` stands before each."""
+    """`words` inside so many further runs; `wrapper` stands before each. Their leases are longer
+    than the outer one, and over before another attempt gives up to wait for them."""
     for level in range(depth):
-        words = [*wrapper, cli.binary, "run", f"{name}-{level}", "--", *words]
+        words = [*wrapper, cli.binary, "run", "--ttl", "8s", f"{name}-{level}", "--", *words]
     return words
 
 

