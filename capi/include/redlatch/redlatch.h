@@ -280,10 +280,10 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * Connect now, so that a wrong address or password shows at once. Optional: the first command
  * connects.
  *
- * A Redlock is connected when most of its nodes may vote; a message about it names each node that
- * may not. A cluster is connected when one of its nodes has answered which node serves which slot;
- * the client connects to a node when a lock needs it. So RL_OK does not say that each node can be
- * reached: rl_client_check() does.
+ * A Redlock is connected when most of its nodes may vote; otherwise the error message names each
+ * node that may not. A cluster is connected when one of its nodes has answered which node serves
+ * which slot; the client connects to a node when a lock needs it. So RL_OK does not say that each
+ * node can be reached: rl_client_check() does.
  *
  * @param wait_ms  0 = one attempt with each server; n = try again until n ms have passed; -1 = no
  *                 limit.
@@ -330,7 +330,7 @@ RL_API rl_status rl_client_credentials_set(rl_client *client, const char *user, 
 
 /**
  * Answer that there are no credentials now. Connections that wait for them fail at once with
- * RL_E_UNAVAILABLE and `reason`, and are tried again as those to a server that is away. The
+ * RL_E_UNAVAILABLE and `reason`, and are tried again, as when a server cannot be reached. The
  * question comes again after a second; while the last credentials are valid, after up to 30.
  *
  * @param reason  for messages, at most 512 bytes of it; the last password in it is shown as ***.
@@ -1420,7 +1420,7 @@ enum {
   RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token; of another library, the value. */
   RL_FIELD_HOLDER = 205,  /**< holder, waiter: name of the client: host name and process id, or the
                               option holder; "" = not known: the client has not waited, and has held
-                              for less than half a second, or its user may not write its name. */
+                              for less than half a second, or its ACL user may not write it. */
   RL_FIELD_LABEL = 206,   /**< holder: the label. */
   RL_FIELD_FOLDER = 207,  /**< server: where its files are. */
   RL_FIELD_VERSION = 208, /**< server, node: name and version, such as Valkey 8.0.1; "" = none runs,
