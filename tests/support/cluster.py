@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import binascii
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from .wait import LIMIT, wait_until
 SLOT_COUNT = 16384
 # After this time without an answer a node is taken for dead: long enough for a busy machine.
 NODE_TIMEOUT_MS = 2000
+MANUAL_FAILOVER_S = 6.0  # the servers' own limit is 5 s
 BUS_DISTANCE = 10_000  # of the bus from the port, where it cannot be chosen
 # For tests without a failure: no node is ever taken for dead.
 NEVER_MS = 600_000
@@ -307,14 +309,19 @@ class Cluster:
             primary.kill()
         elif how == "stop":
             self.stop(primary)
-        else:
-            candidates[0].cmd("CLUSTER", "FAILOVER")
+        ends = 0.0  # of the time that a request of a planned failover has
 
         def successor() -> Node | None:
+            nonlocal ends
             for node in candidates:
                 view = node.views()[0]
                 if "master" in view.flags and view.has(slot):
                     return node
+            # A replica that does not get all writes within 5 s gives up, and can be asked again:
+            # one that was stopped while it was paused takes none for some seconds.
+            if how == "planned" and time.monotonic() > ends:
+                candidates[0].cmd("CLUSTER", "FAILOVER")
+                ends = time.monotonic() + MANUAL_FAILOVER_S
             return None
 
         new = wait_until(successor, limit)

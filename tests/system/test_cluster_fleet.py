@@ -146,7 +146,7 @@ def test_a_crowd_and_failovers(spawn: Spawn, history: History, figure: Figure) -
     kind = available_kinds()[-1]
     with Cluster(kind) as cluster:
         prober, *actors = (spawn(cluster.url()) for _ in range(1 + PROCESSES))
-        ms = 2000 + 4000 * len(FAILOVERS)
+        ms = 2000 + 6000 * len(FAILOVERS)
         crowd = Crowd(actors, ms, ttl_ms=TTL_MS, patient=1)
         times, gaps = [], []
         for number, how in enumerate(FAILOVERS):
