@@ -29,7 +29,7 @@ ENTRY = re.compile(
 ADVICE = {
     "OK": "Continue.",
     "BUSY": "Do something else, or call again with a wait.",
-    "TIMEOUT": "As for `RL_BUSY`. Nothing is left on the server.",
+    "TIMEOUT": "As for `RL_BUSY`. The request is withdrawn in the background.",
     "PENDING": "Wait again, or cancel.",
     "END": "Stop reading.",
     "CANCELLED": "Continue without the lock.",
