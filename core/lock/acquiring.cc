@@ -111,10 +111,14 @@ Request *LockClient::front_of(const TokenRecord &record) {
   return waitlist->is_empty() ? nullptr : &request_of(*waitlist->front());
 }
 
-Acquisition::Front LockClient::front_terms(const TokenRecord &record) {
+// On a cluster a plain message reaches the subscribers at all nodes, but PUBLISH counts only those
+// at the node of the lock. A waiter that is subscribed at another node is taken for dead, and is
+// sent a grant that is taken back in the same script. So the server is asked before it counts.
+Acquisition::Front LockClient::front_terms(const TokenRecord &record) const {
   const Request *front = front_of(record);
   if (front == nullptr) return {};
-  return {true, front->options.is_confirmed, front->options.ttl};
+  const bool is_miscounted = features_.is_cluster && !features_.is_sharded;
+  return {true, front->options.is_confirmed || is_miscounted, front->options.ttl};
 }
 
 std::shared_ptr<Request> LockClient::take_front(TokenRecord &record) {

@@ -244,7 +244,7 @@ class LockClient final : public LockService {
   static std::string_view sibling_of(const TokenRecord &record);
   TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller);
   static Request *front_of(const TokenRecord &record);
-  static Acquisition::Front front_terms(const TokenRecord &record);
+  Acquisition::Front front_terms(const TokenRecord &record) const;
   void perform(TokenRecord &record, const Acquisition::Step &step, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);
   std::shared_ptr<Request> taken(const Waitlist::Step &step);

@@ -70,6 +70,11 @@ std::set<uint16_t> LockClient::slots() const {
     const LockState *lock = lock_of(*request);
     if (lock != nullptr) slots.insert(lock->slot());
   }
+  // Also of a lock that no caller uses any more: one SERVE QUEUE may follow another.
+  for (const InFlight &in_flight : in_flight_) {
+    const LockState *lock = lock_of(in_flight);
+    if (lock != nullptr) slots.insert(lock->slot());
+  }
   return slots;
 }
 

@@ -109,6 +109,16 @@ Value Cluster::describe(size_t number, std::string_view what) {
   return ranges;
 }
 
+void Cluster::published(size_t number, std::string_view channel, std::string_view message) {
+  for (size_t i = 0; i < views_.size(); i++) {
+    if (i == number) continue;
+    context_.schedule.in(between(0, 20),
+                         [this, i, channel = std::string(channel), message = std::string(message)] {
+                           if (server(i).is_up()) server(i).deliver(channel, message, false);
+                         });
+  }
+}
+
 // ---- who knows what ----------------------------------------------------------------------------
 
 void Cluster::learn(size_t number, uint16_t slot, size_t owner, uint32_t version) {

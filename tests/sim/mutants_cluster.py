@@ -151,6 +151,32 @@ CLUSTER_MUTANTS = (
         scenario="kClusterClocks",
     ),
     Mutant(
+        "miscounted",
+        "a grant by a plain channel is believed on a cluster",
+        1,
+        Edit(
+            "lock/acquiring.cc",
+            "const bool is_miscounted = features_.is_cluster",
+            "const bool is_miscounted = !IS_ON && features_.is_cluster",
+        ),
+        scenario="kClusterMoves",
+    ),
+    Mutant(
+        "served-elsewhere",
+        "a queue is served at the node that had the slot before",
+        83,
+        Edit(
+            "lock/moving.cc",
+            "  for (const InFlight &in_flight : in_flight_) {\n"
+            "    const LockState *lock = lock_of(in_flight);\n"
+            "    if (lock != nullptr) slots",
+            "  for (const InFlight &in_flight : in_flight_) {\n"
+            "    const LockState *lock = IS_ON ? nullptr : lock_of(in_flight);\n"
+            "    if (lock != nullptr) slots",
+        ),
+        scenario="kClusterReaders",
+    ),
+    Mutant(
         "whole-extension",
         "an extension is not repeated with the lock key alone while the slot moves",
         3,

@@ -384,7 +384,7 @@ void load_cluster(Plan &plan, Random &random) {
     plan.faults.set(i, random.chance(600));
   }
   switch_on(plan, {random.chance(500) ? Fault::kSlotMove : Fault::kSlotJump});
-  plan.is_sharded = true;
+  plan.is_sharded = Random(plan.seed, 12).chance(750);
   plan.shard_count = static_cast<int>(random.between(3, 4));
   plan.name_count = 4;
   plan.replication_max = random.between(1, 30) * kMs;

@@ -204,6 +204,13 @@ void Server::tell(Argv argv, const Value &reply) {
 // ---- Store::Listener ---------------------------------------------------------------------------
 
 int64_t Server::published(std::string_view channel, std::string_view message, bool is_sharded) {
+  if (shards_ != nullptr && !is_sharded) {
+    shards_->published(static_cast<size_t>(number_ - 1), channel, message);
+  }
+  return deliver(channel, message, is_sharded);
+}
+
+int64_t Server::deliver(std::string_view channel, std::string_view message, bool is_sharded) {
   int64_t count = 0;
   for (const auto &[link, session] : sessions_) {
     if (session.channel != channel || session.is_sharded != is_sharded) continue;

@@ -63,6 +63,8 @@ class Shards {
   virtual std::optional<Value> refusal_of_channel(size_t server, std::string_view channel) = 0;
   // The answer to CLUSTER INFO or CLUSTER SLOTS.
   virtual Value describe(size_t server, std::string_view what) = 0;
+  // `server` has published by a plain channel: all other nodes deliver it, and are not counted.
+  virtual void published(size_t server, std::string_view channel, std::string_view message) = 0;
 };
 
 class Server : public ServerEnd, private Store::Listener {
@@ -131,6 +133,8 @@ class Server : public ServerEnd, private Store::Listener {
   void set_may_publish(bool is_on) { store_.set_may_publish(is_on); }
   void set_replica(bool is_on) { store_.set_replica(is_on); }
   void step_clock(Nanos by) { clock_.step(by); }
+  // Give a message to the subscribers that are connected to this server, and count them.
+  int64_t deliver(std::string_view channel, std::string_view message, bool is_sharded);
   // Publish a message as another user of the server.
   void forge(std::string_view channel, std::string_view message) {
     (void)published(channel, message, plan_.is_sharded);

@@ -143,7 +143,7 @@ Value Server::load_script(std::string_view text) {
 Value Server::subscribe(Session &session, Argv argv) const {
   if (!session.may_subscribe) return no_permission();
   const bool is_sharded = argv[0] == "SSUBSCRIBE";
-  if (shards_ != nullptr) {
+  if (shards_ != nullptr && is_sharded) {
     auto refusal = shards_->refusal_of_channel(static_cast<size_t>(number_ - 1), argv[1]);
     if (refusal) return *std::move(refusal);
   }

@@ -18,7 +18,7 @@ class MovingTest : public LockClientWorld {
     settings_.is_of_cluster = true;
     start_again();
   }
-  void start_again() {
+  void start_again(const ServerFacts &facts = {}) {
     client_ = make_client();
     const std::array<uint8_t, 16> random{9};
     lock::Output &output = *this;
@@ -27,7 +27,7 @@ class MovingTest : public LockClientWorld {
     other_->number_by(last_id_);
     sent_.clear();
     asked_names_.clear();
-    connect();
+    connect(facts);
   }
   uint16_t slot() const { return protocol::slot_of(settings_.name_space + "lock"); }
 
@@ -46,6 +46,39 @@ TEST_F(MovingTest, a_slot_is_at_rest_when_no_command_about_it_is_under_way) {
   EXPECT_EQ(next_script(), "") << "nothing is sent about a slot that is held back";
   client_->resume(slot(), now_);
   EXPECT_EQ(next_script(), "acquire");
+}
+
+// PUBLISH counts only the subscribers at the node of the lock, but reaches those at other nodes.
+TEST_F(MovingTest, a_plain_message_is_confirmed_before_it_counts) {
+  for (const bool is_sharded : {false, true}) {
+    SCOPED_TRACE(is_sharded);
+    ServerFacts facts;
+    facts.is_sharded = is_sharded;
+    start_again(facts);
+    const auto request = acquire();
+    const std::string token = argument(0);
+    reply_queued();
+    push_grant(token);
+    EXPECT_EQ(request->status.load(), is_sharded ? Status::kOk : Status::kPending);
+    if (!is_sharded) reply_granted();
+    EXPECT_EQ(request->status.load(), Status::kOk);
+  }
+}
+
+// Of a lock that no caller uses any more, which has no other place in the client.
+TEST_F(MovingTest, a_queue_is_served_only_at_the_node_of_its_slot) {
+  const auto request = acquire();
+  reply_granted();
+  const auto lease = request->lease;
+  (void)release(lease);
+  reply_count("release", 1, 1);
+  ASSERT_EQ(next_script(), "serve_queue text");
+  ASSERT_EQ(client_->slots(), std::set<uint16_t>{slot()});
+  client_->hold_back(slot());
+  reply_count("serve_queue text", 0, 1);
+  EXPECT_EQ(next_script(), "") << "the map gives the slot to another node";
+  EXPECT_TRUE(client_->is_at_rest(slot()));
+  EXPECT_TRUE(client_->slots().empty());
 }
 
 TEST_F(MovingTest, without_memory_nothing_is_taken_over) {

@@ -122,9 +122,9 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
     }
     now_ = until;
   }
-  void connect() {
+  void connect(const ServerFacts &facts = {}) {
     (void)client_->begin_connect(0, now_);
-    client_->on_connected(0, {}, now_);
+    client_->on_connected(0, facts, now_);
   }
   // Anew, to a server that can tell when a key changes.
   void connect_with_tracking() {
@@ -178,9 +178,11 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
   std::string next_script() const {
     if (sent_.empty()) return "";
     const auto &argv = sent_.front();
-    for (size_t i = 0; i < protocol::kScriptCount; i++) {
+    for (size_t i = 0; i < 2 * protocol::kScriptCount; i++) {
+      const auto which = static_cast<protocol::Script>(i / 2);
+      const bool is_sharded = i % 2 == 1;
       for (const auto format : {protocol::Format::kString, protocol::Format::kHash}) {
-        const auto &script = protocol::script_text(static_cast<protocol::Script>(i), format, false);
+        const auto &script = protocol::script_text(which, format, is_sharded);
         if (argv[1] == script.sha1) return std::string(script.name);
         if (argv[1] == script.text()) return std::string(script.name) + " text";
       }
