@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/limits.h"
-#include "base/text.h"
 #include "handles.h"
 
 namespace redlatch::capi {
@@ -170,80 +169,6 @@ size_t copy_out(std::string_view text, char *buffer, size_t buffer_size) {
     buffer[size] = '\0';
   }
   return text.size();
-}
-
-// The first mistake of a setter is the answer of the call that uses the options.
-static Outcome take_options(Request &request, const rl_acquire_options *options) {
-  if (options == nullptr) return {};
-  if (!options->mistakes.empty()) return options->mistakes.front().second;
-  if (options->without_memory != 0) return {Status::kNoMemory, {}};
-  request.options = options->options;
-  return config::settle(request.options, request.options.format);
-}
-
-// The same for `use`, which has no owner and no other format.
-static Outcome take_plain_options(Request &request, const rl_acquire_options *options,
-                                  const std::string &use) {
-  if (options != nullptr && options->mistakes.empty()) {
-    const AcquireSettings &asked = options->options;
-    if (asked.is_reentrant) {
-      return failure(Status::kInvalid,
-                     "option 'reentrant' must be no for " + use + ", which is not reentrant");
-    }
-    if (!asked.owner.empty()) {
-      return failure(Status::kInvalid, "option 'owner' must not be set for " + use + " (got " +
-                                           quoted(asked.owner) + ")");
-    }
-    if (asked.min_replicas > 0) {
-      return failure(Status::kInvalid, "option 'min_replicas' must be 0 for " + use + " (got " +
-                                           std::to_string(asked.min_replicas) + ")");
-    }
-  }
-  auto outcome = take_options(request, options);
-  if (!outcome.ok() || request.options.format == runtime::Format::kString) return outcome;
-  const bool is_hash = request.options.format == runtime::Format::kHash;
-  return failure(Status::kInvalid, "option 'format' must be string for " + use + " (got " +
-                                       (is_hash ? "hash)" : "hash-rw)"));
-}
-
-Outcome fill_acquire(const rl_client &client, Request &request, const char *name, size_t name_len,
-                     int64_t wait_ms, const rl_acquire_options *options) {
-  if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) return outcome;
-  if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return outcome;
-  request.name = text_of(name, name_len);
-  request.wait_ms = wait_ms;
-  request.lease = std::make_shared<Lease>();
-  return client.runtime->is_quorum() ? take_plain_options(request, options, "a Redlock")
-                                     : take_options(request, options);
-}
-
-Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
-                size_t name_len, int64_t wait_ms, const rl_acquire_options *options) {
-  if (client.runtime->is_quorum()) return runtime::needs_one_server("a read-write lock");
-  auto outcome = fill_acquire(client, request, name, name_len, wait_ms, options);
-  request.options.mode = mode;
-  if (!outcome.ok() || request.options.format != runtime::Format::kHash) return outcome;
-  return failure(Status::kInvalid,
-                 "option 'format' must be string or hash-rw for a read-write lock, which is not "
-                 "reentrant (got hash)");
-}
-
-Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,
-                    const rl_acquire_options *options) {
-  if (auto outcome = runtime::check_name(name); !outcome.ok()) return outcome;
-  if (auto outcome = runtime::check_token(token); !outcome.ok()) return outcome;
-  if (fence < 0 || fence > kMaxFence) {
-    return failure(Status::kInvalid, "fence must be 0 to " + std::to_string(kMaxFence) + " (got " +
-                                         std::to_string(fence) + ")");
-  }
-  if (auto outcome = take_plain_options(request, options, "an attach"); !outcome.ok()) {
-    return outcome;
-  }
-  request.name = name;
-  request.arguments->token = token;
-  request.arguments->fence = fence;
-  request.lease = std::make_shared<Lease>();
-  return {};
 }
 
 }  // namespace redlatch::capi

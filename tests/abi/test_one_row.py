@@ -72,7 +72,7 @@ def copy_sources() -> None:
             (BEFORE_ROW, ROW + BEFORE_ROW),
             (BEFORE_CLIENT_ROW, CLIENT_ROW + BEFORE_CLIENT_ROW),
         ),
-        "capi/src/error.cc": ((BEFORE_USE, USE + BEFORE_USE),),
+        "capi/src/arguments.cc": ((BEFORE_USE, USE + BEFORE_USE),),
         "capi/src/client.cc": ((BEFORE_CLIENT_USE, CLIENT_USE + BEFORE_CLIENT_USE),),
     }
     for name in listed:

@@ -49,9 +49,9 @@
  * Conventions
  *  1. Handles are opaque and made by functions that return them, or NULL. rl_x_free(NULL) does
  *     nothing.
- *  2. rl_status: 0 done; > 0 another answer than success, such as busy; < 0 failure. Branch on the
- *     status, show the message: messages may change, statuses do not. Treat an unknown status by
- *     its sign and by rl_status_is().
+ *  2. rl_status: 0 done; > 0 the call worked, with another result than the requested one, such as
+ *     busy; < 0 failure. Branch on the status, show the message: messages may change, statuses do
+ *     not. Treat an unknown status by its sign and by rl_status_is().
  *  3. `rl_error *err` is optional (NULL), owned by the caller and always last; it is always set, to
  *     RL_OK on success.
  *  4. Text in is a pair (const char *x, size_t x_len) of any bytes; it need not end in NUL. Text
@@ -73,7 +73,7 @@
  *     thread for each client, and another one for each server while it connects to that server; all
  *     signals are blocked in these threads. A signal ends no blocking call except
  *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means that the call
- *     waits neither for an answer of the server nor until a full connection can send again.
+ *     waits neither for an answer of the server nor for room in the buffer of a socket.
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
  *     (functions that return a handle: NULL; the state and the time left of a lease: 0; what
  *     never changes, such as a name, a token or an option, is still returned), and nothing of the
@@ -104,8 +104,8 @@ extern "C" {
 /* ---- statuses -------------------------------------------------------------------------------- */
 
 /**
- * 0 done; > 0 another answer than success; < 0 failure. Numbers are never reused. The list:
- * capi/statuses.def.
+ * 0 done; > 0 the call worked, with another result than the requested one; < 0 failure. Numbers are
+ * never reused. The list: capi/statuses.def.
  */
 typedef int32_t rl_status;
 
@@ -330,8 +330,9 @@ RL_API rl_status rl_client_credentials_set(rl_client *client, const char *user, 
 
 /**
  * Answer that there are no credentials now. Connections that wait for them fail at once with
- * RL_E_UNAVAILABLE and `reason`, and are tried again, as when a server cannot be reached. The
- * question comes again after a second; while the last credentials are valid, after up to 30.
+ * RL_E_UNAVAILABLE and `reason`, and are tried again, as when a server cannot be reached. The watch
+ * posts its tag again, for a connection that needs credentials, after 1 s; while the last
+ * credentials are valid, after 1 s, and after each further failure later, up to 30 s.
  *
  * @param reason  for messages, at most 512 bytes of it; the last password in it is shown as ***.
  * @return RL_OK; RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
@@ -345,8 +346,9 @@ RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reaso
  * rl_client_credentials_set() or rl_client_credentials_fail() is called. They are wanted
  *
  *   - when a connection is made and there are none, or they have ended;
- *   - after 3/4 of their valid_ms, or 3 minutes before its end if that is earlier, but not before
- *     half of it: in time for servers that close connections with an old token;
+ *   - when 3/4 of valid_ms have passed; earlier if fewer than 3 minutes would be left then: 3
+ *     minutes before the end, or when half of valid_ms has passed if that is later. So servers that
+ *     close connections with an old token get a new one in time;
  *   - when a server has refused them, at most once a second.
  *
  * From the first watch on, each connection waits for credentials, for at most connect_timeout, and
@@ -460,10 +462,11 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * held, the lease is renewed in the background.
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. The key on the server is the option
- *                 `namespace` (empty by default) and the name. Refused: names that end in ":rl1:"
- *                 or ":rl1.", or in one of these and letters ("a:rl1:f"), because redlatch names
- *                 its own keys so. On a cluster also: those with a '}' but without a hash tag such
- *                 as "{a}"; with RL_FORMAT_HASH_RW also those with a '{' but without a hash tag.
+ *                 `namespace` (empty by default) and the name. Refused, because redlatch names its
+ *                 own keys so: names that end in ":rl1:" or ":rl1.", alone or with letters behind
+ *                 it, such as "a:rl1:f". On a cluster also: those with a '}' but without a hash tag
+ *                 such as "{a}"; with RL_FORMAT_HASH_RW also those with a '{' but without a hash
+ *                 tag.
  * @param wait_ms  see convention 5. During an outage of the server the call keeps waiting, at most
  *                 for wait_ms. Errors that end any wait at once: docs/guarantees.md, "When the
  *                 server is away".
@@ -663,8 +666,9 @@ RL_API void rl_redlock_close(rl_client *client);
  *                            RL_E_INVALID: also for a ttl that is longer than the restart guard, or
  *                            not longer than min_validity.
  *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 one node_timeout (two with fenced), the first time also for the
- * connections.  Threads: any.  Server: script `acquire`, and `raise_fence` if fenced.  Since: 0.1.
+ * Blocks: wait_ms; with 0 one node_timeout (two with fenced), and before the first round until all
+ * nodes were tried, at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
+ * `acquire`, and `raise_fence` if fenced.  Since: 0.1.
  */
 RL_API rl_lease *rl_redlock_acquire(rl_client *client, const char *name, size_t name_len,
                                     int64_t wait_ms, const rl_acquire_options *options,
@@ -698,11 +702,12 @@ enum {
  *                               others.
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_LOST             the lease had ended; the message says how.
- *         RL_E_OUTCOME_UNKNOWN  no answer; the release continues in the background until the
- *                               lease would have ended.
+ *         RL_E_OUTCOME_UNKNOWN  no answer, or no connection, for command_timeout; the release
+ *                               continues in the background until the lease would have ended.
  *         RL_E_CLOSED           the client was shut down, which released it.
  *         RL_E_SERVER  RL_E_DENIED  refused; the release is retried in the background.
- *         RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
+ *         RL_E_NO_MEMORY        nothing was sent; the lease is held as before.
+ *         RL_E_INVALID  RL_E_FORKED
  * Blocks: at most command_timeout.  Threads: any.  Server: script `release`.  Since: 0.1.
  */
 RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
@@ -766,7 +771,7 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
 
 /**
  * Downgrade the writer `lease` to a reader, without a release in between; readers that are next in
- * the queue enter. This includes a lease of rl_acquire().
+ * the queue enter. A lease of rl_acquire() is a writer, too.
  *
  * @return RL_OK                 it reads now (or did so before).
  *         RL_E_LOST             the lease had ended.
@@ -809,7 +814,7 @@ RL_API void rl_lease_free(rl_lease *lease);
  * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, cannot be attached: for them RL_OK
  * only means that the lock is left to its ttl. For a Redlock nothing is sent.
  *
- * @param buffer       gets the token and a 0; NULL if it is not wanted. Empty unless the
+ * @param buffer       gets the token and a NUL; NULL if it is not wanted. Empty unless the
  *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN.
  * @param buffer_size  at least RL_TOKEN_BYTES + 1; 0 with NULL.
  * @return RL_OK                 marked: one rl_lease_attach() can take it over (or left to its ttl,
@@ -1055,9 +1060,9 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
  *
  * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
  * tags or data to read. It may be polled edge-triggered if tags are then taken until there are
- * none. Call rl_queue_next() soon when it is readable: answers wait for that call, up to the
- * command_timeout. Then the library's thread reads them, so that a late call does not
- * lose a lease.
+ * none. Call rl_queue_next() soon when it is readable: answers wait for that call. If
+ * it comes late, the library's thread reads in its place, before an answer or a renewal is too
+ * late: a late call loses no lease, also if its ttl is below command_timeout.
  *
  * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue
  *                drives one client; if another queue drives `client`, this one replaces it.
@@ -1483,11 +1488,11 @@ RL_API size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int
 RL_API void rl_info_free(rl_info *info);
 
 /**
- * List the locks that redlatch clients hold, those of RL_FORMAT_STRING. By SCAN, in steps: a lock
- * that is held all the time is found, one that comes or goes meanwhile may be. Locks of other
- * libraries and formats cannot be distinguished from other keys; rl_inspect() shows them by name.
- * With a cluster the primaries are asked one after the other; a lock whose slot moves meanwhile may
- * be missing.
+ * List the locks that redlatch clients hold, those of RL_FORMAT_STRING, each once. By SCAN, in
+ * steps: a lock that is held all the time is found, one that comes or goes meanwhile may be. Locks
+ * of other libraries and formats cannot be distinguished from other keys; rl_inspect() shows them
+ * by name. With a cluster the primaries are asked one after the other; a lock whose slot moves
+ * meanwhile may be missing.
  *
  * @param pattern  of names, as in SCAN: * ? [a-z] and \ before one of these; empty = all. At most
  *                 RL_MAX_NAME_BYTES.
@@ -1506,9 +1511,9 @@ RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t patt
  *
  * @return RL_OK   there is a row.
  *         RL_END  no more locks; the list has no row, and every further call answers the same.
- *         otherwise as rl_inspect(): the list has no row. A further call continues, behind a lock
- *         that could not be inspected. While the server is away, each call fails and RL_END does
- *         not come.
+ *         otherwise as rl_inspect(): the list has no row. A further call continues with the lock
+ *         after the one that could not be inspected. While the server is away, each call fails and
+ *         RL_END does not come.
  * Blocks: at most command_timeout for each step of a SCAN. It takes as many steps as it needs to
  *         find the next lock, so the whole call has no limit.
  * Threads: one at a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
