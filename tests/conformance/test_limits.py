@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.limits import REFUSED, ROWS, Limit
-from support.servers import available_kinds, has_tls, is_before_7
+from support.servers import available_kinds, has_sharded_channels, has_tls
 from support.tls import Certificate
 from system.limited import LimitedServer
 
@@ -44,7 +44,8 @@ SHORT = {
 PLAYED = [
     limit
     for limit in ROWS
-    if limit.result != REFUSED and not (limit.needs_version_7 and is_before_7(KIND))
+    if limit.result != REFUSED
+    and (has_sharded_channels(KIND) or not limit.names_sharded_channels)
 ]
 
 

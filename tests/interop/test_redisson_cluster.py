@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.cluster import NEVER_MS, Cluster, Node
+from support.cluster import NEVER_MS, Cluster, Node, moves_of
 from support.servers import available_kinds
 from support.wait import wait_until
 
@@ -118,10 +118,6 @@ def test_each_keeps_the_other_out_and_wakes_it(pair: Pair, who: str) -> None:
     holder.release()
 
 
-def moves_of(cluster: Cluster) -> list[str]:
-    return ["classic"] + ["atomic"] * cluster.servers[0].has_atomic_moves
-
-
 @sides
 def test_a_holder_keeps_the_other_out_while_the_slot_moves(pair: Pair, who: str) -> None:
     """Goal: the lock stays with its holder, and its waiter of ours gets it with the release at the
@@ -129,7 +125,7 @@ def test_a_holder_keeps_the_other_out_while_the_slot_moves(pair: Pair, who: str)
     target and others at the source. No waiter of theirs: the move ends its subscription, and it
     tries again when the lease would end."""
     holder, other = pair.of(who)
-    for move in moves_of(pair.cluster):
+    for move in moves_of(pair.cluster.kind):
         to = pair.cluster.others(pair.slot)[0]
         assert holder.tries()
         waiting = pair.waits(other) if other is pair.ours else None
@@ -162,8 +158,7 @@ def crowd_of_both_while_the_slot_moves(
     """Goal: no two are in at once, both sides are served. Method: both sides try and count in a
     file, which loses a count when two do so at once; the slot goes from node to node in one step,
     because a try in the middle of a classic move is an error on both sides."""
-    if not pair.cluster.servers[0].has_atomic_moves:
-        pytest.fail("MIGRATESLOTS needs Valkey 9")
+    assert "atomic" in moves_of(pair.cluster.kind)
     said = {"threads": MEMBERS, "run_ms": RUN_MS, "hold_ms": 2, "counter": str(counter)}
     running = [side.begin("crowd", owner="crowd", wait_ms=0, **said)
                for side in (pair.theirs, pair.crowd)]  # fmt: skip

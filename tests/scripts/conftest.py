@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.servers import Server, available_kinds, is_before_7
+from support.servers import Server, available_kinds, has_sharded_channels
 
 from .harness import SCRIPTS, Lock, World, compose
 
 # Its scripts publish to sharded channels.
-collect_ignore = ["test_cluster.py"] if all(map(is_before_7, available_kinds())) else []
+collect_ignore = [] if any(map(has_sharded_channels, available_kinds())) else ["test_cluster.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _lacks_spublish(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     params = call.params if call else {}
-    return params.get("world") == "spublish" and is_before_7(params.get("server", ""))
+    return params.get("world") == "spublish" and not has_sharded_channels(params["server"])
 
 
 @pytest.fixture(scope="session")

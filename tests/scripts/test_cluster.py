@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cluster import NEVER_MS, Cluster, Node, slot_of
+from support.cluster import NEVER_MS, Cluster, Node, moves_of, slot_of
 from support.resp import Argument, Connection, RespError
 from support.servers import available_kinds
 from support.wait import wait_until
@@ -28,8 +28,7 @@ MARKS = {"string": "", "hash": "h", "hash_rw": "m"}
 _numbers = itertools.count(1)
 
 
-MOVES_OF_KIND = {"redis": ["classic"], "valkey": ["classic", "atomic"]}
-MOVES = [(server, move) for server in available_kinds() for move in MOVES_OF_KIND[server]]
+MOVES = [(server, move) for server in available_kinds() for move in moves_of(server)]
 each_move = pytest.mark.parametrize(
     ("cluster", "kind"), MOVES, indirect=["cluster"], ids=["-".join(pair) for pair in MOVES]
 )
@@ -296,8 +295,6 @@ def test_a_dead_waiter_whose_channel_moved_blocks_no_queue(
     cluster: Cluster, composed: Texts, format: str, kind: str
 ) -> None:
     lock = Slot(cluster, composed[1], format)
-    if kind == "atomic" and not lock.source.has_atomic_moves:
-        pytest.fail("MIGRATESLOTS needs Valkey 9")
     with waiting_at(lock.source, lock) as dead:
         holder, waiting = token(), dead.token()
         assert lock.acquire(lock.source, holder)[0] == 1
@@ -318,8 +315,6 @@ def test_holder_and_queue_are_the_same_after_a_move(
     cluster: Cluster, composed: Texts, kind: str
 ) -> None:
     lock = Slot(cluster, composed[1])
-    if kind == "atomic" and not lock.source.has_atomic_moves:
-        pytest.fail("MIGRATESLOTS needs Valkey 9")
     holder, first, second = token(), token(), token()
     fence = lock.acquire(lock.source, holder)[1]
     for waiting in (first, second):

@@ -22,7 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from .resp import Argument
-from .servers import Server, ServerFailed, available_kinds, free_port, is_before_7
+from .servers import (
+    Server,
+    ServerFailed,
+    available_kinds,
+    free_port,
+    has_atomic_moves,
+    has_port_of_bus,
+)
 from .tls import Certificate
 from .wait import LIMIT, wait_until
 
@@ -43,6 +50,11 @@ def slot_of(key: str | bytes) -> int:
     if start >= 0 and end > start + 1:
         data = data[start + 1 : end]
     return binascii.crc_hqx(data, 0) % SLOT_COUNT
+
+
+def moves_of(kind: str) -> tuple[str, ...]:
+    """The kinds of moves of a slot, the newest last."""
+    return ("classic", "atomic") if has_atomic_moves(kind) else ("classic",)
 
 
 @dataclass(frozen=True)
@@ -112,29 +124,21 @@ class Node(Server):
         """By which the other nodes know it."""
         return self.tls_port if self.tls else self.port
 
-    @property
-    def has_atomic_moves(self) -> bool:
-        """Valkey 9 moves all keys of a slot, and the slot, in one step."""
-        if not self.kind.startswith("valkey"):
-            return False
-        hello = self.cmd("HELLO", 2)
-        return int(dict(zip(hello[::2], hello[1::2]))[b"version"].split(b".")[0]) >= 9
-
     def _command(self, folder: Path) -> list[str]:
         command = super()._command(folder)
-        if is_before_7(self.kind):
+        if not has_port_of_bus(self.kind):
             return command
         # Not the port and 10,000, which may be above 65,535.
         return [*command, "--cluster-port", str(self.bus_port)]
 
     def _choose_port(self) -> int:
-        return low_port() if is_before_7(self.kind) else free_port()
+        return free_port() if has_port_of_bus(self.kind) else low_port()
 
     def _launch(self) -> None:
         is_first = not self.bus_port
         if is_first:
-            is_fixed = is_before_7(self.kind)
-            self.bus_port = self.port + BUS_DISTANCE if is_fixed else free_port()
+            is_free = has_port_of_bus(self.kind)
+            self.bus_port = free_port() if is_free else self.port + BUS_DISTANCE
         try:
             super()._launch()
         except ServerFailed:

@@ -35,7 +35,7 @@ def user(*rules: str) -> tuple[str, ...]:
     return ("--user", "limited", "on", f">{SECRET}", "~*", "&*", "+@all", *rules)
 
 
-_SINCE_7 = {"SSUBSCRIBE", "SPUBLISH", "SUNSUBSCRIBE"}
+_SHARDED = {"SSUBSCRIBE", "SPUBLISH", "SUNSUBSCRIBE"}
 
 
 def cases(reason: str, *names: str) -> dict[str, str]:
@@ -83,9 +83,9 @@ class Limit:
         return "--cluster-enabled" in self.args
 
     @property
-    def needs_version_7(self) -> bool:
-        """Older servers do not know a command that the limit names."""
-        return any(word.lstrip("-+").upper() in _SINCE_7 for word in self.args)
+    def names_sharded_channels(self) -> bool:
+        """A server without them does not know a command that the limit names."""
+        return any(word.lstrip("-+").upper() in _SHARDED for word in self.args)
 
 
 LIMITS = (

@@ -75,12 +75,45 @@ def available_kinds() -> list[str]:
     return [kind for kind in kinds if find_binary(kind)]
 
 
+# ---- what a kind can do. Which cases of a test a kind gets depends on nothing else, and
+# tests/support/test_support.py asks the servers whether it is true.
+
+
 def has_tls(kind: str) -> bool:
     return kind not in PACKAGES
 
 
-def is_before_7(kind: str) -> bool:
-    """Version 7.0 brought sharded channels, and a port of choice for the bus of a cluster."""
+def has_sharded_channels(kind: str) -> bool:
+    """SSUBSCRIBE, SUNSUBSCRIBE and SPUBLISH, also as rights of a user."""
+    return not _is_before_7(kind)
+
+
+def has_subcommand_rights(kind: str) -> bool:
+    """A user may have a command without one of its subcommands, as by -cluster|slots."""
+    return not _is_before_7(kind)
+
+
+def has_port_of_bus(kind: str) -> bool:
+    """The port of the bus of a cluster can be chosen."""
+    return not _is_before_7(kind)
+
+
+def has_replicas_for_scripts(kind: str) -> bool:
+    """min-replicas-to-write refuses the writes of scripts as well."""
+    return not _is_before_7(kind)
+
+
+def has_atomic_moves(kind: str) -> bool:
+    """CLUSTER MIGRATESLOTS moves all keys of a slot, and the slot, in one step: Valkey 9."""
+    return kind == "valkey"
+
+
+def debug_options(kind: str) -> list[str]:
+    """Those with which the server obeys DEBUG. Older ones do without."""
+    return [] if _is_before_7(kind) else ["--enable-debug-command", "yes"]
+
+
+def _is_before_7(kind: str) -> bool:
     return kind == "redis-6.2"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .cluster import Cluster, slot_of
+from .cluster import Cluster, moves_of, slot_of
 from .resp import RespError
 from .servers import available_kinds
 
@@ -34,7 +34,7 @@ def test_every_slot_has_a_primary_with_a_replica(cluster: Cluster) -> None:
 def test_a_slot_moves_with_its_keys(cluster: Cluster, kind: str) -> None:
     slot = cluster.slot_of("moved")
     source, to = cluster.owner(slot), cluster.others(slot)[0]
-    if kind == "atomic" and not source.has_atomic_moves:
+    if kind not in moves_of(cluster.kind):
         with pytest.raises(RespError):
             cluster.move_slot(slot, to, kind)
         return

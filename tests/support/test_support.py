@@ -5,6 +5,7 @@ Method: real servers started, paused, killed; replies fed byte by byte."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -20,7 +21,21 @@ import pytest
 from .build import ROOT
 from .go import go_environment, run_go
 from .resp import Connection, Push, RespError, encode
-from .servers import Server, ServerFailed, available_kinds
+from .servers import (
+    OTHERS,
+    Server,
+    ServerFailed,
+    available_kinds,
+    debug_options,
+    find_binary,
+    has_atomic_moves,
+    has_port_of_bus,
+    has_replicas_for_scripts,
+    has_sharded_channels,
+    has_subcommand_rights,
+    has_tls,
+)
+from .tls import Authority
 
 REPLIES = [
     (b"+OK\r\n", "OK"),
@@ -120,6 +135,34 @@ def test_a_server_that_asks_for_a_password_counts_as_started(kind: str) -> None:
         with pytest.raises(RespError, match="NOAUTH"):
             connection.cmd("GET", "a")
         assert connection.cmd("AUTH", "secret") == "OK"
+
+
+@pytest.mark.parametrize("kind", sorted({*available_kinds(), *filter(find_binary, OTHERS)}))
+def test_a_kind_can_do_what_is_said_of_it(kind: str, tmp_path: Path) -> None:
+    """Goal: no case of a test is left out that the server could run, and none fails because of a
+    server that is older than its kind says. Method: the server is asked."""
+    with Server(kind) as server, server.connect() as connection:
+
+        def has_setting(name: str) -> bool:
+            return bool(connection.cmd("CONFIG", "GET", name))
+
+        def takes(*words: str) -> bool:
+            return not isinstance(connection.pipe([words])[0], RespError)
+
+        assert has_sharded_channels(kind) == takes("PUBSUB", "SHARDCHANNELS")
+        assert has_subcommand_rights(kind) == takes("ACL", "SETUSER", "a", "-cluster|slots")
+        assert has_port_of_bus(kind) == has_setting("cluster-port")
+        assert bool(debug_options(kind)) == has_setting("enable-debug-command")
+        migration = connection.cmd("COMMAND", "INFO", "cluster|migrateslots")
+        assert has_atomic_moves(kind) == (migration != [None])
+        connection.cmd("CONFIG", "SET", "min-replicas-to-write", 1)
+        is_refused = not takes("EVAL", "return redis.call('SET', KEYS[1], '')", "1", "a")
+        assert has_replicas_for_scripts(kind) == is_refused
+    tls = Server(kind, tls=Authority(tmp_path).certificate("IP:127.0.0.1"))
+    with contextlib.closing(tls):
+        with contextlib.suppress(ServerFailed):
+            tls.start()
+        assert has_tls(kind) == tls.is_running
 
 
 def test_why_a_server_did_not_start_is_shown() -> None:

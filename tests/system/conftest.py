@@ -20,6 +20,16 @@ from .proxy import FaultProxy
 FOREIGN = "foreign:"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without the tests of what the kind of server cannot do, by `needs`."""
+
+    def is_possible(item: pytest.Item) -> bool:
+        return all(mark.args[0] for mark in item.iter_markers("needs"))
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_possible(item)])
+    items[:] = [item for item in items if is_possible(item)]
+
+
 @pytest.fixture(autouse=True)
 def judged(request: pytest.FixtureRequest) -> Iterator[None]:
     """The history of every test is judged, but where the test itself breaks what is promised, or
@@ -118,12 +128,17 @@ def client_ids(server: Server) -> list[str]:
     return [line.split()[0].removeprefix("id=") for line in lines if " name=redlatch " in line]
 
 
-def subscriber_count(server: Server) -> int:
-    """Clients that are connected and can be told."""
+def channels(server: Server) -> list[bytes]:
+    """Those that clients have subscribed to, of both kinds."""
     with server.connect() as connection:
         replies = connection.pipe([["PUBSUB", "SHARDCHANNELS"], ["PUBSUB", "CHANNELS"]])
     found = [channel for reply in replies if isinstance(reply, list) for channel in reply]
-    return sum(channel != b"__sentinel__:hello" for channel in found)
+    return [channel for channel in found if channel != b"__sentinel__:hello"]
+
+
+def subscriber_count(server: Server) -> int:
+    """Clients that are connected and can be told."""
+    return len(channels(server))
 
 
 def kill_connections(server: Server) -> int:

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from support.build import ROOT, built
-from support.servers import Server, is_before_7
+from support.servers import Server, has_sharded_channels
 from support.wait import wait_until
 
 from .actor import FREE, HELD, Actor
@@ -25,11 +25,12 @@ SPACE = "app:"
 POLL_S = 0.25
 
 
-def minimal_rules(user: str, *options: str) -> list[str]:
-    """What tools/acl.py prints, as the words of one command."""
+def minimal_rules(kind: str, user: str, *options: str) -> list[str]:
+    """What tools/acl.py prints for this kind of server, as the words of one command."""
     tool = ROOT / "tools" / "acl.py"
+    plain = [] if has_sharded_channels(kind) else ["--plain"]
     done = subprocess.run(
-        [sys.executable, str(tool), user, SECRET, SPACE, *options],
+        [sys.executable, str(tool), user, SECRET, SPACE, *plain, *options],
         capture_output=True,
         text=True,
         check=True,
@@ -40,9 +41,8 @@ def minimal_rules(user: str, *options: str) -> list[str]:
 
 def add_user(server: Server, user: str, *changes: str) -> str:
     """Make a user with the minimal rights and `changes`. The URL for a client of that user."""
-    options = ["--plain"] if is_before_7(server.kind) else []
     with server.connect() as connection:
-        connection.cmd(*minimal_rules(user, *options), *changes)
+        connection.cmd(*minimal_rules(server.kind, user), *changes)
     return server.url.replace("://", f"://{user}:{SECRET}@") + f"?namespace={SPACE}"
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from conformance.runners import PREPARE, Runner
 from support.build import built
-from support.cluster import NEVER_MS, Cluster, Node
+from support.cluster import NEVER_MS, Cluster, Node, moves_of
 from support.resp import RespError
 from support.servers import available_kinds
 from support.wait import wait_until
@@ -66,10 +66,6 @@ def cluster(
 def one_cluster(clusters: Callable[[str], Cluster]) -> Cluster:
     """Of the kind that has more kinds of moves."""
     return clusters(available_kinds()[-1])
-
-
-def kinds_of_moves(cluster: Cluster) -> list[str]:
-    return ["classic"] + ["atomic"] * cluster.servers[0].has_atomic_moves
 
 
 def names_at(cluster: Cluster, node: Node, name: str) -> Iterator[str]:
@@ -237,7 +233,7 @@ def test_the_doctor_takes_a_lock(one_cluster: Cluster) -> None:
 def test_a_lease_and_its_waiters_move(cluster: Cluster, spawn: Spawn, name: str) -> None:
     """Goal: the lease is renewed at the new node under the same token; waiters keep their tickets,
     and are served in their order. Method: a holder, two waiters; each kind of move, twice."""
-    for kind in kinds_of_moves(cluster):
+    for kind in moves_of(cluster.kind):
         holder, first, second = (spawn(cluster.url()) for _ in range(3))
         fence = holder.ok("acquire", name=name, wait=0, ttl_ms=MOVED_TTL_MS).number("fence")
         waiting = []
@@ -396,7 +392,7 @@ def test_readers_and_writers_move(
     waits on. Method: a move after each step."""
     with Clients(runner_command, one_cluster.url(), 3) as clients:
         clients.lock(lock, name)
-        for kind in kinds_of_moves(one_cluster):
+        for kind in moves_of(one_cluster.kind):
             clients.say(0, "m acquire_read wait_ms=0", "OK")
             assert one_cluster.owner_of(name).cmd("TYPE", name) == READ_WRITE_TYPE[lock]
             clients.say(1, "m acquire_read wait_ms=0", "OK")
@@ -502,7 +498,7 @@ def test_reentrant_holds_move(one_cluster: Cluster, runner_command: list[str], n
     with Clients(runner_command, one_cluster.url(), 3) as clients:
         clients.lock("reentrant owner=job ttl_ms=8000", name)
         clients.say(2, f"- lock id=n kind=reentrant owner=other name={name}", "OK")
-        for kind in kinds_of_moves(one_cluster):
+        for kind in moves_of(one_cluster.kind):
             clients.say(0, "m acquire wait_ms=0", "OK")
             move(one_cluster, name, kind)
             clients.say(1, "m acquire wait_ms=30000", "OK")

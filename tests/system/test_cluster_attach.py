@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.cluster import NEVER_MS, Cluster
+from support.cluster import NEVER_MS, Cluster, moves_of
 from support.servers import available_kinds
 from support.wait import wait_until
 
@@ -20,16 +20,17 @@ from .fake_cluster import FakeCluster
 
 Spawn = Callable[[str], Actor]
 
+KIND = available_kinds()[-1]
 TTL_MS = 60_000
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(available_kinds()[-1], nodes=2, replicas=0, node_timeout_ms=NEVER_MS) as running:
+    with Cluster(KIND, nodes=2, replicas=0, node_timeout_ms=NEVER_MS) as running:
         yield running
 
 
-@pytest.mark.parametrize("move", ["classic", "atomic"])
+@pytest.mark.parametrize("move", moves_of(KIND))
 def test_detach_move_and_attach(cluster: Cluster, spawn: Spawn, name: str, move: str) -> None:
     """Goal: the token keeps the lock at the new node; the client that attaches with it renews and
     releases there. Method: a client that knows the old map, and one that knows none."""

@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterator
 import pytest
 from conformance.runners import PREPARE, Runner
 from support.clock import Clock
-from support.cluster import NEVER_MS, Cluster, Place
+from support.cluster import NEVER_MS, Cluster, Place, moves_of
 from support.servers import available_kinds
 from support.wait import wait_until
 
 AHEAD_S = 5.0
 TTL_MS = 8000  # so a lease that was moved with absolute times ends after 3 s
 
+KIND = available_kinds()[-1]
 # The reader first: in a classic move its end alone is an absolute time.
 MODES = {"read": "rw", "write": "rw", "mutex": "mutex"}
 
@@ -32,10 +33,9 @@ MODES = {"read": "rw", "write": "rw", "mutex": "mutex"}
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The clock of the second node is ahead."""
     clock = Clock(tmp_path_factory.mktemp("clock") / "clock", AHEAD_S)
-    kind = available_kinds()[-1]
     places = {1: Place(env=clock.env)}
     with contextlib.closing(clock), Cluster(
-        kind, nodes=2, replicas=0, node_timeout_ms=NEVER_MS, places=places
+        KIND, nodes=2, replicas=0, node_timeout_ms=NEVER_MS, places=places
     ) as running:
         seconds = [int(node.cmd("TIME")[0]) for node in running.servers]
         assert AHEAD_S - 1 <= seconds[1] - seconds[0] <= AHEAD_S + 1, seconds
@@ -64,15 +64,13 @@ def status(runner: Runner, line: str) -> str:
 
 @pytest.mark.not_judged  # runners write no record
 @pytest.mark.parametrize("is_connected", [True, False], ids=["connected", "first"])
-@pytest.mark.parametrize("move", ["classic", "atomic"])
+@pytest.mark.parametrize("move", moves_of(KIND))
 def test_a_lease_at_a_node_whose_clock_is_ahead(
     cluster: Cluster, start: Callable[[str], Runner], name: str, move: str, is_connected: bool
 ) -> None:
     """Goal: as above, for every lock whose slot moves. Method: another client tries to write until
     it may; then the first lease is asked. No lease is taken for lost at once."""
     source, target = cluster.servers
-    if move == "atomic" and not source.has_atomic_moves:
-        pytest.fail("MIGRATESLOTS needs Valkey 9")
     holder, other = start(cluster.url()), start(cluster.url())
     there = next(f"t{i}" for i in range(100) if cluster.owner_of(f"t{i}") is target)
     for runner in (holder, other) if is_connected else (other,):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support.cluster import NEVER_MS, Cluster, Node
+from support.cluster import NEVER_MS, Cluster, Node, moves_of
 from support.history import History
 from support.servers import available_kinds
 
@@ -34,10 +34,6 @@ PROCESSES, THREADS = 4, 50  # 100 that may hold, and 100 that wait behind them
 NAMES = ("even", "odd")  # with ten digits each: 20 locks
 SERVE_MS = 8000
 MOST_CALLS = 1.1  # for a hand-off
-
-
-def moves_of(kind: str) -> tuple[str, ...]:
-    return ("classic", "atomic") if kind == "valkey" else ("classic",)
 
 
 class Crowd:
@@ -91,8 +87,6 @@ def test_a_crowd_and_slots_that_move(
     off inside a process."""
     choice = random.Random(1)
     with Cluster(kind, replicas=0, node_timeout_ms=NEVER_MS) as cluster:
-        if move == "atomic" and not cluster.servers[0].has_atomic_moves:
-            pytest.fail("MIGRATESLOTS needs Valkey 9")
         moving_s = MOVING_S[move]
         actors = [spawn(cluster.url()) for _ in range(PROCESSES)]
         crowd = Crowd(actors, int(moving_s * 1000), burst=0)

@@ -15,17 +15,18 @@ from collections.abc import Callable, Iterator
 import pytest
 from conformance.runners import PREPARE
 from support.build import built
-from support.cluster import NEVER_MS, Cluster, Node, slot_of
-from support.servers import available_kinds
+from support.cluster import NEVER_MS, Cluster, Node, moves_of, slot_of
+from support.servers import available_kinds, has_sharded_channels
 from support.wait import wait_until
 
 from .actor import Actor, Pending
-from .conftest import aux_key, queue_length
+from .conftest import aux_key, channels, queue_length
 from .fake_cluster import FakeCluster
-from .test_cluster import Clients, count_of_error, kinds_of_moves, names_at, value
+from .test_cluster import Clients, count_of_error, names_at, value
 
 Spawn = Callable[[str], Actor]
 
+KIND = available_kinds()[-1]
 LONG_TTL_MS = 120_000  # so that only a release frees the lock within a test
 WAIT_MS = 30_000
 
@@ -33,8 +34,7 @@ WAIT_MS = 30_000
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Two primaries, each with a replica. No node is ever taken for dead."""
-    kind = available_kinds()[-1]
-    with Cluster(kind, nodes=2, replicas=1, node_timeout_ms=NEVER_MS) as running:
+    with Cluster(KIND, nodes=2, replicas=1, node_timeout_ms=NEVER_MS) as running:
         yield running
 
 
@@ -48,7 +48,7 @@ def test_replicas_confirm_a_lock_whose_slot_moves(
     source = cluster.primaries[0]
     actor = spawn(cluster.url())
     names = names_at(cluster, source, name)
-    for kind in kinds_of_moves(cluster):
+    for kind in moves_of(cluster.kind):
         first, moved = next(names), next(names)
         slot = cluster.slot_of(moved)
         target = cluster.others(slot)[0]
@@ -154,16 +154,17 @@ def test_a_check_asks_all_primaries(cluster: Cluster) -> None:
 
 # Of a waiter whose lock or channel has moved: the head of a queue looks each second.
 SOON = 5.0
+WITH_A_SLOT = ["lock", "channel"] if has_sharded_channels(KIND) else ["lock"]
 
 
-@pytest.mark.parametrize("what", ["channel", "lock"])
+@pytest.mark.parametrize("what", WITH_A_SLOT)
 def test_a_waiter_that_no_message_reaches_is_granted_soon(
     cluster: Cluster, spawn: Spawn, name: str, what: str
 ) -> None:
     """Goal: a release behind the move of the slot of a waiter's channel, or of its lock, reaches it
     long before it would look for the end of the holder's lease. Method: the slot moves when the
     waiter has been in the queue for a while, and the holder releases at once."""
-    kind = kinds_of_moves(cluster)[-1]
+    kind = moves_of(cluster.kind)[-1]
     source = cluster.primaries[0]
     one = next(names_at(cluster, source, name))
     holder, waiter = spawn(cluster.url()), spawn(cluster.url())
@@ -190,11 +191,6 @@ def script_count(node: Node) -> int:
     lines = node.cmd("INFO", "commandstats").decode().splitlines()
     found = [line for line in lines if line.startswith("cmdstat_evalsha:")]
     return int(found[0].split("calls=")[1].split(",")[0]) if found else 0
-
-
-def channels(node: Node) -> list[bytes]:
-    found: list[bytes] = node.cmd("PUBSUB", "SHARDCHANNELS")
-    return found
 
 
 def test_a_channel_whose_slot_leaves_while_the_client_connects(spawn: Spawn) -> None:

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 
 import pytest
 import redlatch
-from support.servers import OTHERS, Server, find_binary, is_before_7
+from support.servers import OTHERS, Server, find_binary, has_sharded_channels
 from support.wait import wait_until
 
 from .actor import HELD, Actor
@@ -69,7 +69,7 @@ def test_locks(kind: str, server: Server, spawn: Spawn, name: str, protocol: int
     play_listing(one, url, f"{name}-listed")
     assert cli(url, "run", f"{name}-run", "--", "true").returncode == 0
     assert finding(url, "handover")["level"] == "ok"
-    channels = "plain" if is_before_7(kind) else "sharded"
+    channels = "sharded" if has_sharded_channels(kind) else "plain"
     assert channels in finding(url, "channels")["seen"]
 
 

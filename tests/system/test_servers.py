@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support.limits import HANDS_OFF, POLLS, REFUSED, ROWS, Limit, without
-from support.servers import Server, available_kinds, is_before_7
+from support.servers import Server, available_kinds, has_sharded_channels
 from support.wait import wait_until
 
 from .actor import Actor
@@ -43,7 +43,7 @@ if not os.environ.get("REDLATCH_TEST_LONG"):
 
 
 def is_possible(kind: str, limit: Limit) -> bool:
-    return not (limit.needs_version_7 and is_before_7(kind))
+    return has_sharded_channels(kind) or not limit.names_sharded_channels
 
 
 @pytest.fixture(
@@ -84,7 +84,8 @@ def test_a_lock_works_or_is_refused_by_name(
     assert pushes["level"] == ("warn" if limit.result == POLLS else "ok"), pushes
     if limit.result == POLLS:
         assert limit.message in pushes["seen"], pushes
-    assert ("plain" if is_before_7(limited.kind) else limit.channels) in channels["seen"]
+    expected = limit.channels if has_sharded_channels(limited.kind) else "plain"
+    assert expected in channels["seen"]
 
 
 def test_users_with_different_rights_choose_the_same_channels(spawn: Spawn, name: str) -> None:
@@ -92,7 +93,7 @@ def test_users_with_different_rights_choose_the_same_channels(spawn: Spawn, name
     subscribe reaches a waiter that may: the kind of channel depends on the server only.
     Method: the holder is the user without the right, whose own waiters poll."""
     with Server("redis", without("SPUBLISH")) as server:
-        rules = [rule for rule in minimal_rules("mute") if rule != "+spublish"]
+        rules = [rule for rule in minimal_rules(server.kind, "mute") if rule != "+spublish"]
         with server.connect() as connection:
             connection.cmd(*rules, "-subscribe", "-ssubscribe")
         url = f"{server.url}?namespace={SPACE}"
