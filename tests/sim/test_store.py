@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from support.build import built
 from support.resp import RespError
-from support.servers import Server, available_kinds
+from support.servers import Server, available_kinds, debug_options
 
 SEQUENCES = 20_000 if os.environ.get("REDLATCH_TEST_LONG") else 3_000
 STEPS = 30
@@ -54,7 +54,7 @@ def shimmed(
     clock = tmp_path_factory.mktemp("clock") / "clock"
     clock.write_bytes(struct.pack("<q", 1_700_000_000_000_000))
     env = {"REDLATCH_CLOCK": str(clock), "LD_PRELOAD": str(built("tests/sim/clock_shim.so"))}
-    server = Server(request.param, ["--enable-debug-command", "yes"], env=env)
+    server = Server(request.param, debug_options(request.param), env=env)
     with server, server.connect() as connection:
         first, second = connection.cmd("TIME"), connection.cmd("TIME")
         if first != second:

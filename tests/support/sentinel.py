@@ -26,7 +26,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from .resp import Connection, RespError
-from .servers import PORT_ATTEMPTS, Server, ServerFailed, available_kinds, free_port
+from .servers import (
+    PORT_ATTEMPTS,
+    Server,
+    ServerFailed,
+    available_kinds,
+    debug_options,
+    free_port,
+)
 from .tls import Certificate
 from .wait import LIMIT, wait_until
 
@@ -88,14 +95,14 @@ class Replicated:
         self.tls = tls
         self._places = list(places) or [Place()]
         self._stack = contextlib.ExitStack()
-        lines = ["repl-diskless-sync-delay 0", "enable-debug-command yes", *access.lines()]
+        lines = ["repl-diskless-sync-delay 0", *access.lines()]
         if access.password:
             lines.append(f"masterauth {access.password}")
         if access.user:
             lines.append(f"masteruser {access.user}")
         if tls:
             lines.append("tls-replication yes")
-        self._args = [*_arguments(lines), *args]
+        self._args = [*_arguments(lines), *debug_options(self.kind), *args]
         self.servers = [self._server(i) for i in range(replicas + 1)]
 
     @property

@@ -11,10 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 from support.resp import Connection
-from support.servers import Server, available_kinds
+from support.servers import (
+    Server,
+    available_kinds,
+    debug_options,
+    has_replicas_for_scripts,
+)
 from support.wait import wait_until
 
 from .actor import HELD, LOST, Actor, Pending
@@ -26,6 +32,7 @@ Spawn = Callable[[str], Actor]
 SLACK_S = 0.7
 # Of LOADING and BUSY: as long as two tries and a look need, and no longer.
 TROUBLE_S = 1.2
+LOADED_AT_ONCE = 2 << 20  # after so many bytes a server that loads its data looks at its clients
 
 
 def check_refused(actor: Actor, word: str, *, lock: str, wait: int) -> None:
@@ -93,9 +100,9 @@ def loading(server: Server) -> Iterator[None]:
             connection.cmd("DEBUG", "RELOAD")
 
     with server.connect() as connection:
-        connection.cmd("CONFIG", "SET", "loading-process-events-interval-bytes", 1024)
-        connection.cmd("DEBUG", "POPULATE", int(TROUBLE_S * 1000), FOREIGN, 100)
-        connection.cmd("CONFIG", "SET", "key-load-delay", 1000)
+        connection.cmd("CONFIG", "SET", "rdbcompression", "no")
+        connection.cmd("DEBUG", "POPULATE", int(TROUBLE_S * 40), FOREIGN, LOADED_AT_ONCE // 2)
+        connection.cmd("CONFIG", "SET", "key-load-delay", 25_000)
         thread = threading.Thread(target=reload)
         thread.start()
         wait_until(lambda: "loading:1" in connection.cmd("INFO", "persistence").decode())
@@ -108,7 +115,7 @@ def loading(server: Server) -> Iterator[None]:
 def busy(server: Server) -> Iterator[None]:
     """The server runs a script, for TROUBLE_S."""
     with server.connect() as connection, server.connect() as killer:
-        connection.cmd("CONFIG", "SET", "busy-reply-threshold", 20)
+        connection.cmd("CONFIG", "SET", "lua-time-limit", 20)
         connection.send("EVAL", "while true do end", 0)
         began = time.monotonic()
         wait_until(lambda: "BUSY" in str(killer.pipe([["GET", "x"]])[0]))
@@ -139,7 +146,7 @@ def test_trouble_that_passes(
     client that connected meanwhile waits by push afterwards.
     Method: both, for clients that are connected and new ones; then count what a waiter sends."""
     word = "LOADING" if trouble is loading else "BUSY"
-    with Server(kind, ["--enable-debug-command", "yes"]) as server:
+    with Server(kind, debug_options(kind)) as server:
         old, new = spawn(server.url), spawn(server.url)
         old.ok("acquire", name=name, wait=0)
         with trouble(server):
@@ -186,25 +193,51 @@ def test_a_replica_refuses(spawn: Spawn, name: str) -> None:
         actor.ok("release")
 
 
+@contextmanager
+def without_replicas(server: Server) -> Iterator[None]:
+    """The server has fewer replicas than it needs for a write."""
+    with server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "min-replicas-to-write", 1)
+        yield
+        connection.cmd("CONFIG", "SET", "min-replicas-to-write", 0)
+
+
+@contextmanager
+def without_snapshots(server: Server) -> Iterator[None]:
+    """The server is to save its data, and cannot. Method: a folder in the place of the file."""
+    Path(server.unix_path).with_name("dump.rdb").mkdir()
+    with server.connect() as connection:
+        connection.cmd("CONFIG", "SET", "save", "100000 100000")
+        connection.cmd("BGSAVE")
+        failed = b"rdb_last_bgsave_status:err"
+        wait_until(lambda: failed in connection.cmd("INFO", "persistence"))
+        yield
+        connection.cmd("CONFIG", "SET", "save", "")
+
+
+REFUSALS = {"MISCONF": without_snapshots}
+if has_replicas_for_scripts(available_kinds()[0]):
+    REFUSALS["NOREPLICAS"] = without_replicas
+
+
+@pytest.mark.parametrize("word", REFUSALS)
 def test_a_holder_whose_renewals_are_refused(
-    one_server: Server, spawn: Spawn, name: str
+    one_server: Server, spawn: Spawn, name: str, word: str
 ) -> None:
     """Goal: refusals that do not end cost the lock at its deadline, with the server's words as the
     reason; a refused release is tried again.
-    Method: NOREPLICAS, which refuses all writes; then without it again."""
+    Method: a server that refuses all writes; then one that does not."""
     holder, other = spawn(one_server.url), spawn(one_server.url)
     holder.ok("acquire", name=name, wait=0, ttl_ms=600)
     holder.ok("acquire", name="released", wait=0, lease=1)
-    with one_server.connect() as connection:
-        connection.cmd("CONFIG", "SET", "min-replicas-to-write", 1)
+    with REFUSALS[word](one_server):
         reply = holder.call("release", lease=1)
-        assert reply.status == "RL_E_SERVER" and "NOREPLICAS" in reply.message, reply
+        assert reply.status == "RL_E_SERVER" and word in reply.message, reply
         reply = holder.call("wait_lost", wait=-1)
         assert reply.number("state") == LOST
         assert reply.seconds < 0.6 + SLACK_S
         reply = holder.call("release")
-        assert reply.status == "RL_E_LOST" and "NOREPLICAS" in reply.message, reply
-        connection.cmd("CONFIG", "SET", "min-replicas-to-write", 0)
+        assert reply.status == "RL_E_LOST" and word in reply.message, reply
     other.ok("acquire", name="released", wait=3000)
     other.ok("acquire", name=name, wait=3000)
 
