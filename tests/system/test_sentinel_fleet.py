@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from support.history import History
 from support.sentinel import DOWN_AFTER_MS, Place, SentinelGroup
-from support.servers import Server
+from support.servers import Server, available_kinds, has_replicas_for_scripts
 from support.wait import wait_until
 
 from .actor import HELD, Actor
@@ -305,6 +305,7 @@ def test_a_primary_that_is_cut_off(spaces: Namespaces, name: str, figure: Figure
         waiter.ok("release")
 
 
+@pytest.mark.needs(has_replicas_for_scripts(available_kinds()[0]))
 @pytest.mark.not_judged  # two hold it for a while: that is what is measured
 def test_a_client_that_is_cut_off_with_the_primary(
     spaces: Namespaces, name: str, figure: Figure

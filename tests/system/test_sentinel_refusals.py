@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support.sentinel import NAME, NEVER_MS, Access, Sentinel, SentinelGroup
-from support.servers import Server, available_kinds
+from support.servers import Server, available_kinds, has_tls
 from support.tls import Authority
 from support.wait import wait_until
 
@@ -25,6 +25,7 @@ from .hostile import Command, HostileServer, array, bulk, integer
 
 Spawn = Callable[[str], Actor]
 
+IS_TLS = has_tls(available_kinds()[0])
 LIMIT_S = 1.0
 LIMITS = {"connect_timeout": "1s", "command_timeout": "1s"}
 SLACK_S = 0.7
@@ -40,13 +41,14 @@ def group() -> Iterator[SentinelGroup]:
 
 @pytest.fixture(scope="module")
 def closed_group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelGroup]:
-    """Its servers and its sentinels have different users and passwords, and speak TLS, too."""
-    certificate = Authority(tmp_path_factory.mktemp("tls")).certificate("IP:127.0.0.1")
+    """Its servers and its sentinels have different users and passwords, and speak TLS, too, where
+    they can."""
+    authority = Authority(tmp_path_factory.mktemp("tls"))
     with SentinelGroup(
         down_after_ms=NEVER_MS,
         access=Access("server-secret"),
         sentinel_access=Access("sentinel-secret", "ops"),
-        tls=certificate,
+        tls=authority.certificate("IP:127.0.0.1") if IS_TLS else None,
     ) as running:
         yield running
 
@@ -171,10 +173,11 @@ TLS_LIMIT_S = 6.0
 
 
 def with_password(group: SentinelGroup, **options: str) -> str:
-    assert group.tls
-    said = {"sentinel_tls": "yes", "sentinel_tls_ca": str(group.tls.ca), **LIMITS, **options}
-    said |= {"tls_ca": str(group.tls.ca), "connect_timeout": f"{TLS_LIMIT_S:.0f}s"}
-    return group.url(user=":server-secret", **said)
+    said = {**LIMITS, "connect_timeout": f"{TLS_LIMIT_S:.0f}s"}
+    if group.tls:
+        ca = str(group.tls.ca)
+        said |= {"tls_ca": ca, "sentinel_tls": "yes", "sentinel_tls_ca": ca}
+    return group.url(user=":server-secret", **said, **options)
 
 
 RIGHT = {"sentinel_user": "ops", "sentinel_password": "sentinel-secret"}
@@ -213,6 +216,7 @@ def test_passwords_and_tls(closed_group: SentinelGroup, spawn: Spawn, name: str)
     check_refused(spawn, wrong, "RL_E_DENIED", limit_s=TLS_LIMIT_S)
 
 
+@pytest.mark.needs(IS_TLS)
 def test_sentinels_whose_certificate_is_not_trusted(
     closed_group: SentinelGroup, spawn: Spawn
 ) -> None:
