@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from support.build import built
@@ -140,9 +141,9 @@ class LimitedServer(Server):
             base = base.replace("redis://", "redis+cluster://")
         return base + (f"?{self.limit.query}" if self.limit.query else "")
 
-    def proxy(self) -> FaultProxy:
+    def proxy(self, port: int = 0) -> FaultProxy:
         """One more way to the server, with the rule of the limit."""
-        proxy = FaultProxy(self.port)
+        proxy = FaultProxy(port or self.port)
         if self.limit.proxy:
             proxy.rewrite = KEY_RULES[self.limit.proxy]()
         return proxy
@@ -153,27 +154,35 @@ class LimitedServer(Server):
 
     def start(self) -> Server:
         super().start()
-        if self.limit.proxy and self._proxy is None:
-            self._proxy = self.proxy()
         if self.limit.is_cluster:
             self._own_all_slots()
         return self
 
     def close(self) -> None:
         super().close()
+        self._close_proxy()
+
+    def _choose_port(self) -> int:
+        self._close_proxy()
+        port = low_port() if self.limit.is_cluster else super()._choose_port()
+        if self.limit.proxy:
+            self._proxy = self.proxy(port)
+        return port
+
+    def _close_proxy(self) -> None:
         if self._proxy:
             self._proxy.close()
             self._proxy = None
 
-    def _choose_port(self) -> int:
-        return low_port() if self.limit.is_cluster else super()._choose_port()
+    def _command(self, folder: Path) -> list[str]:
+        command = super()._command(folder)
+        if not self.limit.is_cluster or not self._proxy:
+            return command
+        # This node is the whole cluster. It names the address of the proxy.
+        return [*command, "--cluster-announce-port", self._proxy.url.rpartition(":")[2]]
 
     def _own_all_slots(self) -> None:
-        """This node is the whole cluster. It names the address of the proxy."""
         with self.connect() as connection:
-            if self._proxy:
-                port = self._proxy.url.rpartition(":")[2]
-                connection.cmd("CONFIG", "SET", "cluster-announce-port", port)
             if b"cluster_slots_assigned:0" in connection.cmd("CLUSTER", "INFO"):
                 connection.cmd("CLUSTER", "ADDSLOTS", *range(SLOT_COUNT))
             wait_until(lambda: b"cluster_state:ok" in connection.cmd("CLUSTER", "INFO"))
