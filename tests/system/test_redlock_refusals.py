@@ -181,7 +181,7 @@ def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
                 assert f"{address(replica.url)}: is a replica" in nodes_of(actor)
                 actor.ok("release")
                 actor.ok("free")
-            lines = log_of(actor, "replica")
+            lines = log_of(actor, "is a replica")
             assert len(lines) == 1 and address(replica.url) in lines[0], lines
             assert lines[0].startswith("warning "), lines
         servers[1].pause()
