@@ -10,7 +10,7 @@ from support.cluster import Cluster, Node
 from support.resp import Argument, Connection
 
 from .case import Case
-from .driver import DISTRUSTING, PROXIED, TRUSTING
+from .driver import PROXIED, is_by_tls
 
 # A node that dies is replaced by its replica, which is another test: tests/system/test_cluster.py.
 FAULTS_OF_A_SERVER = {"kill", "start", "restart", "pause", "resume"}
@@ -28,7 +28,7 @@ def reason_against(case: Case) -> str:
     options = {option for words in case.clients.values() for option in words}
     if PROXIED in options:
         return "a proxy stands before one address, and nodes name the addresses of all others"
-    if options & {TRUSTING, DISTRUSTING}:
+    if is_by_tls(case):
         return "the nodes of this cluster have no certificate"
     for step in case.steps:
         if step.target == "@" and step.op in FAULTS_OF_A_SERVER:

@@ -46,6 +46,11 @@ class Clock:
         return (time.monotonic() - self.start) * 1000
 
 
+def is_by_tls(case: Case) -> bool:
+    options = {option for words in case.clients.values() for option in words}
+    return bool(options & {TRUSTING, DISTRUSTING})
+
+
 def assignments(case: Case, able: dict[str, set[str]]) -> list[dict[str, str]]:
     """Which runner plays which client: all the same, then a rotation of mixed ones."""
     names = [name for name, abilities in able.items() if case.needs <= abilities]

@@ -10,12 +10,12 @@ from itertools import permutations, product
 from pathlib import Path
 
 import pytest
-from support.servers import Server, available_kinds
+from support.servers import Server, available_kinds, has_tls
 
 from . import case as case_module
 from .case import BadCase, Case, load, parse
 from .conftest import Peers
-from .driver import CaseFailed, assignments, run_case
+from .driver import CaseFailed, assignments, is_by_tls, run_case
 from .runners import PREPARE, Runner, capabilities
 
 SPEC = Path(__file__).parent / "SPEC.md"
@@ -38,6 +38,8 @@ def combinations() -> list[tuple[Case, str, dict[str, str]]]:
     found = []
     for case in CASES:
         for kind in KINDS if case.every_server else KINDS[:1]:
+            if is_by_tls(case) and not has_tls(kind):
+                continue
             found += [
                 (case, kind, players)
                 for players in chosen(case)

@@ -16,7 +16,7 @@ from system.limited import LimitedServer
 
 from . import clusters
 from .case import Case, load
-from .driver import DISTRUSTING, TRUSTING, CaseFailed, assignments, run_case
+from .driver import CaseFailed, assignments, is_by_tls, run_case
 from .runners import capabilities
 
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
@@ -52,8 +52,7 @@ PLAYED = [
 def reason_against(limit: Limit, case: Case) -> str:
     """The reason for which this server cannot run this case; nothing if it can."""
     options = {option for words in case.clients.values() for option in words}
-    is_by_tls = bool(options & {TRUSTING, DISTRUSTING})
-    if is_by_tls and (not has_tls(KIND) or limit.proxy or limit.query or limit.has_user):
+    if is_by_tls(case) and (not has_tls(KIND) or limit.proxy or limit.query or limit.has_user):
         return "the URL for TLS is the server's own, past the limit"
     if limit.has_user and any(option.startswith("user=") for option in options):
         return "the case has a user of its own"
