@@ -75,6 +75,12 @@ class Frames:
         return frames
 
 
+def _is_script(frame: Any) -> bool:
+    """A frame may be anything: bytes of TLS look like one now and then."""
+    is_command = isinstance(frame, list) and frame and isinstance(frame[0], bytes)
+    return bool(is_command and frame[0].upper() in SCRIPT_COMMANDS)
+
+
 class Loss:
     """One script whose request or reply is lost."""
 
@@ -155,7 +161,7 @@ class _Link:
         if self._loss:
             return self._loss.reaches_server
         for command in self._commands.feed(data):
-            if command[0].upper() not in SCRIPT_COMMANDS:
+            if not _is_script(command):
                 continue
             loss = self._proxy.take_loss()
             if loss is None:
