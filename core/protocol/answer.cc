@@ -31,7 +31,8 @@ Refusal nonsense(std::string_view what) {
 }
 
 // Servers word a refusal inside a script in their own ways: 7.0 "ERR The user executing the script
-// can't run this command", 6.2 "ERR Error running script (call to ..): @user_script:1: -OOM ..".
+// can't run this command", 6.2 "ERR Error running script (call to ..): @user_script:1: -OOM ..", or
+// "@user_script: 1: -OOM .." if the script returns what redis.pcall has caught.
 bool mentions_denial(std::string_view text) {
   return text.find("NOPERM") != std::string_view::npos ||
          text.find("ACL failure") != std::string_view::npos ||
@@ -39,7 +40,9 @@ bool mentions_denial(std::string_view text) {
 }
 
 std::string_view word_of(std::string_view text) {
-  const size_t inner = text.starts_with("ERR Error running script") ? text.find(": -") : text.npos;
+  const bool is_wrapped =
+      text.starts_with("ERR Error running script") || text.starts_with("@user_script:");
+  const size_t inner = is_wrapped ? text.find(": -") : text.npos;
   if (inner != text.npos) text.remove_prefix(inner + 3);
   return text.substr(0, text.find(' '));
 }

@@ -205,6 +205,12 @@ Finding Judge::replicas() const {
     return finding;
   }
   const auto seen = count + ", min-replicas-to-write " + std::to_string(*facts_.min_replicas);
+  const bool is_ignored = context_.server.version.starts_with("Redis 6.");
+  if (*facts_.min_replicas > 0 && is_ignored) {
+    return fail("replicas",
+                seen + ", which Redis 6 ignores in scripts: a failover may grant a lock twice",
+                "use Redis 7.0 or later, or a Redlock");
+  }
   if (*facts_.min_replicas > 0) return ok("replicas", seen);
   return fail("replicas", seen + ": a failover may grant a lock twice",
               "set min-replicas-to-write 1, or use a Redlock");

@@ -146,6 +146,10 @@ TEST_F(HealthTest, EachDangerIsFound) {
   expect("connections", FindingLevel::kWarn, "90 of 100");
   on_config("min-replicas-to-write", "0");
   expect("replicas", FindingLevel::kFail, "2 replicas, min-replicas-to-write 0");
+  on_config("min-replicas-to-write", "1");
+  expect("replicas", FindingLevel::kOk, "min-replicas-to-write 1");
+  server_.version = "Redis 6.2.14";
+  expect("replicas", FindingLevel::kFail, "ignores in scripts");
   on_config("timeout", "5");
   expect("idle-timeout", FindingLevel::kWarn, "timeout is 5");
   on_info("cluster", "cluster_enabled:1\r\n");

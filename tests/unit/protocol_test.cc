@@ -285,7 +285,8 @@ TEST(AnswerTest, errors_are_told_apart_by_what_one_may_do) {
   const auto kind = [](const char *text) { return refusal_of(MadeReply::error(text).get()).kind; };
   EXPECT_EQ(kind("NOSCRIPT No matching script. Please use EVAL."), Kind::kNoScript);
   for (const char *text : {"LOADING x", "OOM x", "BUSY x", "READONLY x", "MASTERDOWN x",
-                           "ERR Error running script (call to f_0): @user_script:1: -OOM x"}) {
+                           "ERR Error running script (call to f_0): @user_script:1: -OOM x",
+                           "@user_script: 1: -OOM x"}) {
     EXPECT_EQ(kind(text), Kind::kTransient) << text;
   }
   for (const char *text :
