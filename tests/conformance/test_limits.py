@@ -5,6 +5,7 @@ names it with a reason, which docs/servers.md has, and then it has to go otherwi
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Iterator
 
@@ -115,11 +116,12 @@ def test_case(
 ) -> None:
     limit, case, players = combination
     server, *peers = limited.servers(limit, case.node_count)
-    if case.name not in limit.differs:
+    if not limit.is_different(case.name):
         run_case(server, case, commands, players, peers=peers)
         return
     with pytest.raises(CaseFailed):
         run_case(server, case, commands, players, peers=peers)
+    limited.close()  # it was left in the middle of the case
 
 
 def test_a_limit_names_cases_that_it_can_run() -> None:
@@ -127,5 +129,6 @@ def test_a_limit_names_cases_that_it_can_run() -> None:
     by_name = {case.name: case for case in CASES}
     for limit in ROWS:
         assert limit.result != REFUSED or not limit.differs
-        for name in limit.differs:
-            assert not reason_against(limit, by_name[name]), (limit.name, name)
+        for pattern in limit.differs:
+            found = fnmatch.filter(NAMES, pattern)
+            assert any(not reason_against(limit, by_name[name]) for name in found), pattern

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 HANDS_OFF = "hands off"  # a release notifies the next waiter
 POLLS = "polls"  # a waiter asks again each 10 to 250 ms
@@ -48,7 +49,8 @@ DEAD_WAITERS = cases(
     "fifo-dead-waiter",
     "fifo-only-dead-waiters",
     "fifo-stopped-waiter",
-    "rw-dead-waiters",
+    "rw-dead-waiters*",
+    "rw-upgrade-killed*",
 )
 NO_WAIT = cases("`min_replicas` is refused", "replicas-too-few", "replicas-too-few-for-a-waiter")
 NO_CONFIG = cases("the findings about settings are `unknown`", "health-good", "health-danger")
@@ -56,6 +58,9 @@ NO_INFO = {
     **cases("a node without `INFO` has no vote under a `restart_guard`", "redlock-young"),
     **cases("a replica is found out by its refusals, after the wait", "redlock-replicas"),
 }
+NO_UNDECLARED = cases(
+    "readers of the `hash-rw` format write keys that a script does not name", "rw-*-hash-rw"
+)
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,12 @@ class Limit:
     status: str = ""  # REFUSED: of the call
     message: str = ""  # .. and a part of its message
     option: str = ""  # an acquire option that is refused, while all else works
-    # Cases of tests/conformance that go otherwise, and why; they stand in the page.
+    # Cases of tests/conformance that go otherwise, and why; they stand in the page. A '*' is any
+    # text.
     differs: Mapping[str, str] = field(default_factory=dict)
+
+    def is_different(self, case: str) -> bool:
+        return any(fnmatchcase(case, pattern) for pattern in self.differs)
 
     @property
     def has_user(self) -> bool:
@@ -215,6 +224,7 @@ LIMITS = (
         "keys that a script does not name are refused",
         "except readers of the `hash-rw` format, which write keys of Redisson",
         proxy="undeclared",
+        differs=NO_UNDECLARED,
     ),
     Limit("no-role", "no `ROLE`", "it is never sent", without("ROLE")),
     Limit(
@@ -301,7 +311,7 @@ PROFILES = (
         option="min_replicas",
         status="RL_E_UNSUPPORTED",
         message="WAIT",
-        differs=NO_CONFIG,
+        differs={**NO_CONFIG, **NO_UNDECLARED},
     ),
     Limit(
         "redis-cloud",
@@ -329,7 +339,7 @@ PROFILES = (
         option="min_replicas",
         status="RL_E_UNSUPPORTED",
         message="WAIT",
-        differs=NO_WAIT,
+        differs={**NO_WAIT, **NO_UNDECLARED},
     ),
     Limit(
         "garnet",
