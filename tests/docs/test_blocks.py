@@ -104,6 +104,7 @@ GO_PROGRAM = """package main
 
 import (
 	"context"
+	"errors"
 	"log"
 	"log/slog"
 	"time"
@@ -111,7 +112,7 @@ import (
 	"redlatch.io/redlatch"
 )
 
-var _, _, _ = redlatch.Dial, slog.Default, time.Second
+var _, _, _, _ = redlatch.Dial, slog.Default, time.Second, errors.Join
 
 func work(ctx context.Context, fence int64) error { return ctx.Err() }
 

@@ -93,7 +93,7 @@ def test_a_hash_rw_lease_outlives_a_move_that_stands_still(
     """Goal: reader and writer keep the lock for three times their ttl, and Redisson sees the reader
     all the time; no other client gets the lock. Method: no key, K, the readers' keys or all of them
     have moved."""
-    ttl_ms = 1500
+    ttl_ms = 3000
     locks = [(mode, half) for mode in ("read", "write") for half in ("none", "K", "R", "all")]
     command = PREPARE["c"](tmp_path_factory.mktemp("runners"))
     with Clients(command, cluster.url(), 2) as clients:

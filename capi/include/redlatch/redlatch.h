@@ -331,8 +331,8 @@ RL_API rl_status rl_client_credentials_set(rl_client *client, const char *user, 
 /**
  * Answer that there are no credentials now. Connections that wait for them fail at once with
  * RL_E_UNAVAILABLE and `reason`, and are tried again, as when a server cannot be reached. The watch
- * posts its tag again, for a connection that needs credentials, after 1 s; while the last
- * credentials are valid, after 1 s, and after each further failure later, up to 30 s.
+ * posts its tag again, for a connection that needs credentials, after a second; while the last
+ * credentials are valid, after a pause that grows with each failure, to half a minute.
  *
  * @param reason  for messages, at most 512 bytes of it; the last password in it is shown as ***.
  * @return RL_OK; RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
