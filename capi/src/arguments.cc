@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // Arguments and options of an acquire or attach: they are checked, and put into the request. The
-// allowed values are in core/config/options.def, those of other arguments in core/runtime.
+// ranges of options are in core/config/options.def; core/protocol has the rules for names.
 #include "base/limits.h"
 #include "base/text.h"
 #include "handles.h"
