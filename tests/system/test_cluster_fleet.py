@@ -17,7 +17,7 @@ from collections.abc import Callable
 import pytest
 from support.cluster import NEVER_MS, Cluster, Node, moves_of
 from support.history import History
-from support.servers import available_kinds
+from support.servers import available_kinds, has_sharded_channels
 
 from .actor import Actor
 from .conftest import queued_tokens
@@ -34,6 +34,7 @@ PROCESSES, THREADS = 4, 50  # 100 that may hold, and 100 that wait behind them
 NAMES = ("even", "odd")  # with ten digits each: 20 locks
 SERVE_MS = 8000
 MOST_CALLS = 1.1  # for a hand-off
+MOST_CALLS_CONFIRMED = 2.1  # with plain channels: the waiter asks whether the push is true
 
 
 class Crowd:
@@ -82,9 +83,9 @@ def test_a_crowd_and_slots_that_move(
     spawn: Spawn, history: History, figure: Figure, kind: str, move: str
 ) -> None:
     """Goal: no error to any caller, no overlap, places are kept, all are served, and a hand-off is
-    one script call. Method: one slot after the other is moved to another node, while all of the
-    locks are in use; after each move it is noted who stands in the queue there. No lock is handed
-    off inside a process."""
+    one script call (two with plain channels). Method: one slot after the other is moved to another
+    node, while all of the locks are in use; after each move it is noted who stands in the queue
+    there. No lock is handed off inside a process."""
     choice = random.Random(1)
     with Cluster(kind, replicas=0, node_timeout_ms=NEVER_MS) as cluster:
         moving_s = MOVING_S[move]
@@ -110,7 +111,8 @@ def test_a_crowd_and_slots_that_move(
         # How many fit into the time depends on the machine.
         assert count >= (MOVES if IS_LONG else 1)
         assert grants > 500
-        assert handoff <= MOST_CALLS
+        most = MOST_CALLS if has_sharded_channels(kind) else MOST_CALLS_CONFIRMED
+        assert handoff <= most
     history.judge(is_fifo=True, calm_ns=calm_ns, serve_ms=SERVE_MS)
 
 
