@@ -105,7 +105,7 @@ extern "C" {
 
 /**
  * 0 done; > 0 the call worked, with another result than the requested one; < 0 failure. Numbers are
- * never reused. The list: capi/statuses.def.
+ * never reused. docs/errors.md has the traits of each status, and what to do about it.
  */
 typedef int32_t rl_status;
 
@@ -331,10 +331,11 @@ RL_API rl_status rl_client_credentials_set(rl_client *client, const char *user, 
 /**
  * Answer that there are no credentials now. Connections that wait for them fail at once with
  * RL_E_UNAVAILABLE and `reason`, and are tried again, as when a server cannot be reached. The watch
- * posts its tag again, for a connection that needs credentials, after a second; while the last
- * credentials are valid, after a pause that grows with each failure, to half a minute.
+ * posts its tag again: after a second if a connection needs credentials; while the earlier
+ * credentials are still valid, after a pause that grows with each failure, to half a minute.
  *
- * @param reason  for messages, at most 512 bytes of it; the last password in it is shown as ***.
+ * @param reason  text for messages: its first 512 bytes are used. If it contains the password that
+ *                was set last, messages show *** in its place.
  * @return RL_OK; RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
@@ -346,9 +347,9 @@ RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reaso
  * rl_client_credentials_set() or rl_client_credentials_fail() is called. They are wanted
  *
  *   - when a connection is made and there are none, or they have ended;
- *   - when 3/4 of valid_ms have passed; earlier if fewer than 3 minutes would be left then: 3
- *     minutes before the end, or when half of valid_ms has passed if that is later. So servers that
- *     close connections with an old token get a new one in time;
+ *   - before they end: when 3/4 of valid_ms have passed, or 3 minutes before the end if that is
+ *     earlier, but never before half of valid_ms has passed. So servers that close connections with
+ *     an old token get a new one in time;
  *   - when a server has refused them, at most once a second.
  *
  * From the first watch on, each connection waits for credentials, for at most connect_timeout, and
@@ -413,11 +414,11 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  * one attempt each; it connects to all of them. What a server does not answer, or refuses, is
  * RL_LEVEL_UNKNOWN and no error.
  *
- * The same questions are asked in the background a short while after each connection, unless the
- * option health is no: what is new and RL_LEVEL_WARN or worse is a line of the log.
+ * The client makes the same checks in the background a short while after each connection, unless
+ * the option health is no: a new finding of RL_LEVEL_WARN or worse is a line of the log.
  *
- * With redis-sentinel:// this call, and no other, also asks every sentinel for itself. After a
- * failure rl_client_info() has the findings about the sentinels.
+ * With redis-sentinel:// this call also checks each sentinel; the checks in the background do not.
+ * If this call fails, rl_client_info() has the findings about the sentinels.
  *
  * @return the info, freed by rl_info_free(), as of rl_client_info(), with its rows RL_PART_FINDING;
  *         or NULL: RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER  RL_TIMEOUT
@@ -462,11 +463,11 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * held, the lease is renewed in the background.
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. The key on the server is the option
- *                 `namespace` (empty by default) and the name. Refused, because redlatch names its
- *                 own keys so: names that end in ":rl1:" or ":rl1.", alone or with letters behind
- *                 it, such as "a:rl1:f". On a cluster also: those with a '}' but without a hash tag
- *                 such as "{a}"; with RL_FORMAT_HASH_RW also those with a '{' but without a hash
- *                 tag.
+ *                 `namespace` (empty by default) and the name. RL_E_INVALID: names that end in
+ *                 ":rl1:" or ":rl1.", also with letters after it, such as "a:rl1:f", because the
+ *                 other keys of a lock have such names. On a cluster also: names with a '}' but
+ *                 without a hash tag such as "{a}"; with RL_FORMAT_HASH_RW also names with a '{'
+ *                 but without a hash tag.
  * @param wait_ms  see convention 5. During an outage of the server the call keeps waiting, at most
  *                 for wait_ms. Errors that end any wait at once: docs/guarantees.md, "When the
  *                 server is away".
@@ -754,8 +755,8 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  * withdrawn in the background.
  *
  * @param wait_ms  see convention 5.
- * @return RL_OK           it writes now (or did so before).
- *         RL_BUSY         wait_ms is 0 and others read.
+ * @return RL_OK           the lease is the writer (now, or was already).
+ *         RL_BUSY         wait_ms is 0 and there are other readers.
  *         RL_TIMEOUT      the wait ran out.
  *         RL_E_DEADLOCK   another reader waits to upgrade; or the owner that the options named
  *                         reads by another lease as well, and would wait for itself.
@@ -773,7 +774,7 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
  * Downgrade the writer `lease` to a reader, without a release in between; readers that are next in
  * the queue enter. A lease of rl_acquire() is a writer, too.
  *
- * @return RL_OK                 it reads now (or did so before).
+ * @return RL_OK                 the lease is a reader (now, or was already).
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer.
@@ -899,10 +900,9 @@ enum {
                                 forced, or its key was deleted or evicted. A detached lease that
                                 another process has attached is not lost: its state is
                                 RL_LEASE_DETACHED. */
-  RL_LOST_FORCED = 3,      /**< Rare. Handle it as RL_LOST_TAKEN_OVER, which is also the usual
-                                reason after a forced release. This one means that the server
-                                granted the same acquisition a second time, after its first grant
-                                had been removed. */
+  RL_LOST_FORCED = 3,      /**< Rare: the grant was removed, and the server then granted the same
+                                acquisition once more. Handle it as RL_LOST_TAKEN_OVER, which is
+                                the usual reason after a forced release. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
   RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client ended without a shutdown. Programs do not see this:
@@ -964,7 +964,7 @@ RL_API rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag);
 RL_API rl_status rl_request_wait(rl_request *request, int64_t wait_ms);
 
 /**
- * Cancel `request`. Local, immediate and decisive.
+ * Cancel `request`. The call is local and does not block; its result is final.
  *
  * @return RL_CANCELLED  it was cancelled: a grant that still arrives is released, and the next
  *                       waiter gets it. A release that was started, and an extension or a forced
@@ -1146,8 +1146,8 @@ RL_API void rl_client_options_free(rl_client_options *options);
  * Only of a Redlock; rl_client_open() refuses them:
  *
  *   ---- Redlock options: made of options.def by tools/gen_options.py ----
- *   restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the same
- *                  for all users of these nodes: off or 1 s to 1 hour (60s)
+ *   restart_guard  for this time a restarted node has no vote, and no ttl may be longer; must be
+ *                  the same for all users of these nodes: off or 1 s to 1 hour (60s)
  *   durable        nodes keep all data when they restart (append-only file, fsync always): no guard
  *                  is needed (no)
  *   fenced         give each lease a rising fence; costs one more round trip (no)
@@ -1194,8 +1194,8 @@ RL_API rl_status rl_client_options_set_from_env(rl_client_options *options, rl_e
 
 /**
  * Write the value of the option `name` into `buffer` as text: the one that was set, else the one of
- * the environment if it was read. Durations are in ms. rl_client_option() has the value that
- * counts after all, with the URL and the defaults.
+ * the environment if it was read. Durations are in ms. rl_client_option() has the value in effect,
+ * which may come from the URL or be the default.
  *
  * @return the full length without the NUL; 0 for an option that is not set here, a secret, an
  *         unknown name and NULL.
@@ -1544,8 +1544,9 @@ RL_API void rl_list_free(rl_list *list);
  * (RL_E_LOST). For operators.
  *
  * @param token  of the holder, as RL_FIELD_TOKEN shows it: a token, or the value of the key if
- *               another library holds the lock (RL_STATE_FOREIGN). Not empty, so that a variable
- *               that is not set forces no lock; rl_force_release_any() removes any holder.
+ *               another library holds the lock (RL_STATE_FOREIGN). An empty token is an error, so
+ *               that a script with an unset variable releases nothing; rl_force_release_any()
+ *               removes any holder.
  * @return RL_OK          removed.
  *         RL_E_NOT_HELD  the lock is free, or has other holders; nothing was changed.
  *         RL_E_WRONG_TYPE  the key has a type that no lock has; nothing was changed.

@@ -181,8 +181,8 @@ MANUAL = {
                                 ASCII without spaces
 """,
     "quorum": """\
-        restart_guard  for how long a restarted node has no vote, and the longest ttl; must be the
-                       same for all users of these nodes [s]: False or 1 to 3600 (60)
+        restart_guard  for this time a restarted node has no vote, and no ttl may be longer; must be
+                       the same for all users of these nodes [s]: False or 1 to 3600 (60)
         durable        nodes keep all data when they restart (append-only file, fsync always): no
                        guard is needed (False)
         fenced         give each lease a rising fence; costs one more round trip (False)
