@@ -36,8 +36,9 @@
  *            another thing, a completion queue: it reports, by numbers of the caller's choice
  *            (tags), that a watched request or lease has ended or that a log has lines.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
- *    owner   the option owner: a name for the caller, for reentrant locks and against waiting for
- *            itself; see rl_acquire_options_set_owner().
+ *    owner   the option owner, a name for the caller: with it a caller may acquire a reentrant lock
+ *            once more, and one that would wait for itself gets an error. See
+ *            rl_acquire_options_set_owner().
  *
  * A lease
  *
@@ -167,11 +168,11 @@ RL_API int32_t rl_status_is(rl_status status, int32_t trait);
 /* ---- handles --------------------------------------------------------------------------------- */
 
 /**
- * Locks on one server or on a cluster (rl_client_open()), or on most of several servers
- * (rl_redlock_open()). Any thread. Holds one connection to each server that it uses; with RESP2 a
- * second one for messages, with min_replicas another one for WAIT, and with sentinels one to a
- * sentinel. Has a thread that starts when it is first needed (convention 8), and another one for
- * each server while it connects to that server.
+ * A client, which acquires locks on one server or on a cluster (rl_client_open()), or on most of
+ * several servers (rl_redlock_open()). Any thread. Holds one connection to each server that it
+ * uses; with RESP2 a second one for messages, with min_replicas another one for WAIT, and with
+ * sentinels one to a sentinel. Has a thread that starts when it is first needed (convention 8), and
+ * another one for each server while it connects to that server.
  */
 typedef struct rl_client rl_client;
 
@@ -343,8 +344,9 @@ RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reaso
                                             size_t reason_len, rl_error *err);
 
 /**
- * Post `tag` to `queue` when credentials are wanted, which may be now: once, until
- * rl_client_credentials_set() or rl_client_credentials_fail() is called. They are wanted
+ * Post `tag` to `queue` when credentials are wanted; at once if they are wanted already. After a
+ * tag there is no other one before rl_client_credentials_set() or rl_client_credentials_fail() is
+ * called. Credentials are wanted
  *
  *   - when a connection is made and there are none, or they have ended;
  *   - before they end: when 3/4 of valid_ms have passed, or 3 minutes before the end if that is
@@ -352,11 +354,13 @@ RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reaso
  *     an old token get a new one in time;
  *   - when a server has refused them, at most once a second.
  *
- * From the first watch on, each connection waits for credentials, for at most connect_timeout, and
- * without them fails with RL_E_UNAVAILABLE and a message about them. Call this before the first
+ * From the first watch on, user and password of the URL are not used: each connection waits for
+ * credentials, for at most connect_timeout, and without them fails with RL_E_UNAVAILABLE and a
+ * message about them. Call this before the first
  * call that connects. A client has one watch: another call replaces it, and asks again.
  *
- * @param queue  NULL = end the watch. Then, or when `queue` is freed, nothing is waited for.
+ * @param queue  NULL = end the watch. Then, or when `queue` is freed, connections use the last
+ *               credentials; without any, or when these have ended, they fail at once.
  * @param tag    any number but 0.
  * @return RL_OK; RL_E_INVALID (`client` is NULL, the tag is 0 with a queue, or the server
  *         is an embedded one), RL_E_FORKED,
@@ -399,7 +403,7 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
  *
  * With a cluster: a row for each node that this client has used, in the order of the first use;
  * rl_client_check() uses all primaries. A node keeps its row when it has no slots any more. Until
- * there is such a node: one row for the hosts of the URL.
+ * the client has used a node: one row for the hosts of the URL.
  *
  * @return the info, freed by rl_info_free(); or NULL: RL_E_INVALID  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: never.  Threads: any.  Since: 0.1.
@@ -407,7 +411,7 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
 RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
 
 /**
- * Ask each server of `client` now for what endangers locks there, such as eviction, and wait for
+ * Check each server of `client` now for what endangers locks there, such as eviction, and wait for
  * the answers. Connects if needed, for `wait_ms` as in rl_client_connect(). With a Redlock each
  * node gets one attempt, of at most `wait_ms` if that is above 0. With a cluster this call waits
  * for the map of the slots as rl_client_connect() does, and then asks all primaries at once, with
@@ -420,9 +424,10 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  * With redis-sentinel:// this call also checks each sentinel; the checks in the background do not.
  * If this call fails, rl_client_info() has the findings about the sentinels.
  *
- * @return the info, freed by rl_info_free(), as of rl_client_info(), with its rows RL_PART_FINDING;
- *         or NULL: RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER  RL_TIMEOUT
- *                  RL_E_OUTCOME_UNKNOWN  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * @return the info, freed by rl_info_free(), with the rows of rl_client_info() and the rows
+ *         RL_PART_FINDING; or NULL:
+ *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER  RL_TIMEOUT
+ *         RL_E_OUTCOME_UNKNOWN  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: as rl_client_connect(), and 2 x command_timeout; with sentinels connect_timeout more.
  * Threads: any.  Server: INFO, CONFIG GET, TIME, WAIT, CLIENT TRACKINGINFO, with a cluster also
  * CLUSTER INFO, and the scripts of a lock on a name that no other client uses; no key of that lock
@@ -430,8 +435,8 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  */
 RL_API rl_info *rl_client_check(rl_client *client, int64_t wait_ms, rl_error *err);
 /**
- * Start what rl_client_check() does, without waiting; rl_request_take_info() has the info.
- * Otherwise as rl_client_connect_start(). Since: 0.1.
+ * Start what rl_client_check() does, without waiting and without a check of the sentinels;
+ * rl_request_take_info() has the info. Otherwise as rl_client_connect_start(). Since: 0.1.
  */
 RL_API rl_request *rl_client_check_start(rl_client *client, int64_t wait_ms);
 
@@ -453,7 +458,7 @@ RL_API size_t rl_url_redact(const char *url, size_t url_len, char *buffer, size_
 RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *words,
                               size_t words_len, char *buffer, size_t buffer_size);
 
-/* ---- take ------------------------------------------------------------------------------------ */
+/* ---- acquire --------------------------------------------------------------------------------- */
 
 /**
  * Acquire the lock `name`. rl_redlock_acquire() says what is different with a Redlock.
@@ -464,10 +469,10 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. The key on the server is the option
  *                 `namespace` (empty by default) and the name. RL_E_INVALID: names that end in
- *                 ":rl1:" or ":rl1.", also with letters after it, such as "a:rl1:f", because the
- *                 other keys of a lock have such names. On a cluster also: names with a '}' but
- *                 without a hash tag such as "{a}"; with RL_FORMAT_HASH_RW also names with a '{'
- *                 but without a hash tag.
+ *                 ":rl1:" or ":rl1." and zero or more ASCII letters, such as "a:rl1:f", because the
+ *                 other keys of a lock have such names. On a cluster also: names that have a '}'
+ *                 and no hash tag (text in braces): "a}b" is an error, "{a}b" is not; with
+ *                 RL_FORMAT_HASH_RW also names that have a '{' and no hash tag.
  * @param wait_ms  see convention 5. During an outage of the server the call keeps waiting, at most
  *                 for wait_ms. Errors that end any wait at once: docs/guarantees.md, "When the
  *                 server is away".
@@ -640,18 +645,19 @@ RL_API void rl_redlock_close(rl_client *client);
  * ttl, less the drift, from the moment its request was sent; the lease is valid as long as the
  * votes of most nodes are. Each vote is renewed in the background. A renewal also asks the nodes
  * whose vote the lease does not have. So a lease survives the restart of one node after the other,
- * if there is time between two restarts for restart_guard and for a third of the longest ttl:
- * docs/redlock.md. rl_lease_token() is that of one of the nodes: its first 22 bytes are the same on
- * all of them. A detached lease cannot be attached. Waiters queue at one of the nodes that the
- * holder has, and their order is not guaranteed.
+ * if at least restart_guard and a third of the longest ttl pass between two restarts:
+ * docs/redlock.md. The token of the lease is another one on each node, with the same first 22
+ * bytes; rl_lease_token() returns one of them. A detached lease cannot be attached. Waiters queue
+ * at one of the nodes that voted for the holder, and their order is not guaranteed.
  *
  * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
  * together.
  *
  * @param name     as rl_acquire().
  * @param wait_ms  see convention 5.
- * @param options  NULL = defaults. Only ttl, renew, max_hold and label count. A format other than
- *                 RL_FORMAT_STRING, an owner, reentrancy, or min_replicas above 0 is RL_E_INVALID.
+ * @param options  NULL = defaults. Only ttl, renew, max_hold and label are used. A format other
+ *                 than RL_FORMAT_STRING, an owner, reentrancy, or min_replicas above 0 is
+ *                 RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY            wait_ms is 0, and other holders have so many nodes that no majority is
  *                            left.
@@ -758,8 +764,8 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  * @return RL_OK           the lease is the writer (now, or was already).
  *         RL_BUSY         wait_ms is 0 and there are other readers.
  *         RL_TIMEOUT      the wait ran out.
- *         RL_E_DEADLOCK   another reader waits to upgrade; or the owner that the options named
- *                         reads by another lease as well, and would wait for itself.
+ *         RL_E_DEADLOCK   another reader waits to upgrade; or the owner of this lease has another
+ *                         read lease of this client, and would wait for itself.
  *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_NOT_REPLICATED  RL_E_SERVER  RL_E_DENIED
  *         RL_E_LOST       the lease had ended: an expired reader cannot upgrade.
  *         RL_E_NOT_HELD   released or detached before, or meanwhile.
@@ -774,14 +780,15 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
  * Downgrade the writer `lease` to a reader, without a release in between; readers that are next in
  * the queue enter. A lease of rl_acquire() is a writer, too.
  *
+ * After RL_E_OUTCOME_UNKNOWN, RL_E_UNAVAILABLE, RL_E_SERVER, RL_E_DENIED or a cancel the lease
+ * counts as a reader. On the server it may still be a writer; the command is repeated in the
+ * background until it is a reader there too.
+ *
  * @return RL_OK                 the lease is a reader (now, or was already).
  *         RL_E_LOST             the lease had ended.
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer.
- *         RL_E_UNAVAILABLE      not connected, and nothing was sent. After either, and after a
- *                               refusal or a cancel, the lease counts as a reader from now on. On
- *                               the server it may still write; the command is repeated in the
- *                               background until it reads there too.
+ *         RL_E_UNAVAILABLE      not connected, and nothing was sent.
  *         RL_E_INVALID          also for a reentrant lock.
  *         RL_E_UNSUPPORTED      a lease of a Redlock.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
@@ -850,9 +857,9 @@ RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 
 /**
  * Return the fence: it rises with every exclusive holder of this name. Pass it to what you write
- * to, and let that refuse a lower one. Below 2^53. Readers may share one: it is not below those of
- * the writers before them, and below those of all writers after them. An attached lease has the
- * number that was passed to rl_lease_attach(). 0 for NULL. Blocks: never. Since: 0.1.
+ * to, and let that refuse a lower one. Below 2^53. That of a reader is at least that of every
+ * earlier writer and lower than that of every later one; readers may share one. An attached lease
+ * has the number that was passed to rl_lease_attach(). 0 for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_fence(const rl_lease *lease);
 
@@ -900,9 +907,10 @@ enum {
                                 forced, or its key was deleted or evicted. A detached lease that
                                 another process has attached is not lost: its state is
                                 RL_LEASE_DETACHED. */
-  RL_LOST_FORCED = 3,      /**< Rare: the grant was removed, and the server then granted the same
-                                acquisition once more. Handle it as RL_LOST_TAKEN_OVER, which is
-                                the usual reason after a forced release. */
+  RL_LOST_FORCED = 3,      /**< Rare, and not the usual reason after a forced release, which is
+                                RL_LOST_TAKEN_OVER; handle both in the same way. The grant was
+                                removed while a repeated acquire of the same acquisition was under
+                                way, and that was granted again. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
   RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client ended without a shutdown. Programs do not see this:
@@ -1056,7 +1064,8 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
  * Have `queue` drive `client`: a call of rl_queue_next() that finds no tag then reads what the
  * server has sent, in the calling thread and without waiting. Without this, each answer to a
  * request that is only watched wakes the library's thread, which reads it and then wakes the thread
- * that polls the queue. Callers that wait in other threads still read for themselves.
+ * that polls the queue. Threads that wait in a call such as rl_acquire() still read the answers
+ * themselves.
  *
  * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
  * tags or data to read. It may be polled edge-triggered if tags are then taken until there are
@@ -1268,14 +1277,14 @@ RL_API size_t rl_acquire_options_get(const rl_acquire_options *options, const ch
 /*
  * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
  * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. Options may be set in
- * any order; of two values of one option the last valid one counts. The setter of yield_for is
+ * any order; if one is set twice, the last valid value applies. The setter of yield_for is
  * rl_acquire_options_set_yield_ms(). Blocks: never. Threads: one at a time. Since: 0.1.
  */
 /** The option ttl. */
 RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
 /** The option renew. */
 RL_API rl_status rl_acquire_options_set_renew(rl_acquire_options *options, int32_t is_on);
-/** The option max_hold; 0 is no limit. No renewal reaches past it. */
+/** The option max_hold; 0 is no limit. No renewal and no rl_extend() moves this end. */
 RL_API rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options,
                                                     int64_t max_hold_ms);
 /** The option confirm. */
