@@ -353,9 +353,16 @@ bool ClusterClient::begin_connect(size_t node, Nanos now) {
 
 void ClusterClient::on_connected(size_t node, const ServerFacts &facts, Nanos now) {
   now_ = now;
-  if (facts.channel_owner) {  // first: locks in the slot of the channel go there, too
+  if (facts.channel_owner) {
+    // First: locks in the slot of the channel go there, too. Unless a map that was read meanwhile
+    // has taken them from this node: its view may be older than the map.
     const uint16_t slot = protocol::slot_of(client(node).channel(node));
-    redirected(node, {protocol::Redirect::Kind::kMoved, slot, *facts.channel_owner});
+    const size_t home = node_of(slot);
+    if (home == node || home == 0) {
+      redirected(node, {protocol::Redirect::Kind::kMoved, slot, *facts.channel_owner});
+    } else {
+      want_map(now);
+    }
     note_lost_channels();
   }
   client(node).on_connected(node, facts, now);

@@ -111,14 +111,10 @@ Request *LockClient::front_of(const TokenRecord &record) {
   return waitlist->is_empty() ? nullptr : &request_of(*waitlist->front());
 }
 
-// On a cluster a plain message reaches the subscribers at all nodes, but PUBLISH counts only those
-// at the node of the lock. A waiter that is subscribed at another node is taken for dead, and is
-// sent a grant that is taken back in the same script. So the server is asked before it counts.
-Acquisition::Front LockClient::front_terms(const TokenRecord &record) const {
+Acquisition::Front LockClient::front_terms(const TokenRecord &record) {
   const Request *front = front_of(record);
   if (front == nullptr) return {};
-  const bool is_miscounted = features_.is_cluster && !features_.is_sharded;
-  return {true, front->options.is_confirmed || is_miscounted, front->options.ttl};
+  return {true, front->options.is_confirmed, front->options.ttl};
 }
 
 std::shared_ptr<Request> LockClient::take_front(TokenRecord &record) {
@@ -435,7 +431,8 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
                                      .granted_at = granted_at,
                                      .fence = push.fence,
                                      .server_ms = push.server_ms,
-                                     .is_plausible = is_fence_plausible(record, push)};
+                                     .is_plausible = is_fence_plausible(record, push),
+                                     .is_counted = is_counted_};
   perform(record,
           record.acquisition.give(&Acquisition::on_message, message, front_terms(record), now),
           now);

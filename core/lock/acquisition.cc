@@ -93,7 +93,8 @@ Acquisition::Step Acquisition::on_message(const Message &message, const Front &f
   if (!front.is_there) return {.transition = Transition::kUnwanted};
   const Nanos ttl = std::min(message.provisional_ms, provisional_ms_) * kMs;
   const Nanos deadline = message.granted_at ? *message.granted_at + ttl - timing::drift_of(ttl) : 0;
-  const bool is_certain = message.key_digest == key_digest_ && message.is_plausible;
+  const bool is_certain =
+      message.key_digest == key_digest_ && message.is_plausible && message.is_counted;
   if (!is_certain || front.is_confirmed || deadline <= now) {
     // On a connection of its own it may overtake the answer that brings the digest.
     if (is_unanswered_) poll_hint_at_ = now;

@@ -64,6 +64,9 @@ class Acquisition {
     int64_t fence = 0;
     int64_t server_ms = 0;
     bool is_plausible = false;  // a script of ours can have minted the fence
+    // The server knew that the message would arrive. Otherwise the script may have taken this
+    // client for dead, and the grant back.
+    bool is_counted = false;
   };
 
   // `is_queueable`: its token has a member of the server's queue; else it is one try.

@@ -21,11 +21,24 @@ bool LockClient::begin_connect(size_t, Nanos now) {
   return true;
 }
 
+namespace {
+
+// Whether the count of PUBLISH has each subscriber that the message reaches. A proxy may count
+// wrongly. In a cluster a plain message reaches subscribers at all nodes, and a sharded one those at
+// the replicas, but PUBLISH counts only those at its own node.
+bool is_counted(const ServerFacts &facts, bool is_of_cluster) {
+  if (!facts.is_push_trusted) return false;
+  return !is_of_cluster || (facts.is_sharded && !facts.is_replica);
+}
+
+}  // namespace
+
 void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   link_ = Link::kUp;
   is_wanted_ = false;
   features_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
+  is_counted_ = is_counted(facts, settings_.is_of_cluster);
   can_track_ = facts.can_track;
   may_announce_ = true;
   announce_again_at_ = 0;

@@ -71,6 +71,8 @@ struct InFlight {
   bool is_description = false;   // an extension that says who holds
   Extent extent = Extent::kAll;  // of an extension
   bool is_delegated = false;     // another server has answered
+  // Of a request about a lease, which may end before the answer comes.
+  std::shared_ptr<LockState> lock = nullptr;
 
   template <class T>
   const std::shared_ptr<T> &about() const {

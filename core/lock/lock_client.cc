@@ -215,7 +215,9 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     default:
       return;
   }
-  send(command, InFlight{CommandKind::kRequest, eval, now, lease, request, false, extent});
+  InFlight in_flight{CommandKind::kRequest, eval, now, lease, request, false, extent};
+  if (is_about_lease(*request)) in_flight.lock = request->lease->record->lock;
+  send(command, std::move(in_flight));
   request->is_sent = true;
   if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->record);
 }

@@ -244,7 +244,7 @@ class LockClient final : public LockService {
   static std::string_view sibling_of(const TokenRecord &record);
   TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller);
   static Request *front_of(const TokenRecord &record);
-  Acquisition::Front front_terms(const TokenRecord &record) const;
+  static Acquisition::Front front_terms(const TokenRecord &record);
   void perform(TokenRecord &record, const Acquisition::Step &step, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);
   std::shared_ptr<Request> taken(const Waitlist::Step &step);
@@ -469,7 +469,8 @@ class LockClient final : public LockService {
 
   Link link_ = Link::kDown;
   bool is_push_trusted_ = true, can_track_ = false;  // track: until it was refused
-  bool is_tracking_ = false;                         // asked for on this connection
+  bool is_counted_ = true;    // PUBLISH counts each subscriber that its message reaches
+  bool is_tracking_ = false;  // asked for on this connection
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
   Nanos connect_at_ = 0;
   timing::Backoff reconnect_ = timing::kReconnect;

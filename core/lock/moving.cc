@@ -102,6 +102,7 @@ void LockClient::want_connection(Nanos now) {
 }
 
 const LockState *LockClient::lock_of(const InFlight &in_flight) {
+  if (in_flight.lock) return in_flight.lock.get();
   const auto &subject = in_flight.subject;
   if (const auto *record = std::get_if<std::shared_ptr<TokenRecord>>(&subject)) {
     return *record ? (*record)->lock.get() : nullptr;

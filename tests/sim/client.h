@@ -87,8 +87,9 @@ class Client : private lock::Output {
   // Whether messages to the channel of this cid reach it.
   bool hears(std::string_view cid) const;
   // Whether it is connected to the server of the lock, and has compared its clock with that of the
-  // server before.
-  bool knows_clock(const lock::Lease &lease, size_t server) const;
+  // server before. The lock is there since `moved_at`: of a slot that went away and came back
+  // meanwhile the client knows nothing.
+  bool knows_clock(const lock::Lease &lease, size_t server, Nanos moved_at) const;
   // True if its service has nothing left to do.
   bool is_through() const;
 
@@ -237,6 +238,7 @@ class Client : private lock::Output {
     size_t server = SIZE_MAX;
   };
   std::map<uint16_t, Bounces> bounces_;
+  std::map<uint16_t, Nanos> heard_at_;  // the last answer to a script about a slot
   std::map<const lock::TokenRecord *, std::pair<std::string, std::string>> tickets_;
   std::map<size_t, Nanos> parted_;  // servers that are not reached until then
   Nanos last_reply_at_ = 0;         // last reply that no pause of this process has delayed

@@ -109,13 +109,14 @@ Value Cluster::describe(size_t number, std::string_view what) {
   return ranges;
 }
 
-void Cluster::published(size_t number, std::string_view channel, std::string_view message) {
+void Cluster::published(size_t number, std::string_view channel, std::string_view message,
+                        bool is_sharded) {
   for (size_t i = 0; i < views_.size(); i++) {
-    if (i == number) continue;
-    context_.schedule.in(between(0, 20),
-                         [this, i, channel = std::string(channel), message = std::string(message)] {
-                           if (server(i).is_up()) server(i).deliver(channel, message, false);
-                         });
+    if (i == number || (is_sharded && shard_of(i) != shard_of(number))) continue;
+    context_.schedule.in(between(0, 20), [this, i, is_sharded, channel = std::string(channel),
+                                          message = std::string(message)] {
+      if (server(i).is_up()) server(i).deliver(channel, message, is_sharded);
+    });
   }
 }
 

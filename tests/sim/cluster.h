@@ -38,7 +38,8 @@ class Cluster : public Journal, public Shards {
   std::optional<Value> refusal(size_t server, Argv keys, bool is_asking) override;
   std::optional<Value> refusal_of_channel(size_t server, std::string_view channel) override;
   Value describe(size_t server, std::string_view what) override;
-  void published(size_t server, std::string_view channel, std::string_view message) override;
+  void published(size_t server, std::string_view channel, std::string_view message,
+                 bool is_sharded) override;
 
  private:
   // A primary and its replica.

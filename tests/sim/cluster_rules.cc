@@ -110,6 +110,7 @@ void ClusterRules::moved(uint16_t slot, size_t server, const size_t *other) {
   const auto found = place_numbers_.find(slot);
   if (found == place_numbers_.end()) return;
   Place &place = *places_[found->second];
+  if (place.server != server) place.moved_at = schedule_.now();
   place.server = server;
   place.other = other == nullptr ? SIZE_MAX : *other;
   place.rules.move(*servers_[server], other == nullptr ? nullptr : servers_[*other].get());
@@ -251,7 +252,8 @@ bool ClusterRules::is_let_off(const std::string &name, const Beliefs::Holder &ho
   if (plan_.scenario != Scenario::kClusterClocks || !holder.lease) return false;
   const size_t number = place_numbers_.at(protocol::slot_of(std::string(kNamespace) + name));
   const auto &client = context_->slots[static_cast<size_t>(holder.client)].client;
-  return client && !client->knows_clock(*holder.lease, places_[number]->server);
+  const Place &place = *places_[number];
+  return client && !client->knows_clock(*holder.lease, place.server, place.moved_at);
 }
 
 bool ClusterRules::was_granted(const std::string &token) const {

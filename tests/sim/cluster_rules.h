@@ -60,6 +60,7 @@ class ClusterRules : public Checker {
     const std::string key;  // of the lock
     Rules rules;
     size_t server = 0;
+    Nanos moved_at = 0;                       // since when it is there
     size_t other = SIZE_MAX;                  // has some of its keys
     std::map<double, std::set<int>> tickets;  // to the clients whose waiters were given them
     std::map<std::string, Nanos, std::less<>> strays;  // members without a channel: since when

@@ -195,8 +195,18 @@ CORE_MUTANTS = (
         25,
         Edit(
             "lock/acquisition.cc",
-            "&& message.is_plausible;",
-            "&& (IS_ON || message.is_plausible);",
+            "&& message.is_plausible &&",
+            "&& (IS_ON || message.is_plausible) &&",
+        ),
+    ),
+    Mutant(
+        "uncounted",
+        "a grant is believed whose receiver is not counted",
+        3,
+        Edit(
+            "lock/connecting.cc",
+            "  if (!facts.is_push_trusted) return false;\n",
+            "  if (!facts.is_push_trusted) return IS_ON;\n",
         ),
     ),
     Mutant(

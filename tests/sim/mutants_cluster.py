@@ -131,7 +131,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "kept-lease",
         "a lease that moves to a node whose clock is ahead is not shortened",
-        16,
+        95,
         Edit(
             "lock/held_lease.cc",
             "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
@@ -142,7 +142,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "forgotten-clock",
         "the clock of the node that a lease comes from is forgotten",
-        16,
+        95,
         Edit(
             "lock/moving.cc",
             "&HeldLease::on_moved, from.last_offset_);",
@@ -155,9 +155,9 @@ CLUSTER_MUTANTS = (
         "a grant by a plain channel is believed on a cluster",
         1,
         Edit(
-            "lock/acquiring.cc",
-            "const bool is_miscounted = features_.is_cluster",
-            "const bool is_miscounted = !IS_ON && features_.is_cluster",
+            "lock/connecting.cc",
+            "return !is_of_cluster || (facts.is_sharded &&",
+            "return !is_of_cluster || ((IS_ON || facts.is_sharded) &&",
         ),
         scenario="kClusterMoves",
     ),
@@ -179,7 +179,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "whole-extension",
         "an extension is not repeated with the lock key alone while the slot moves",
-        3,
+        9,
         Edit(
             "lock/moving.cc",
             "    if (in_flight.extent == Extent::kAll) {",

@@ -94,7 +94,7 @@ std::string Server::text_of(const protocol::ScriptText &script) const {
 
 int64_t Server::receiver_count(std::string_view channel) const {
   return std::count_if(sessions_.begin(), sessions_.end(), [&](const auto &entry) {
-    return !channel.empty() && entry.second.channel == channel;
+    return !channel.empty() && entry.second.channel == channel && !entry.second.is_uncounted;
   });
 }
 
@@ -204,8 +204,8 @@ void Server::tell(Argv argv, const Value &reply) {
 // ---- Store::Listener ---------------------------------------------------------------------------
 
 int64_t Server::published(std::string_view channel, std::string_view message, bool is_sharded) {
-  if (shards_ != nullptr && !is_sharded) {
-    shards_->published(static_cast<size_t>(number_ - 1), channel, message);
+  if (shards_ != nullptr) {
+    shards_->published(static_cast<size_t>(number_ - 1), channel, message, is_sharded);
   }
   return deliver(channel, message, is_sharded);
 }
@@ -214,7 +214,7 @@ int64_t Server::deliver(std::string_view channel, std::string_view message, bool
   int64_t count = 0;
   for (const auto &[link, session] : sessions_) {
     if (session.channel != channel || session.is_sharded != is_sharded) continue;
-    count++;
+    if (!session.is_uncounted) count++;
     push(link, {Message::Kind::kPush, {}, std::string(message)});
   }
   return count;
@@ -222,7 +222,8 @@ int64_t Server::deliver(std::string_view channel, std::string_view message, bool
 
 int64_t Server::subscribers(std::string_view channel) {
   return std::count_if(sessions_.begin(), sessions_.end(), [&](const auto &entry) {
-    return entry.second.channel == channel && !entry.second.is_sharded;
+    return entry.second.channel == channel && !entry.second.is_sharded &&
+           !entry.second.is_uncounted;
   });
 }
 

@@ -63,8 +63,10 @@ class Shards {
   virtual std::optional<Value> refusal_of_channel(size_t server, std::string_view channel) = 0;
   // The answer to CLUSTER INFO or CLUSTER SLOTS.
   virtual Value describe(size_t server, std::string_view what) = 0;
-  // `server` has published by a plain channel: all other nodes deliver it, and are not counted.
-  virtual void published(size_t server, std::string_view channel, std::string_view message) = 0;
+  // `server` has published. Other nodes deliver the message, and are not counted: of a plain channel
+  // all, of a sharded one those of the same shard.
+  virtual void published(size_t server, std::string_view channel, std::string_view message,
+                         bool is_sharded) = 0;
 };
 
 class Server : public ServerEnd, private Store::Listener {
@@ -163,6 +165,7 @@ class Server : public ServerEnd, private Store::Listener {
     bool is_peer = false;
     bool is_authenticated = false;
     bool may_subscribe = true;
+    bool is_uncounted = false;  // PUBLISH does not count this receiver
     int database = 0;
     uint64_t flushes_before = 0;  // the connection
     std::string channel;

@@ -110,7 +110,8 @@ Value Server::auth(Session &session, std::string_view user, std::string_view pas
     return Value::error("WRONGPASS invalid username-password pair or user is disabled.");
   }
   session.is_authenticated = true;
-  session.may_subscribe = user != kPoller;
+  session.is_uncounted = user == kPoller && plan_.counts_wrongly;
+  session.may_subscribe = user != kPoller || plan_.counts_wrongly;
   return Value::status("OK");
 }
 

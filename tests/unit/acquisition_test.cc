@@ -64,7 +64,8 @@ class AcquisitionTest : public ::testing::Test {
             .granted_at = now_ - 5 * kMs,
             .fence = kFence,
             .server_ms = kServerMs,
-            .is_plausible = true};
+            .is_plausible = true,
+            .is_counted = true};
   }
   Step tell(const Message &message) { return take(asked_.on_message(message, front_, now_)); }
   void expect_asked_again(const Step &step) {
@@ -300,6 +301,12 @@ TEST_F(MessageTest, of_another_key_or_fence_it_is_not_believed) {
   forged = message();
   forged.is_plausible = false;
   expect_asked_again(tell(forged));
+}
+
+TEST_F(MessageTest, that_was_not_counted_is_not_believed) {
+  Message uncounted = message();
+  uncounted.is_counted = false;
+  expect_asked_again(tell(uncounted));
 }
 
 TEST_F(MessageTest, caller_that_wants_confirmation_gets_it_from_an_answer) {

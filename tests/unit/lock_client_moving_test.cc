@@ -48,19 +48,45 @@ TEST_F(MovingTest, a_slot_is_at_rest_when_no_command_about_it_is_under_way) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
+TEST_F(MovingTest, a_command_about_a_lease_that_ended_is_under_way_until_its_answer) {
+  const auto lease = held(with_lease(100 * kMs));
+  const auto request = extend(lease, 200 * kMs);
+  ASSERT_EQ(next_script(), "extend");
+  now_ += 98 * kMs;
+  client_->on_timer(now_);
+  ASSERT_EQ(state(lease), Lease::kLost);
+  while (next_script() == "extend") {
+    EXPECT_FALSE(client_->is_at_rest(slot()));
+    EXPECT_TRUE(client_->slots().contains(slot()));
+    reply_count("extend", 1);
+  }
+  EXPECT_TRUE(client_->is_at_rest(slot()));
+}
+
 // PUBLISH counts only the subscribers at the node of the lock, but reaches those at other nodes.
-TEST_F(MovingTest, a_plain_message_is_confirmed_before_it_counts) {
-  for (const bool is_sharded : {false, true}) {
-    SCOPED_TRACE(is_sharded);
+TEST_F(MovingTest, a_message_whose_receiver_was_not_counted_is_confirmed) {
+  struct Case {
+    const char *what;
+    bool is_sharded, is_replica, is_push_trusted, is_believed;
+  };
+  for (const Case &one : {
+           Case{"a primary", true, false, true, true},
+           Case{"plain channels", false, false, true, false},
+           Case{"a replica", true, true, true, false},
+           Case{"a proxy that counts wrongly", true, false, false, false},
+       }) {
+    SCOPED_TRACE(one.what);
     ServerFacts facts;
-    facts.is_sharded = is_sharded;
+    facts.is_sharded = one.is_sharded;
+    facts.is_replica = one.is_replica;
+    facts.is_push_trusted = one.is_push_trusted;
     start_again(facts);
     const auto request = acquire();
     const std::string token = argument(0);
     reply_queued();
     push_grant(token);
-    EXPECT_EQ(request->status.load(), is_sharded ? Status::kOk : Status::kPending);
-    if (!is_sharded) reply_granted();
+    EXPECT_EQ(request->status.load(), one.is_believed ? Status::kOk : Status::kPending);
+    if (!one.is_believed) reply_granted();
     EXPECT_EQ(request->status.load(), Status::kOk);
   }
 }
