@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 #include "protocol/handshake.h"
 
+#include <algorithm>
 #include <cassert>
 #include <compare>
 #include <utility>
@@ -41,6 +42,20 @@ Version parse_version(std::string_view text) {
 
 // A server that is loading or busy says nothing about what it allows.
 bool will_pass(const Reply &reply) { return refusal_of(reply).kind == Refusal::Kind::kTransient; }
+
+// An error about HELLO itself. Servers and proxies that lack it have many words for that. Other
+// errors begin with a code, such as LOADING or WRONGPASS.
+bool is_about_command(std::string_view error) {
+  const std::string_view code = error.substr(0, error.find(' '));
+  const bool is_code =
+      std::all_of(code.begin(), code.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  // Behind these two the server closes the connection.
+  for (const std::string_view end : {"ERR max number of clients", "ERR Protocol error"}) {
+    if (error.starts_with(end)) return false;
+  }
+  if (code == "ERR") return true;
+  return !is_code || code == "NOPROTO";
+}
 
 void send_info(const Handshake::Send &send, std::string_view section) {
   Command info;
@@ -188,9 +203,7 @@ void Handshake::on_hello(const Reply &reply, const Send &send, Nanos now) {
     // Valkey does not look up the command of a client without a password: one that it does not know
     // is NOAUTH as well.
     const bool is_unread = !settings_.password.empty() && reply.text().starts_with("NOAUTH");
-    const bool is_unknown = is_unread || reply.text().starts_with(kUnknownCommand) ||
-                            reply.text().starts_with("NOPROTO");
-    if (!is_unknown) return end(refused(reply, "the connection"));
+    if (!is_unread && !is_about_command(reply.text())) return end(refused(reply, "the connection"));
     const bool has_tried_all = protocol_ == 2;
     protocol_ = 2;
     return enter(has_tried_all ? Stage::kPassword : Stage::kHello, send, now);
@@ -232,14 +245,19 @@ void Handshake::on_version(const Reply &reply, const Send &send, Nanos now) {
   if (has_no_password || will_pass(reply)) return end(refused(reply, "the connection"));
   const std::string_view text = reply.is_error() ? "" : reply.text();
   if (info_value(text, "redis_mode") == "sentinel") return end(no_server());
+  if (info_value(text, "redis_mode") == "cluster") facts_.role = NodeRole::kClusterMember;
   for (const std::string_view server : {"valkey", "redis"}) {
     const auto version = info_value(text, std::string(server) + "_version");
     if (version.empty()) continue;
     auto outcome = check_version(server, version);
     return outcome.ok() ? greeted(send, now) : end(std::move(outcome));
   }
-  // With protocol=2 the user vouches for the version of the server.
-  if (settings_.protocol == 2) return greeted(send, now);
+  // With protocol=2 the user vouches for the version of the server. Clients that know it may have
+  // chosen sharded channels, so these are tried first.
+  if (settings_.protocol == 2) {
+    if (!is_for_messages_) facts_.is_sharded = true;
+    return greeted(send, now);
+  }
   end(failure(Status::kUnsupported,
               settings_.address() +
                   " supports neither RESP3 nor a version query: Redis 6.2, Valkey 7.2 or newer "

@@ -38,7 +38,8 @@ void LockTrial::ask(const ServerFeatures &features, const Send &send) const {
   }
 }
 
-// As texts: the server may know no script by its digest.
+// As texts, because the server may know no script by its digest. After a text it does: the last one
+// shows that the user and the server allow EVALSHA, which callers use.
 void LockTrial::write(Command &out, Step step, const ServerFeatures &features) const {
   constexpr auto kText = EvalMode::kText;
   const AcquireCall take{Mode::kWrite, {holder_, ""}, kTtlMs, "", ""};
@@ -56,7 +57,7 @@ void LockTrial::write(Command &out, Step step, const ServerFeatures &features) c
     case Step::kHandOver:
       return release(out, features, kText, keys_, {holder_, ""}, {}, 1);
     case Step::kGiveBack:
-      return release(out, features, kText, keys_, {waiter_, ""}, {}, 1);
+      return release(out, features, EvalMode::kDigest, keys_, {waiter_, ""}, {}, 1);
     case Step::kList:
       return list(out, "0", pattern_);
     case Step::kRemove:

@@ -194,11 +194,12 @@ TEST_F(HandshakeTest, a_password_is_never_quoted) {
 TEST_F(HandshakeTest, a_password_that_a_server_quotes_is_not_shown) {
   settings_.password = "sesame";
   const std::string quoted = "ERR Protocol error: 'HELLO 3 AUTH default sesame' (sesame)";
+  refuse("HELLO", "ERR unknown command 'HELLO'");
   for (const std::string &text : {quoted, "ERR " + std::string(293, 'x') + " sesame"}) {
-    refuse("HELLO", text);
+    refuse("AUTH", text);
     Handshake handshake(settings_, "c", false);
     run(handshake);
-    expect_end(handshake, Status::kServer, "refused the connection: ERR ");
+    expect_end(handshake, Status::kServer, "refused the password: ERR ");
     EXPECT_EQ(handshake.outcome().message.find("ses"), std::string::npos);
   }
   refuse("HELLO", quoted);
@@ -276,6 +277,37 @@ TEST_F(HandshakeTest, without_hello_the_version_is_asked_for) {
   expect_end(old, Status::kUnsupported, "'valkey' version '7.0.1'");
 }
 
+TEST_F(HandshakeTest, hello_may_be_refused_in_any_words) {
+  for (const char *words :
+       {"ERR Unknown command 'HELLO'", "ERR unsupported command", "ERR syntax error",
+        "invalid request", "ERR command is not supported"}) {
+    SCOPED_TRACE(words);
+    said_.clear();
+    refuse("HELLO", words);
+    on("INFO server", [] { return MadeReply::text("redis_version:7.0.15\r\n"); });
+    Handshake handshake(settings_, "c", false);
+    run(handshake);
+    EXPECT_EQ(handshake.stage(), Stage::kMessages);
+    EXPECT_TRUE(handshake.facts().is_sharded);
+  }
+  for (const char *reason : {"ERR max number of clients reached", "BUSY Redis is busy"}) {
+    refuse("HELLO", reason);
+    Handshake handshake(settings_, "c", false);
+    run(handshake);
+    expect_end(handshake, Status::kServer, reason);
+  }
+}
+
+TEST_F(HandshakeTest, without_hello_a_node_of_a_cluster_is_recognised) {
+  refuse("HELLO", "ERR unknown command 'HELLO'");
+  on("INFO server",
+     [] { return MadeReply::text("redis_version:7.0.15\r\nredis_mode:cluster\r\n"); });
+  Handshake handshake(settings_, "c", false);
+  run(handshake);
+  expect_end(handshake, Status::kOk, "");
+  EXPECT_EQ(handshake.facts().role, NodeRole::kClusterMember);
+}
+
 TEST_F(HandshakeTest, a_hidden_version_needs_the_word_of_the_user) {
   refuse("HELLO", "ERR unknown command 'HELLO'");
   refuse("INFO", "ERR unknown command 'INFO'");
@@ -288,7 +320,7 @@ TEST_F(HandshakeTest, a_hidden_version_needs_the_word_of_the_user) {
   run(vouched);
   EXPECT_EQ(vouched.stage(), Stage::kMessages);
   EXPECT_EQ(said_.front(), "HELLO 2 SETNAME redlatch");
-  EXPECT_FALSE(vouched.facts().is_sharded);
+  EXPECT_TRUE(vouched.facts().is_sharded) << "those that know the version may have chosen these";
 }
 
 TEST_F(HandshakeTest, a_missing_password_is_named) {
