@@ -27,8 +27,8 @@ bool is_pipe(const FileDescriptor& file) {
          S_ISFIFO(seen.st_mode);
 }
 
-// Byte by byte: what is behind the line is not for us.
-std::string read_line(const FileDescriptor& pipe) {
+// Byte by byte: what is behind the line is not for us. `is_late`: it has begun, and not ended.
+std::string read_line(const FileDescriptor& pipe, bool& is_late) {
   std::string line;
   char c = 0;
   while (line.size() <= RL_MAX_PASSWORD_BYTES) {
@@ -36,7 +36,10 @@ std::string read_line(const FileDescriptor& pipe) {
     FD_ZERO(&input);
     FD_SET(pipe.get(), &input);
     timeval patience = kPatience;
-    if (select(pipe.get() + 1, &input, nullptr, nullptr, &patience) != 1) break;
+    if (select(pipe.get() + 1, &input, nullptr, nullptr, &patience) != 1) {
+      is_late = !line.empty();
+      break;
+    }
     if (read(pipe.get(), &c, 1) != 1 || c == '\n') break;
     line += c;
   }
@@ -49,7 +52,11 @@ std::string kept(const std::string& path) {
   // Non-blocking, because open() of a named pipe without a writer would not return.
   const FileDescriptor pipe(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!is_pipe(pipe)) return path;
-  const std::string line = read_line(pipe);
+  bool is_late = false;
+  const std::string line = read_line(pipe, is_late);
+  // A part of a password must not be sent: a server may count that as an attempt.
+  if (is_late)
+    throw Failure{kExitConfig, "password file " + path + ": its line did not end within a second"};
   if (line.empty()) return path;
   // Open until the process ends; children do not get it.
   const int file = memfd_create("redlatch-password", MFD_CLOEXEC);

@@ -23,9 +23,9 @@ bool LockClient::begin_connect(size_t, Nanos now) {
 
 namespace {
 
-// Whether the count of PUBLISH has each subscriber that the message reaches. A proxy may count
-// wrongly. In a cluster a plain message reaches subscribers at all nodes, and a sharded one those at
-// the replicas, but PUBLISH counts only those at its own node.
+// True if PUBLISH counts each subscriber that its message reaches. A proxy may count wrongly. In a
+// cluster a plain message reaches subscribers at all nodes, and a sharded one those at
+// replicas, but PUBLISH counts only those at its own node.
 bool is_counted(const ServerFacts &facts, bool is_of_cluster) {
   if (!facts.is_push_trusted) return false;
   return !is_of_cluster || (facts.is_sharded && !facts.is_replica);

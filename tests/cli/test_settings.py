@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -33,6 +34,18 @@ def guarded_server() -> Iterator[Server]:
 @pytest.fixture
 def guarded(binary: str, guarded_server: Server) -> Cli:
     return Cli(binary, guarded_server.unix_url)
+
+
+def test_a_part_of_a_password_is_not_sent(guarded: Cli, name: str) -> None:
+    """A pipe whose line does not end in time: a server may count attempts."""
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"rig")
+    path = f"/dev/fd/{read_end}"
+    done = guarded.run("--password-file", path, "status", name, pass_fds=[read_end])
+    os.close(write_end)
+    os.close(read_end)
+    assert done.returncode == 78
+    assert f"password file {path}: its line did not end within a second" in done.stderr
 
 
 @pytest.mark.parametrize("variables", [["REDLATCH_URL"], ["VALKEY_URL"], ["REDIS_URL"]])

@@ -30,7 +30,7 @@ CORE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        9,
+        29,
         Edit(
             "lock/acquisition.cc",
             "timing::deadline_of(answer.sent_at, ttl);",
@@ -142,7 +142,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        26,
+        60,
         Edit(
             "lock/cleanup.cc",
             "if (now < std::max(expires_at_, left_.late_apply_until)) return next(now, is_up);",
@@ -167,7 +167,7 @@ CORE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        16,
+        7,
         Edit(
             "lock/attaching.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  forget(*record);",
@@ -192,7 +192,7 @@ CORE_MUTANTS = (
     Mutant(
         "any-fence",
         "a pushed fence is believed whatever it is",
-        25,
+        9,
         Edit(
             "lock/acquisition.cc",
             "&& message.is_plausible &&",
@@ -264,7 +264,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-poll",
         "a waiter trusts messages alone and never looks by itself",
-        3,
+        4,
         Edit(
             "lock/acquisition.cc",
             "  return {.due = std::min(now + delay, std::exchange",

@@ -37,7 +37,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "remade-lease",
         "a lease that the new primary does not know is made there",
-        3,
+        2,
         Edit(
             "lock/holding.cc",
             "  if (answer.result < 1) return lose(record, kTakenAway, true, now);\n  note_mode(",

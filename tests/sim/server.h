@@ -63,8 +63,8 @@ class Shards {
   virtual std::optional<Value> refusal_of_channel(size_t server, std::string_view channel) = 0;
   // The answer to CLUSTER INFO or CLUSTER SLOTS.
   virtual Value describe(size_t server, std::string_view what) = 0;
-  // `server` has published. Other nodes deliver the message, and are not counted: of a plain channel
-  // all, of a sharded one those of the same shard.
+  // `server` has published. Other nodes deliver the message, and are not counted: all if the
+  // channel is plain, those of the same shard if it is sharded.
   virtual void published(size_t server, std::string_view channel, std::string_view message,
                          bool is_sharded) = 0;
 };
