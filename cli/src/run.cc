@@ -40,15 +40,23 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
   };
 }
 
-// The child has ended. Returns false if the lock was lost before.
+void report_release(const std::string& name, std::int64_t begin_us, const Reports& reports) {
+  const std::int64_t held_ms = (now_us() - begin_us) / 1000;
+  reports.log.detail("released " + escaped(name) + " after " + seconds_text(held_ms));
+  reports.events.send(reports.events.make("released").number("held_ms", held_ms));
+}
+
+// The child has ended; the lock is held since `begin_us`. Returns false if the lock was lost before.
 bool release(const Session& session, const std::string& name, rl_lease* lease,
-             const Reports& reports) {
+             std::int64_t begin_us, const Reports& reports) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
   const rl_status status = rl_release(lease, session.error());
-  if (status == RL_OK) return true;
   if (status == RL_STILL_HELD) {
     reports.log.detail(lock_words(name) +
                        " is still held by its owner through another acquisition");
+  }
+  if (status == RL_OK || status == RL_STILL_HELD) {
+    report_release(name, begin_us, reports);
     return true;
   }
   const std::string message = rl_error_message(session.error());
@@ -115,11 +123,8 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
     leave_to_lease(session, lease.get(), outcome.hold_left_ms, reports.log);
     return outcome.exit_code;
   }
-  if (!release(session, name, lease.get(), reports)) return lost_code;
-  const std::int64_t held_ms = (now_us() - begin_us) / 1000;
-  reports.log.detail("released " + escaped(name) + " after " + seconds_text(held_ms));
-  reports.events.send(reports.events.make("released").number("held_ms", held_ms));
-  return outcome.exit_code;
+  const bool was_held = release(session, name, lease.get(), begin_us, reports);
+  return was_held ? outcome.exit_code : lost_code;
 }
 
 }  // namespace

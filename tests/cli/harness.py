@@ -156,9 +156,11 @@ class Cli:
     ) -> Running:
         return Running([self.binary, *args], self.env | (env or {}), **options)
 
-    def hold(self, name: str | bytes, *options: str, words: Sequence[str] = HOLD) -> Running:
+    def hold(
+        self, name: str | bytes, *options: str, words: Sequence[str] = HOLD, **more: Any
+    ) -> Running:
         """`run` of a child that holds the lock until its standard input ends. Returns when held."""
-        running = self.start("run", *options, name, "--", *words)
+        running = self.start("run", *options, name, "--", *words, **more)
         try:
             running.out.wait_for("ready")
         except BaseException:

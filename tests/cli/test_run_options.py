@@ -413,6 +413,20 @@ def told(tmp_path: Path) -> Any:
         yield it
 
 
+def test_a_release_without_an_answer_is_no_release(
+    own_cli: Cli, own_server: Server, name: str, told: Told
+) -> None:
+    options = ("-v", "--ttl", "20s", told.flag)
+    with own_cli.hold(name, *options, **told.options) as held:
+        own_server.pause()
+        held.close_stdin()
+        assert held.wait() == 0
+        own_server.resume()
+    assert told.names() == ["acquired", "started", "ended", "exit"]
+    held.err.wait_for("cannot release lock .*; its lease ends in ")
+    assert "released" not in held.err.text
+
+
 def test_events_of_a_good_run(cli: Cli, name: str, told: Told) -> None:
     done = cli.run("run", told.flag, name, "--", "sh", "-c", "echo $$; exit 7", **told.options)
     assert done.returncode == 7
