@@ -46,7 +46,7 @@ void report_release(const std::string& name, std::int64_t begin_us, const Report
   reports.events.send(reports.events.make("released").number("held_ms", held_ms));
 }
 
-// The child has ended; the lock is held since `begin_us`. Returns false if the lock was lost before.
+// The child has ended; the lock is held since `begin_us`. Returns false if it was lost before.
 bool release(const Session& session, const std::string& name, rl_lease* lease,
              std::int64_t begin_us, const Reports& reports) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);

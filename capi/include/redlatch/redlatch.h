@@ -37,7 +37,7 @@
  *            (tags), that a watched request or lease has ended or that a log has lines.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
  *    owner   the option owner, a name for the caller: with it a caller may acquire a reentrant lock
- *            once more, and one that would wait for itself gets an error. See
+ *            once more; with any other lock a caller that would wait for itself gets an error. See
  *            rl_acquire_options_set_owner().
  *
  * A lease
@@ -646,9 +646,10 @@ RL_API void rl_redlock_close(rl_client *client);
  * votes of most nodes are. Each vote is renewed in the background. A renewal also asks the nodes
  * whose vote the lease does not have. So a lease survives the restart of one node after the other,
  * if at least restart_guard and a third of the longest ttl pass between two restarts:
- * docs/redlock.md. The token of the lease is another one on each node, with the same first 22
- * bytes; rl_lease_token() returns one of them. A detached lease cannot be attached. Waiters queue
- * at one of the nodes that voted for the holder, and their order is not guaranteed.
+ * docs/redlock.md. A node that votes later than the others may have another token of the lease,
+ * with the same first 22 bytes; rl_lease_token() returns one of them. A detached lease cannot be
+ * attached. Waiters queue at one of the nodes that voted for the holder, and their order is not
+ * guaranteed.
  *
  * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
  * together.
@@ -1407,7 +1408,7 @@ enum {
   RL_FIELD_STATE = 101,        /**< lock: RL_STATE_*; node: RL_NODE_*. */
   RL_FIELD_REMAINING_MS = 102, /**< lock, holder: until the lease ends on the server; -1 =
                                      never. */
-  RL_FIELD_FENCE = 103,        /**< lock: the last fence the server minted, 0 = none known; the
+  RL_FIELD_FENCE = 103,        /**< lock: the last fence that the server made, 0 = none known; the
                                      holder's is up to 31 higher after hand-offs in its client. */
   RL_FIELD_WAITING = 104,      /**< lock: number of waiters, also those without a row. */
   RL_FIELD_SERVER_MS = 105,    /**< lock: the server's clock, ms since 1970. Only to be shown. */
