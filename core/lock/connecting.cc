@@ -23,12 +23,12 @@ bool LockClient::begin_connect(size_t, Nanos now) {
 
 namespace {
 
-// True if PUBLISH counts each subscriber that its message reaches. A proxy may count wrongly. In a
-// cluster a plain message reaches subscribers at all nodes, and a sharded one those at
-// replicas, but PUBLISH counts only those at its own node.
+// True if PUBLISH counts each subscriber that its message reaches. The probe has shown that a
+// proxy or a replica does not. In a cluster a plain message reaches subscribers at all nodes, but
+// PUBLISH counts only those at its own.
 bool is_counted(const ServerFacts &facts, bool is_of_cluster) {
   if (!facts.is_push_trusted) return false;
-  return !is_of_cluster || (facts.is_sharded && !facts.is_replica);
+  return !is_of_cluster || facts.is_sharded;
 }
 
 }  // namespace

@@ -43,18 +43,19 @@ Version parse_version(std::string_view text) {
 // A server that is loading or busy says nothing about what it allows.
 bool will_pass(const Reply &reply) { return refusal_of(reply).kind == Refusal::Kind::kTransient; }
 
-// An error about HELLO itself. Servers and proxies that lack it have many words for that. Other
-// errors begin with a code, such as LOADING or WRONGPASS.
+// True if `error` is about HELLO itself: servers and proxies that lack it have several words for
+// that. A proxy without its server has others, such as "ERR Connection refused".
 bool is_about_command(std::string_view error) {
+  if (error.starts_with("NOPROTO")) return true;
   const std::string_view code = error.substr(0, error.find(' '));
   const bool is_code =
       std::all_of(code.begin(), code.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-  // Behind these two the server closes the connection.
-  for (const std::string_view end : {"ERR max number of clients", "ERR Protocol error"}) {
-    if (error.starts_with(end)) return false;
+  if (is_code && code != "ERR") return false;
+  for (const std::string_view word :
+       {"nknown command", "nsupported", "not supported", "syntax error", "nvalid request"}) {
+    if (error.find(word) != error.npos) return true;
   }
-  if (code == "ERR") return true;
-  return !is_code || code == "NOPROTO";
+  return false;
 }
 
 void send_info(const Handshake::Send &send, std::string_view section) {
@@ -461,6 +462,17 @@ void Handshake::probe(const Send &send, bool has_key) {
 }
 
 void Handshake::on_probe(const Reply &reply, const Send &send, Nanos now) {
+  // The key is in the slot of the channel. If the subscription was accepted and the key is not
+  // here, the node is a replica by now, or the slot has just left: it may pass on messages that the
+  // node with the slot does not count.
+  const auto redirect = read_redirect(reply, {settings_.host, settings_.port});
+  const bool is_moved = redirect.kind == Redirect::Kind::kMoved && !is_probe_keyless_;
+  if (settings_.is_of_cluster && facts_.is_sharded && is_moved) {
+    facts_.channel_owner = redirect.to;
+    facts_.is_push_trusted = false;
+    facts_.why_not_trusted = refused(reply, "the key of the channel").message;
+    return enter(Stage::kChannels, send, now);
+  }
   // The key may be out of reach where the channel is not: without a right to it, or while its slot
   // is being moved.
   const bool is_key_refused = refusal_of(reply).kind == Refusal::Kind::kDenied ||

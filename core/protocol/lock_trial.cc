@@ -102,6 +102,8 @@ std::string LockTrial::judged(Step step, const Reply &reply) {
     why = refusal.message;
   } else {
     why = of_count(reply, 1, refusal);
+    // A server that keeps no texts. Callers send the text then.
+    if (refusal.kind == Refusal::Kind::kNoScript) why.clear();
     // 1 if no message reaches the waiter, which then asks again.
     if (step == Step::kHandOver && !why.empty()) why = of_count(reply, 2, refusal);
   }

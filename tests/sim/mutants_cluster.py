@@ -156,8 +156,8 @@ CLUSTER_MUTANTS = (
         1,
         Edit(
             "lock/connecting.cc",
-            "return !is_of_cluster || (facts.is_sharded &&",
-            "return !is_of_cluster || ((IS_ON || facts.is_sharded) &&",
+            "return !is_of_cluster || facts.is_sharded;",
+            "return !is_of_cluster || IS_ON || facts.is_sharded;",
         ),
         scenario="kClusterMoves",
     ),

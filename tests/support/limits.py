@@ -204,9 +204,8 @@ LIMITS = (
     Limit(
         "no-version-protocol-2",
         "the same, with the option `protocol=2`",
-        "by plain channels",
+        "the version and the role are not known",
         without("HELLO", "INFO"),
-        channels="plain",
         query="protocol=2",
         differs={
             **NO_INFO,

@@ -83,6 +83,7 @@ def test_versions_are_checked_without_hello(spawn: Spawn, name: str) -> None:
         def reply(command: list[bytes]) -> list[bytes] | None:
             subscribed = array(bulk("subscribe"), bulk("channel"), integer(1))
             answers = {b"HELLO": unknown, b"INFO": info, b"SUBSCRIBE": subscribed}
+            answers |= {b"SSUBSCRIBE": unknown, b"SPUBLISH": unknown}
             known = answers.get(command[0].upper())
             return None if known is None else [known]
 

@@ -180,7 +180,8 @@ TEST_F(HandshakeTest, hello_may_be_refused_in_any_words) {
     EXPECT_EQ(handshake.stage(), Stage::kMessages);
     EXPECT_TRUE(handshake.facts().is_sharded);
   }
-  for (const char *reason : {"ERR max number of clients reached", "BUSY Redis is busy"}) {
+  for (const char *reason : {"ERR max number of clients reached", "BUSY Redis is busy",
+                             "ERR Connection refused", "no upstream host"}) {
     refuse("HELLO", reason);
     Handshake handshake(settings_, "c", false);
     run(handshake);

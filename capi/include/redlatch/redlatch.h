@@ -1278,8 +1278,9 @@ RL_API size_t rl_acquire_options_get(const rl_acquire_options *options, const ch
 /*
  * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
  * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. Options may be set in
- * any order; if one is set twice, the last valid value applies. The setter of yield_for is
- * rl_acquire_options_set_yield_ms(). Blocks: never. Threads: one at a time. Since: 0.1.
+ * any order. If one is set twice, the second value applies, and a mistake in it fails the acquire.
+ * The setter of yield_for is rl_acquire_options_set_yield_ms(). Blocks: never. Threads: one at a
+ * time. Since: 0.1.
  */
 /** The option ttl. */
 RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
