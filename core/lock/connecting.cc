@@ -23,9 +23,9 @@ bool LockClient::begin_connect(size_t, Nanos now) {
 
 namespace {
 
-// True if PUBLISH counts each subscriber that its message reaches. The probe has shown that a
-// proxy or a replica does not. In a cluster a plain message reaches subscribers at all nodes, but
-// PUBLISH counts only those at its own.
+// True if PUBLISH counts each subscriber that its message reaches. The probe has shown that a proxy
+// does not. In a cluster a plain message reaches subscribers at all nodes, but PUBLISH counts only
+// those at its own.
 bool is_counted(const ServerFacts &facts, bool is_of_cluster) {
   if (!facts.is_push_trusted) return false;
   return !is_of_cluster || facts.is_sharded;

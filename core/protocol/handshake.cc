@@ -462,17 +462,6 @@ void Handshake::probe(const Send &send, bool has_key) {
 }
 
 void Handshake::on_probe(const Reply &reply, const Send &send, Nanos now) {
-  // The key is in the slot of the channel. If the subscription was accepted and the key is not
-  // here, the node is a replica by now, or the slot has just left: it may pass on messages that the
-  // node with the slot does not count.
-  const auto redirect = read_redirect(reply, {settings_.host, settings_.port});
-  const bool is_moved = redirect.kind == Redirect::Kind::kMoved && !is_probe_keyless_;
-  if (settings_.is_of_cluster && facts_.is_sharded && is_moved) {
-    facts_.channel_owner = redirect.to;
-    facts_.is_push_trusted = false;
-    facts_.why_not_trusted = refused(reply, "the key of the channel").message;
-    return enter(Stage::kChannels, send, now);
-  }
   // The key may be out of reach where the channel is not: without a right to it, or while its slot
   // is being moved.
   const bool is_key_refused = refusal_of(reply).kind == Refusal::Kind::kDenied ||

@@ -146,19 +146,6 @@ TEST_F(ChannelsTest, a_probe_goes_without_a_key_that_is_out_of_reach) {
             std::string::npos);
 }
 
-// It is a replica that was the primary a moment ago, or the slot has just left.
-TEST_F(ChannelsTest, a_node_of_a_cluster_without_the_key_of_the_channel_is_not_trusted) {
-  settings_.is_of_cluster = true;
-  refuse("EVAL", "MOVED 7 there:7001");
-  Handshake handshake(settings_, "c", false);
-  run(handshake);
-  expect_end(handshake, Status::kOk, "");
-  EXPECT_EQ(count_of("EVAL"), 1U);
-  EXPECT_FALSE(handshake.facts().is_push_trusted);
-  ASSERT_TRUE(handshake.facts().channel_owner);
-  EXPECT_EQ(handshake.facts().channel_owner->host, "there");
-}
-
 TEST_F(ChannelsTest, replies_that_were_not_asked_for_change_nothing) {
   Handshake handshake(settings_, "c", false);
   run(handshake);

@@ -308,13 +308,13 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
 RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err);
 
 /**
- * Give the user and the password for AUTH, before they are asked for or in answer to
- * rl_client_credentials_watch(). They replace those of the URL and the options on every server of
- * `client`, each node of a Redlock or a cluster included; sentinels keep their own. New connections
- * use them, and AUTH is sent on those that are there, in order with other commands: nothing is
- * dropped, and no lease ends. If a server refuses that AUTH, the connection stays as it was, and
- * the log has a line. With RESP2 the connection for messages keeps the credentials with which it
- * was made. docs/credentials.md.
+ * Give the user and the password for AUTH, in advance or after a tag of
+ * rl_client_credentials_watch() has come. They replace those of the URL and the options on every
+ * server of `client`, each node of a Redlock or a cluster included; sentinels keep their own. New
+ * connections use them, and AUTH is sent on those that are there, in order with other commands:
+ * nothing is dropped, and no lease ends. If a server refuses that AUTH, the connection stays as it
+ * was, and the log has a line. With RESP2 the connection for messages keeps the credentials with
+ * which it was made. docs/credentials.md.
  *
  * @param user      0 to RL_MAX_NAME_BYTES bytes; empty: the default user.
  * @param password  1 to RL_MAX_PASSWORD_BYTES bytes. Copied, and wiped when it is replaced; it is
@@ -598,10 +598,10 @@ RL_API rl_lease *rl_lease_attach(rl_client *client, const char *name, size_t nam
  * Start what rl_lease_attach() does, without waiting. Otherwise as rl_acquire_start().
  *
  * If the request is cancelled after it was sent, or freed before its lease is taken, the lease is
- * detached again in the background, and then another attach can take it over; until then, two round
- * trips at most, it gets RL_E_NOT_HELD. A shutdown detaches the lease of a pending attach in the
- * same way, and waits for that as for releases. If no answer comes, the lease ends with its ttl.
- * Since: 0.1.
+ * detached again in the background, and then another attach can take it over. Until then, for two
+ * round trips at most, another attach gets RL_E_NOT_HELD. A shutdown detaches the lease of a
+ * pending attach in the same way, and waits for that as for releases. If no answer comes, the lease
+ * ends with its ttl. Since: 0.1.
  */
 RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, size_t name_len,
                                          const char *token, size_t token_len, int64_t fence,
@@ -819,12 +819,13 @@ RL_API void rl_lease_free(rl_lease *lease);
  * rl_lease_attach() with its token can take it over. The lock stays until its ttl ends. Store
  * rl_lease_fence() beside the token: the server does not keep it.
  *
- * The lease is not held by this process from the moment the mark is sent. Leases of the formats
+ * The lease is not held by this process from the moment the mark is sent: its state is
+ * RL_LEASE_DETACHED, and RL_LEASE_HELD again if the server refuses the mark. Leases of the formats
  * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, cannot be attached: for them RL_OK
  * only means that the lock is left to its ttl. For a Redlock nothing is sent.
  *
  * @param buffer       gets the token and a NUL; NULL if it is not wanted. Empty unless the
- *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN.
+ *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN; rl_lease_token() has it always.
  * @param buffer_size  at least RL_TOKEN_BYTES + 1; 0 with NULL.
  * @return RL_OK                 marked: one rl_lease_attach() can take it over (or left to its ttl,
  *                               see above).
@@ -904,14 +905,14 @@ RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
 enum {
   RL_LOST_NONE = 0,        /**< It is not lost. */
   RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
-  RL_LOST_TAKEN_OVER = 2,  /**< The server has another holder, or none: the lease expired there, was
-                                forced, or its key was deleted or evicted. A detached lease that
-                                another process has attached is not lost: its state is
-                                RL_LEASE_DETACHED. */
+  RL_LOST_TAKEN_OVER = 2,  /**< The server says that this lease is gone: it expired there, was
+                                released by force, or its key was deleted or evicted. There may be
+                                another holder. A detached lease that another process has attached
+                                is not lost: its state is RL_LEASE_DETACHED. */
   RL_LOST_FORCED = 3,      /**< Rare, and not the usual reason after a forced release, which is
-                                RL_LOST_TAKEN_OVER; handle both in the same way. The grant was
-                                removed while a repeated acquire of the same acquisition was under
-                                way, and that was granted again. */
+                                RL_LOST_TAKEN_OVER; handle both in the same way. The acquire was
+                                sent twice, because a reply was lost. Between the two the first
+                                grant was removed by force, and the second one was granted anew. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
   RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client ended without a shutdown. Programs do not see this:
@@ -1168,8 +1169,8 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *
  * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
  * error. The files of TLS are read again at each attempt to connect, so they may be replaced. A
- * relative path is that of the working directory when the option is set; in a URL, when the client
- * is opened.
+ * relative path is resolved against the working directory when the option is set; in a URL, when
+ * the client is opened.
  *
  * @return RL_OK             set.
  *         RL_E_INVALID      unknown name (the message suggests the nearest known one, if one is

@@ -230,7 +230,7 @@ class attempt : public std::optional<lease> {
 
 namespace detail {
 
-/** What `acquire`, which is rl_acquire() or a twin of it, is granted; nothing if it is busy. */
+/** The lease that `acquire` (rl_acquire() or a twin of it) is granted; nothing if it is busy. */
 template <typename Acquire, typename Handle>
 attempt take(const Acquire& acquire, Handle* handle, std::string_view name, wait_limit limit,
              const rl_acquire_options* options) {
@@ -247,7 +247,7 @@ inline std::string info_text(const rl_info* info, int32_t part, int32_t row, int
 
 }  // namespace detail
 
-/** What a check of a server has found: rl_client_check(). Since: 0.1. */
+/** A finding of a check of a server: rl_client_check(). Since: 0.1. */
 struct finding {
   finding(const rl_info* info, int32_t row)
       : address(text(info, row, RL_FIELD_ADDRESS)),
