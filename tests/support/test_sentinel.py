@@ -39,8 +39,10 @@ def test_replicas_have_what_the_primary_has(kind: str) -> None:
 def test_the_sentinels_replace_a_primary(kind: str) -> None:
     with SentinelGroup(kind) as group:
         old = group.primary
-        group.cmd(old, "SET", "a", 1)
-        assert group.cmd(old, "WAIT", 2, 10_000) == 2
+        with group.connect(old) as connection:
+            connection.cmd("SET", "a", 1)
+            # It waits for what was written by its own connection.
+            assert connection.cmd("WAIT", 2, 10_000) == 2
         old.kill()
         new = group.await_switch(old)
         assert group.primary is new and group.cmd(new, "GET", "a") == b"1"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support.history import History
-from support.sentinel import DOWN_AFTER_MS, Place, SentinelGroup
+from support.sentinel import DOWN_AFTER_MS, NEVER_MS, Place, SentinelGroup
 from support.servers import Server, available_kinds, has_replicas_for_scripts
 from support.wait import wait_until
 
@@ -176,7 +176,7 @@ def test_a_confirmed_grant_is_given_once(spawn: Spawn, figure: Figure, min_repli
     """Goal: a grant that the replica has confirmed is the only one through the failover.
     Method: 20 callers, the primary is killed after the first answer or after the last one; another
     client then tries every name."""
-    with SentinelGroup(replicas=1) as group:
+    with SentinelGroup(replicas=1, down_after_ms=NEVER_MS) as group:
         holder, other = (spawn(group.url()) for _ in range(2))
         confirmed = 0
         for number in range(GRANT_ROUNDS):
@@ -195,7 +195,7 @@ def test_a_confirmed_grant_is_given_once(spawn: Spawn, figure: Figure, min_repli
             wait_until(lambda: enough(pending.is_done for pending in asked))
             old.kill()
             held = [i for i, pending in enumerate(asked) if pending.get().status == "RL_OK"]
-            group.await_switch(old)
+            group.failover()
             for i in held:
                 assert try_until_answered(other, f"once-{number}-{i}") == "RL_BUSY", (number, i)
                 assert holder.ok("look", lease=i).number("state") == HELD
