@@ -235,10 +235,12 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   if (const Request *front = front_of(record)) {
     record.yield_policy = front->options.yield_policy();
   }
+  std::string &member = record.identity.member;
+  if (!member.empty() && !acquisition->was_sent()) protocol::set_polls(member, !is_push_trusted_);
   protocol::Command command;
   protocol::acquire(command, features_, eval, record.lock->keys,
-                    {record.identity.mode, record.proof(), ttl / kMs, record.identity.member,
-                     acquisition->ticket(), sibling_of(record), record.is_unfenced});
+                    {record.identity.mode, record.proof(), ttl / kMs, member, acquisition->ticket(),
+                     sibling_of(record), record.is_unfenced});
   timers_.remove(record);
   if (try_send(command,
                InFlight{CommandKind::kAcquire, eval, now, ttl, record.shared_from_this()})) {

@@ -144,12 +144,14 @@ ServerFootprint Acquisition::replace_token(Nanos now) {
   left.late_apply_until = std::exchange(late_apply_until_, 0);
   left.ttl = ttl_;
   poll_hint_at_ = kNever;
+  was_sent_ = false;
   return left;
 }
 
 const char *Acquisition::check() const {
   if (may_be_queued_ && !is_queueable()) return "only a member can be queued";
   if (!ticket_.empty() && !is_queueable()) return "one try has no ticket";
+  if (!was_sent_ && (is_unanswered_ || late_apply_until_ > 0)) return "what is sent is known";
   if (is_unanswered_ && ttl_ <= 0) return "an ACQUIRE asks for a ttl";
   if (too_short_count_ > 2) return "the second grant in a row that is too short ends the wait";
   switch (state_) {

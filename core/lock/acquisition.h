@@ -86,6 +86,7 @@ class Acquisition {
   void sent() {
     assert(waits() && !is_unanswered_);
     is_unanswered_ = true;
+    was_sent_ = true;
   }
   Step not_sent(Nanos now);  // for want of memory
 
@@ -125,6 +126,8 @@ class Acquisition {
   State state() const { return state_; }
   bool is_queueable() const { return is_queueable_; }
   bool is_unanswered() const { return is_unanswered_; }
+  // The server may know its token.
+  bool was_sent() const { return was_sent_; }
   bool is_outcome_unknown() const { return is_unanswered_ || late_apply_until_ > 0; }
   bool may_be_queued() const { return may_be_queued_; }
   Nanos late_apply_until() const { return late_apply_until_; }
@@ -145,6 +148,7 @@ class Acquisition {
   State state_ = State::kAsking;
   bool is_queueable_ = false;
   bool is_unanswered_ = false;
+  bool was_sent_ = false;
   bool may_be_queued_ = false;   // behind a grant
   uint8_t too_short_count_ = 0;  // grants in a row that left no validity
   std::string ticket_, key_digest_;

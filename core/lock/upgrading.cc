@@ -87,12 +87,14 @@ void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgr
                                record.held()->ttl() / kMs, 0);
   }
   if (upgrade->needs_member()) {
-    upgrade.give(&Upgrade::set_member,
-                 upgrade->is_one_try()
-                     ? std::string()
-                     : protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
-                                             std::min(record.held()->ttl() / kMs, kProvisionalMs),
-                                             record.upgrader->wait_ms));
+    std::string member;
+    if (!upgrade->is_one_try()) {
+      member = protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
+                                     std::min(record.held()->ttl() / kMs, kProvisionalMs),
+                                     record.upgrader->wait_ms);
+      protocol::set_polls(member, !is_push_trusted_);
+    }
+    upgrade.give(&Upgrade::set_member, std::move(member));
   }
   protocol::acquire(out, features_, eval, keys,
                     {protocol::Mode::kUpgrade, record.proof(), lease / kMs, upgrade->member(),

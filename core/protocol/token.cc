@@ -4,6 +4,7 @@
 #include "protocol/token.h"
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 
 #include "base/limits.h"
@@ -76,6 +77,14 @@ std::string make_member(std::string_view token, Mode mode, int64_t provisional_m
   return member.append(owner);
 }
 
+void set_polls(std::string &member, bool polls) {
+  static_assert(kProvisionalMs < 10'000);  // the first digit is not needed
+  constexpr size_t kFirstDigit = kTokenSize + 1;
+  assert(member.size() >= kMemberSize);
+  assert(member[kFirstDigit] == '0' || member[kFirstDigit] == '+');
+  member[kFirstDigit] = polls ? '+' : '0';
+}
+
 bool is_token(std::string_view value) {
   if (value.size() != kTokenSize) return false;
   const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
@@ -108,7 +117,9 @@ std::optional<Push> parse_push(std::string_view message) {
   push.kind = Push::Kind::kGrant;
   push.mode = static_cast<Mode>(message[0]);
   message.remove_prefix(1);
-  if (!take(message, 5, push.ms) || !take(message, 16, push.fence) ||
+  const size_t polls = message.starts_with('+') ? 1 : 0;  // see set_polls()
+  message.remove_prefix(polls);
+  if (!take(message, 5 - polls, push.ms) || !take(message, 16, push.fence) ||
       !take(message, 13, push.server_ms) || message.size() != 8 || push.fence > kMaxFence) {
     return std::nullopt;
   }

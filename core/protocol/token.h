@@ -4,8 +4,9 @@
 // Tokens and queue members: fixed-width text that the scripts take apart by position.
 //
 //   token  = cid (22, base64url of 16 random bytes) rid (10 lower-case hex)
-//   member = token (32) mode (1) provisional ms (5) wait ms (13; 9999999999999 = no limit), and
-//            in the hash format the owner, unless that is the token itself
+//   member = token (32) mode (1) provisional ms (5; `+` for the first digit: the waiter polls)
+//            wait ms (13; 9999999999999 = no limit), and in the hash format the owner, unless that
+//            is the token itself
 //
 // Everything in a member is known before the first send and never changes, so that enqueueing again
 // after a lost reply finds the same place.
@@ -37,6 +38,9 @@ std::string make_token(std::string_view cid, uint64_t rid);
 // `wait_ms` < 0: no limit.
 std::string make_member(std::string_view token, Mode mode, int64_t provisional_ms, int64_t wait_ms,
                         std::string_view owner = {});
+// Say that its waiter polls, because messages do not reach it, or that it does not. A script that
+// may not publish grants the lock to one that polls without a message.
+void set_polls(std::string &member, bool polls);
 
 // True if `value` has the form of our tokens. A holder of another form is foreign.
 bool is_token(std::string_view value);

@@ -143,8 +143,8 @@ class World:
         for text in self.texts.values():
             self.admin.cmd("SCRIPT", "LOAD", text)
 
-    def client(self, lock: Lock | None = None, owner: str = "") -> Client:
-        client = Client(self, lock or self.lock, owner)
+    def client(self, lock: Lock | None = None, owner: str = "", polls: bool = False) -> Client:
+        client = Client(self, lock or self.lock, owner, polls)
         self.clients.append(client)
         return client
 
@@ -291,10 +291,10 @@ class World:
 class Client:
     """One client object: an id, a connection and a subscription to its channel."""
 
-    def __init__(self, world: World, lock: Lock, owner: str) -> None:
+    def __init__(self, world: World, lock: Lock, owner: str, polls: bool) -> None:
         self.world = world
-        self.lock = lock
-        self.owner = owner
+        self.lock, self.owner = lock, owner
+        self.polls = polls  # as its entries say
         self.cid = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
         self.channel = world.prefix + self.cid
         self.connection = world.server.connect()
@@ -324,10 +324,10 @@ class Client:
         return [self.owner or token] if self.lock.is_hash else []
 
     def member(
-        self, token: str, mode: str = "x", provisional_ms: int = PROVISIONAL_MS, wait_ms: int =
-    NO_LIMIT ) -> str:
-        member = member_of(token, provisional_ms, wait_ms)
-        return member[:32] + mode + member[33:] + self.owner
+        self, token: str, mode: str = "x", claim_ms: int = PROVISIONAL_MS, wait_ms: int = NO_LIMIT
+    ) -> str:
+        text = member_of(token, claim_ms, wait_ms)
+        return text[:32] + mode + ("+" if self.polls else "0") + text[34:] + self.owner
 
     def acquire(
         self,

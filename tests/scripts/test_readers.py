@@ -12,6 +12,7 @@ from .harness import (
     TTL_MS,
     MAX_ENTRIES,
     MORE,
+    PROVISIONAL_MS,
     REFUSED,
     SHARED,
     Busy,
@@ -405,6 +406,19 @@ def test_refused_publish_keeps_the_reader_in_its_place(world: World) -> None:
         assert holder.release(held, connection=limited) == (1, REFUSED)
     assert world.holder() is None and world.readers() == {}
     assert world.admin.cmd("ZRANGE", world.lock.q, 0, -1, "WITHSCORES") == queue
+    assert isinstance(reader.read(tokens[0]), Held)
+    assert set(world.readers()) == set(tokens)
+
+
+def test_refused_publish_lets_in_all_readers_that_poll(world: World) -> None:
+    holder = world.client()
+    reader, second, writer = (world.client(polls=True) for _ in range(3))
+    held = holder.hold()
+    tokens, last = (reader.wait_to_read(), second.wait_to_read()), writer.wait()
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert holder.release(held, connection=limited) == (3, REFUSED)
+    assert set(world.readers()) == set(tokens) and world.queue() == [writer.member(last)]
+    assert 0 < world.pttl() <= PROVISIONAL_MS
     assert isinstance(reader.read(tokens[0]), Held)
     assert set(world.readers()) == set(tokens)
 

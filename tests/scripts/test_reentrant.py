@@ -316,6 +316,15 @@ def test_refused_publish_keeps_the_waiter_and_frees_the_lock(hashed: World) -> N
     assert isinstance(waiter.acquire(behind), Held) and hashed.owners() == {"p": 1}
 
 
+def test_refused_publish_grants_to_a_waiter_that_polls(hashed: World) -> None:
+    client, waiter = hashed.client(owner="o"), hashed.client(owner="p", polls=True)
+    token, behind = hold(client, 1), waiter.wait()
+    with hashed.user("~*", "resetchannels", "+@all") as limited:
+        assert client.release(token, connection=limited) == (2, 0)
+    assert hashed.owners() == {"p": 1} and hashed.queue() == []
+    assert isinstance(waiter.acquire(behind), Held) and hashed.owners() == {"p": 1}
+
+
 def test_try_takes_the_lock_when_all_queued_are_dead(hashed: World) -> None:
     client, dead, other = (hashed.client(owner=name) for name in "oxp")
     hold(client, 1)

@@ -12,6 +12,7 @@ from .harness import (
     MAX_ENTRIES,
     MORE,
     NO_LIMIT,
+    PROVISIONAL_MS,
     QUEUE_TTL_MS,
     REFUSED,
     Busy,
@@ -19,6 +20,7 @@ from .harness import (
     Head,
     Held,
     World,
+    eventually,
     member_of,
     rid_of,
 )
@@ -306,6 +308,49 @@ def test_every_script_reports_a_refused_publish(world: World) -> None:
         assert world.force_release(connection=limited) == (1, REFUSED)
     assert world.queue() == [member_of(token), member_of(behind)]
     assert world.holder() is None
+
+
+def test_refused_publish_grants_to_a_waiter_that_polls(world: World) -> None:
+    """A live one finds its grant, and a dead one keeps others waiting for its claim only."""
+    holder, dead, waiter = world.client(), world.client(polls=True), world.client(polls=True)
+    held = holder.hold()
+    dead_token = dead.wait(provisional_ms=300)
+    token = waiter.wait()
+    dead.die()
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert holder.release(held, connection=limited) == (2, REFUSED)  # the notice to the next
+        assert world.holder() == dead_token and 0 < world.pttl() <= 300
+        assert world.queue() == [waiter.member(token)]
+        eventually(lambda: world.pttl() == -2)
+        assert world.serve_queue(limited) == (1, 0)
+        assert world.holder() == token and world.queue() == []
+        assert isinstance(waiter.acquire(token, connection=limited), Held)
+    assert world.pttl() > PROVISIONAL_MS and waiter.messages() == []
+
+
+def test_refused_publish_passes_over_nobody(world: World) -> None:
+    """The first waits for messages, and keeps the place before one that polls."""
+    holder, first, second = world.client(), world.client(), world.client(polls=True)
+    held = holder.hold()
+    token, behind = first.wait(), second.wait()
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert holder.release(held, connection=limited) == (1, REFUSED)
+        assert isinstance(second.acquire(behind, connection=limited), Busy)
+    assert world.holder() is None
+    assert world.queue() == [first.member(token), second.member(behind)]
+
+
+def test_dead_waiter_that_polls_is_skipped_where_it_can_be_seen(world: World) -> None:
+    holder, dead, waiter = world.client(), world.client(polls=True), world.client(polls=True)
+    held = holder.hold()
+    dead.wait()
+    token = waiter.wait()
+    dead.die()
+    assert holder.release(held) == (2, 0)
+    assert world.holder() == token and world.queue() == []
+    (grant,) = waiter.messages()
+    assert isinstance(grant, Grant)
+    assert (grant.rid, grant.provisional_ms) == (rid_of(token), PROVISIONAL_MS)
 
 
 def test_refused_message_to_the_new_head_keeps_the_grant(world: World) -> None:

@@ -298,6 +298,18 @@ def test_refused_publish_keeps_the_upgrade_in_its_place(world: World) -> None:
     assert isinstance(client.upgrade(token), Held) and world.queue() == []
 
 
+def test_refused_publish_upgrades_one_that_polls(world: World) -> None:
+    """It has K for what is left of its lease as a reader, which it believes."""
+    client, second = world.client(polls=True), world.client()
+    token, other = client.share(ttl_ms=20_000), second.share(ttl_ms=60_000)
+    wait_to_upgrade(client, token)
+    with world.user("~*", "resetchannels", "+@all") as limited:
+        assert second.release(other, connection=limited) == (2, 0)
+    assert world.holder() == token and world.queue() == [] and world.readers() == {}
+    assert 19_000 < world.pttl() <= 20_000
+    assert isinstance(client.upgrade(token), Held)
+
+
 def test_newcomers_wait_behind_an_upgrade_and_siblings_do_not(world: World) -> None:
     client, second, late = (world.client() for _ in range(3))
     token, other = client.share(), second.share()

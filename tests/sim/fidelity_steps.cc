@@ -176,9 +176,12 @@ std::string StepMaker::member() {
   static constexpr protocol::Mode kModes[] = {protocol::Mode::kWrite, protocol::Mode::kWrite,
                                               protocol::Mode::kRead, protocol::Mode::kRead,
                                               protocol::Mode::kUpgrade};
-  return protocol::make_member(token(), kModes[below(std::size(kModes))],
-                               kClaims[below(std::size(kClaims))], kWaits[below(std::size(kWaits))],
-                               is_one_in(3) ? owner() : "");
+  const int64_t claim = kClaims[below(std::size(kClaims))];
+  std::string made =
+      protocol::make_member(token(), kModes[below(std::size(kModes))], claim,
+                            kWaits[below(std::size(kWaits))], is_one_in(3) ? owner() : "");
+  if (claim < 10'000) protocol::set_polls(made, is_one_in(3));
+  return made;
 }
 
 std::string StepMaker::text() {

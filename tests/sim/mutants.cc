@@ -61,6 +61,8 @@ constexpr Mutant kMutants[] = {
     {"publish-error", "an error of PUBLISH is read as: the waiter is dead", Scenario::kGeneral,
      true, 5, "if type(receivers) == 'table' then\nredis.call('ZADD', Q, head[2], member)",
      "if type(receivers) == 'table' then\nreceivers = 0\nelseif false then"},
+    {"unseen-dead", "where nobody may publish, a dead waiter keeps its place", Scenario::kGeneral,
+     true, 24, "string.sub(member, 34, 34) == '+' then", "string.sub(member, 34, 34) == '-' then"},
     {"moved-channel",
      "a waiter whose channel has moved to another node keeps its place, dead or not",
      Scenario::kClusterMoves, false, 2, "'access a non local key', 1, true) then\n",

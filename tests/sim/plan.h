@@ -157,6 +157,7 @@ struct Plan {
 
   bool is_sharded = false;
   bool lacks_sharded = false;         // otherwise: it says that it is 7.0 all the same
+  bool lacks_publish = false;         // kNoPublish: nobody may, at any time
   bool counts_wrongly = false;        // kPollOnly: messages arrive, but receivers are not counted
   bool is_push_behind_reply = false;  // as Valkey 9 sends them
   bool has_small_cap = false;         // one script call looks at 2 queue entries, not 256

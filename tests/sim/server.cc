@@ -51,7 +51,9 @@ Server::Server(const Plan &plan, Schedule &schedule, Network &network, Stats &st
       number_(number),
       clock_(clock_of(plan, number)),
       started_us_(now_us() - kDayUs),
-      store_(*this) {}
+      store_(*this) {
+  set_may_publish(true);
+}
 
 std::string Server::run_id() const {
   return "run " + std::to_string(life_) + " of node " + std::to_string(number_);

@@ -43,15 +43,20 @@ def cases(reason: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, reason)
 
 
-DEAD_WAITERS = cases(
-    "a release that may not publish cannot see that a waiter has died: it keeps its place until "
-    "its wait has ended",
-    "fifo-dead-waiter",
-    "fifo-only-dead-waiters",
-    "fifo-stopped-waiter",
-    "rw-dead-waiters*",
-    "rw-upgrade-killed*",
-)
+# Who may not publish cannot see that a waiter has died.
+DEAD_WAITERS = {
+    **cases("a dead waiter gets its turn, and the next one waits up to 3 s", "fifo-dead-waiter"),
+    **cases(
+        "readers behind a writer that has died in the queue wait until all holders have released, "
+        "and up to 3 s longer",
+        "rw-dead-waiters*",
+    ),
+    **cases(
+        "if a reader dies while it waits to upgrade, other upgrades get `RL_E_DEADLOCK` until its "
+        "lease has ended",
+        "rw-upgrade-killed*",
+    ),
+}
 NO_WAIT = cases("`min_replicas` is refused", "replicas-too-few", "replicas-too-few-for-a-waiter")
 NO_CONFIG = cases("the findings about settings are `unknown`", "health-good", "health-danger")
 NO_INFO = {

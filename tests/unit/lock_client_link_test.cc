@@ -299,6 +299,34 @@ TEST_F(LinkTest, clock_samples_do_not_outlive_their_connection) {
   EXPECT_EQ(request->status.load(), Status::kPending) << "the stamp may be of another clock";
 }
 
+TEST_F(LinkTest, waiter_that_polls_says_so_from_its_first_acquire_on) {
+  acquire();  // before anything is known of the server
+  ServerFacts facts;
+  facts.is_push_trusted = false;
+  connect(facts);
+  ASSERT_EQ(next_script(), "acquire");
+  const std::string member = argument(2);
+  EXPECT_EQ(member.substr(32, 6), "x+3000");
+  disconnect();
+  connect();
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_EQ(argument(2), member) << "the place is found by the whole member";
+}
+
+TEST_F(LinkTest, waiter_that_was_sent_keeps_its_member_where_it_has_to_poll) {
+  connect();
+  acquire();
+  ASSERT_EQ(next_script(), "acquire");
+  const std::string member = argument(2);
+  EXPECT_EQ(member.substr(32, 6), "x03000");
+  disconnect();
+  ServerFacts facts;
+  facts.is_push_trusted = false;
+  connect(facts);
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_EQ(argument(2), member);
+}
+
 TEST_F(LinkTest, leases_outlive_the_client) {
   connect();
   const auto lease = held();

@@ -138,6 +138,7 @@ TEST_F(UpgradingTest, upgrade_polls_where_messages_do_not_arrive) {
   const auto request = waiting_upgrade(lease, 5'000);
   advance(300 * kMs);
   ASSERT_EQ(next_script(), "upgrade") << "the other reader may have released";
+  EXPECT_EQ(argument(2).substr(32, 2), "u+") << "its entry says that it polls";
   reply_granted(kUpgradeFence);
   EXPECT_EQ(request->status.load(), Status::kOk);
 }

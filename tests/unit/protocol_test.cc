@@ -180,6 +180,12 @@ TEST(TokenTest, member_has_fixed_width_fields) {
   EXPECT_EQ(make_member(token, Mode::kRead, 10, 1500), token + "s00010" + "0000000001500");
   EXPECT_EQ(make_member(token, Mode::kUpgrade, 10, INT64_MAX),
             make_member(token, Mode::kUpgrade, 10, -1));
+  std::string polling = make_member(token, Mode::kWrite, 3000, -1);
+  set_polls(polling, true);
+  EXPECT_EQ(polling, token + "x+3000" + "9999999999999");
+  EXPECT_TRUE(parse_member(polling).has_value());
+  set_polls(polling, false);
+  EXPECT_EQ(polling, make_member(token, Mode::kWrite, 3000, -1));
   const std::string owned = make_member(token, Mode::kWrite, 10, 5, "me");
   EXPECT_EQ(owned, token + "x00010" + "0000000000005" + "me");
   for (const Mode mode : {Mode::kWrite, Mode::kRead, Mode::kUpgrade}) {
@@ -211,12 +217,16 @@ TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->mode, Mode::kRead);
   EXPECT_FALSE(parse_push("g00000000ffy0300017000000000000011700000000000abcdef01").has_value());
+  const auto polling = parse_push("g00000000ffs+300017000000000000011700000000000abcdef01");
+  ASSERT_TRUE(polling.has_value());
+  EXPECT_EQ(polling->ms, 3000);
   const auto head = parse_push("n000000000100250");
   ASSERT_TRUE(head.has_value());
   EXPECT_EQ(head->ms, 250);
   for (std::string message :
        {"", "n", "n0000000001", "n0000000001-0001", "g0000000001s03000", "n00000000010025000",
-        "g00000000ffx0300017000000000000011700000000000"}) {
+        "g00000000ffx0300017000000000000011700000000000", "n0000000001+0250",
+        "g00000000ffx++30017000000000000011700000000000abcdef01"}) {
     EXPECT_FALSE(parse_push(message).has_value()) << message;
   }
 }

@@ -9,9 +9,10 @@
 -- about the waiter: it stays queued. The work of one call is bounded. An entry that is not of our
 -- making counts as overdue: it must not stop the queue.
 --
--- On a cluster the slot of a waiter's channel may have moved to another node, which no script here
--- reaches. Then the waiter gets K all the same, for its provisional time: a live one finds that by
--- its own poll, and a dead one does not block the queue.
+-- Two kinds of waiters get K without a message, for their provisional time: a live one finds that
+-- by its own poll, and a dead one blocks the queue no longer. One that polls ('+' in its entry), if
+-- this script may not publish; and on a cluster one whose channel has moved to another node, which
+-- no script here reaches.
 --
 -- The entry leaves the queue before anything else is written, because a server without memory
 -- refuses a script whose first write needs some.
@@ -70,6 +71,9 @@ while true do
           end
           receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
             'g' .. string.sub(member, 23, 38) .. number .. string.format('%013d', now) .. check)
+          if type(receivers) == 'table' and string.sub(member, 34, 34) == '+' then
+            receivers = 1
+          end
           --@only sharded
           if type(receivers) == 'table' and
               string.find(receivers.err, 'access a non local key', 1, true) then
