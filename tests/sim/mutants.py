@@ -142,7 +142,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        60,
+        91,
         Edit(
             "lock/cleanup.cc",
             "if (now < std::max(expires_at_, left_.late_apply_until)) return next(now, is_up);",

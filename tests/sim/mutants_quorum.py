@@ -210,7 +210,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-kept-votes",
         "votes that were kept while queued are never released",
-        14,
+        17,
         Edit(
             "quorum/round.cc",
             "acquire.options.is_renewed && now < acquire.keep_until;",
