@@ -185,9 +185,8 @@ void ClusterClient::give_up() {
 }
 
 size_t ClusterClient::drained_count() const {
-  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
-    return node->client.is_drained() || !node->client.is_up();
-  }));
+  return static_cast<size_t>(std::count_if(
+      nodes_.begin(), nodes_.end(), [](const auto &node) { return node->client.is_drained(); }));
 }
 
 bool ClusterClient::expects_push() const {

@@ -380,6 +380,18 @@ TEST_F(ClusterTest, shutdown_releases_at_all_nodes) {
   EXPECT_EQ(acquire(name_at('a'))->status.load(), Status::kClosed);
 }
 
+TEST_F(ClusterTest, shutdown_waits_for_a_node_that_is_away) {
+  const auto first = held(name_at('a')), second = held(name_at('b'));
+  disconnect('a');
+  cluster().shut_down(now_);
+  reply('b', count(1));
+  EXPECT_EQ(cluster().drained_count(), 2u) << "as with one server: it may be back at once";
+  advance_to_command('a');
+  ASSERT_EQ(scripts('a'), "release");
+  reply('a', count(1));
+  EXPECT_EQ(cluster().drained_count(), 3u);
+}
+
 TEST_F(ClusterTest, shutdown_releases_what_moves) {
   const std::string name = name_at('a');
   held(name_at('b'));
