@@ -236,7 +236,9 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
     record.yield_policy = front->options.yield_policy();
   }
   std::string &member = record.identity.member;
-  if (!member.empty() && !acquisition->was_sent()) protocol::set_polls(member, !is_push_trusted_);
+  if (!member.empty() && !acquisition->was_sent()) {
+    protocol::set_polls(member, !is_heard(record.identity.token));
+  }
   protocol::Command command;
   protocol::acquire(command, features_, eval, record.lock->keys,
                     {record.identity.mode, record.proof(), ttl / kMs, member, acquisition->ticket(),

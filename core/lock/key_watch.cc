@@ -71,6 +71,7 @@ Nanos KeyWatch::poll_delay(Watcher &watcher, const Seen &seen, Link link, Entrop
   if (must_poll || !link.is_push_trusted) {
     const Nanos apart = seen.is_foreign ? timing::quiet_of(watcher.rank_) : 0;
     delay = std::min(delay, watcher.poll_.next(random.next()) + apart);
+    if (!link.is_push_trusted) delay = std::min(delay, timing::poll_unheard(watcher.rank_) + apart);
   } else {
     watcher.poll_.reset();
   }

@@ -257,6 +257,11 @@ class LockClient final : public LockService {
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
   bool must_throttle(TokenRecord &record);
+  // Messages for this token arrive. An upgrade that began at another node of a cluster has a token
+  // with the channel of that one.
+  bool is_heard(std::string_view token) const {
+    return is_push_trusted_ && token.starts_with(cid_);
+  }
   void send_throttled(Nanos now);
   void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_granted(TokenRecord &record, const InFlight &in_flight,

@@ -92,7 +92,7 @@ void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgr
       member = protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
                                      std::min(record.held()->ttl() / kMs, kProvisionalMs),
                                      record.upgrader->wait_ms);
-      protocol::set_polls(member, !is_push_trusted_);
+      protocol::set_polls(member, !is_heard(record.identity.token));
     }
     upgrade.give(&Upgrade::set_member, std::move(member));
   }

@@ -23,8 +23,10 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   Checked<KeyWatch> &watch = record.lock->key_watch;
   const KeyWatch::Seen seen{answer.pttl_ms, answer.is_foreign(), answer.is_shared(),
                             answer.is_left_to_others()};
-  // An upgrade that began at another node of a cluster has a token with the channel of that one.
-  const bool is_notified = is_push_trusted_ && record.identity.token.starts_with(cid_);
+  // A waiter whose entry says that it polls gets the lock without a message.
+  const std::string &member =
+      record.upgrader ? record.upgrade->get().member() : record.identity.member;
+  const bool is_notified = is_heard(record.identity.token) && !protocol::polls(member);
   const KeyWatch::Link link{can_track_, is_notified};
   const auto step = watch.give(&KeyWatch::on_refused, record.watcher, seen, now, link);
   if (step.command == KeyWatch::Command::kTrack && track_key(record, now)) {

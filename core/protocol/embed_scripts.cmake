@@ -32,6 +32,7 @@ set(MARKS 32)               # Handed-over readers, beyond which marks of the pas
 set(TOKEN_SIZE 32)          # protocol/token.h
 set(CID_SIZE 22)
 set(MEMBER_SIZE 51)
+set(LEAST_POLLED_MS 500)    # For a waiter that polls: twice timing/backoff.h, kForeignPoll.
 set(REDISSON_TURN_MS 10)    # For how long K is left to Redisson's waiters, who are told of it.
 set(REDISSON_WAIT_MS 1000)  # .. for how long readers do not join, so that it becomes free for them.
 set(YIELD_EVERY 16)         # Grants in a row, after which K is left to libraries that poll.
@@ -41,7 +42,7 @@ set(SHARED rl:shared)       # What K holds while readers share it.
 set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any time in us.
 set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT POLL_APART_MS
     TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES
-    OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS)
+    LEAST_POLLED_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS)
 
 # Keeps the lines between `--@only word ...` and `--@end` if one of `words` is there, or drops them.
 function(choose words text result)

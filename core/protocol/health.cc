@@ -330,8 +330,8 @@ Finding Judge::clock() const {
 Finding Judge::pushes() const {
   if (context_.server.is_push_trusted) return ok("pushes", "a waiter is notified of its grant");
   return warn("pushes", "waiters poll, which is slower: " + context_.server.why_not_trusted,
-              "allow the user to subscribe to the channels of the namespace, or connect without "
-              "the proxy");
+              "allow the user to subscribe and publish on the channels of the namespace, or "
+              "connect without the proxy");
 }
 
 Finding Judge::channels() const {

@@ -19,6 +19,7 @@ constexpr std::string_view kBase64Url =
 // 128 bits leave four zero bits in the last of 22 digits. None of these is a lower-case hex digit,
 // which tells our tokens from those of libraries that write as many.
 constexpr std::string_view kLastOfCid = "AQgw";
+constexpr size_t kFirstDigit = kTokenSize + 1;  // of the provisional time of a member
 constexpr std::string_view kNoLimit = "9999999999999";
 
 // `value` at the end of `width` characters, zeros before it.
@@ -78,11 +79,14 @@ std::string make_member(std::string_view token, Mode mode, int64_t provisional_m
 }
 
 void set_polls(std::string &member, bool polls) {
-  static_assert(kProvisionalMs < 10'000);  // the first digit is not needed
-  constexpr size_t kFirstDigit = kTokenSize + 1;
+  static_assert(kProvisionalMs < 10'000);  // the provisional time has four digits at most
   assert(member.size() >= kMemberSize);
   assert(member[kFirstDigit] == '0' || member[kFirstDigit] == '+');
   member[kFirstDigit] = polls ? '+' : '0';
+}
+
+bool polls(std::string_view member) {
+  return member.size() >= kMemberSize && member[kFirstDigit] == '+';
 }
 
 bool is_token(std::string_view value) {

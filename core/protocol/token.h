@@ -38,9 +38,10 @@ std::string make_token(std::string_view cid, uint64_t rid);
 // `wait_ms` < 0: no limit.
 std::string make_member(std::string_view token, Mode mode, int64_t provisional_ms, int64_t wait_ms,
                         std::string_view owner = {});
-// Say that its waiter polls, because messages do not reach it, or that it does not. A script that
-// may not publish grants the lock to one that polls without a message.
+// Marks the waiter as one that polls, because messages do not reach it, or as one that does not. A
+// script grants the lock to a waiter that polls whether or not its message arrives.
 void set_polls(std::string &member, bool polls);
+bool polls(std::string_view member);
 
 // True if `value` has the form of our tokens. A holder of another form is foreign.
 bool is_token(std::string_view value);

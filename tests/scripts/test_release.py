@@ -314,12 +314,12 @@ def test_refused_publish_grants_to_a_waiter_that_polls(world: World) -> None:
     """A live one finds its grant, and a dead one keeps others waiting for its claim only."""
     holder, dead, waiter = world.client(), world.client(polls=True), world.client(polls=True)
     held = holder.hold()
-    dead_token = dead.wait(provisional_ms=300)
+    dead_token = dead.wait(provisional_ms=20)
     token = waiter.wait()
     dead.die()
     with world.user("~*", "resetchannels", "+@all") as limited:
-        assert holder.release(held, connection=limited) == (2, REFUSED)  # the notice to the next
-        assert world.holder() == dead_token and 0 < world.pttl() <= 300
+        assert holder.release(held, connection=limited) == (2, 0)
+        assert world.holder() == dead_token and 0 < world.pttl() <= 500
         assert world.queue() == [waiter.member(token)]
         eventually(lambda: world.pttl() == -2)
         assert world.serve_queue(limited) == (1, 0)
@@ -340,17 +340,38 @@ def test_refused_publish_passes_over_nobody(world: World) -> None:
     assert world.queue() == [first.member(token), second.member(behind)]
 
 
-def test_dead_waiter_that_polls_is_skipped_where_it_can_be_seen(world: World) -> None:
-    holder, dead, waiter = world.client(), world.client(polls=True), world.client(polls=True)
+def test_waiter_that_polls_keeps_its_turn_though_no_message_reaches_it(world: World) -> None:
+    """Other clients may publish. Method: two that poll, of which the first hears nothing."""
+    holder, deaf, waiter = world.client(), world.client(polls=True), world.client(polls=True)
     held = holder.hold()
-    dead.wait()
-    token = waiter.wait()
-    dead.die()
+    token, behind = deaf.wait(), waiter.wait()
+    deaf.die()
     assert holder.release(held) == (2, 0)
-    assert world.holder() == token and world.queue() == []
+    assert world.holder() == token and world.queue() == [waiter.member(behind)]
+    assert [type(text) for text in waiter.messages()] == [Head]
+    world.expire()
+    assert world.serve_queue() == (1, 0)
     (grant,) = waiter.messages()
     assert isinstance(grant, Grant)
-    assert (grant.rid, grant.provisional_ms) == (rid_of(token), PROVISIONAL_MS)
+    assert (grant.rid, grant.provisional_ms) == (rid_of(behind), PROVISIONAL_MS)
+
+
+def test_head_that_polls_keeps_its_place_behind_another_library(world: World) -> None:
+    waiter, late = world.client(polls=True), world.client()
+    world.admin.cmd("SET", world.lock.k, "theirs", "PX", 5000)
+    token = waiter.wait()
+    waiter.die()
+    late.wait()
+    assert world.serve_queue() == (0, 0)
+    assert world.queue()[0] == waiter.member(token)
+
+
+def test_waiter_that_polls_has_time_to_do_so(world: World) -> None:
+    holder, waiter = world.client(), world.client(polls=True)
+    held = holder.hold()
+    token = waiter.wait(provisional_ms=20)
+    assert holder.release(held) == (2, 0)
+    assert world.holder() == token and 400 < world.pttl() <= 500
 
 
 def test_refused_message_to_the_new_head_keeps_the_grant(world: World) -> None:

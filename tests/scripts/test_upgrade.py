@@ -298,6 +298,15 @@ def test_refused_publish_keeps_the_upgrade_in_its_place(world: World) -> None:
     assert isinstance(client.upgrade(token), Held) and world.queue() == []
 
 
+def test_upgrade_that_polls_is_not_taken_for_dead(world: World) -> None:
+    client, second = world.client(polls=True), world.client()
+    token, other = client.share(), second.share()
+    wait_to_upgrade(client, token)
+    client.die()
+    assert second.upgrade(other) == -2
+    assert world.queue() == [client.member(token, "u")]
+
+
 def test_refused_publish_upgrades_one_that_polls(world: World) -> None:
     """It has K for what is left of its lease as a reader, which it believes."""
     client, second = world.client(polls=True), world.client()

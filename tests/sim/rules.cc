@@ -18,9 +18,7 @@ constexpr Nanos kEnough = 1'000 * kMs;        // to be notified, while the conne
 constexpr Nanos kReleaseSlack = 1'600 * kMs;  // a release is repeated each second
 constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer, so older grants have ended
 constexpr double kUpgradeTicket = 4e15;       // subtracted from the scores of waiting upgrades
-
-// Its waiter asks again and again, because messages do not reach it.
-bool polls_of(std::string_view member) { return member[kClaimAt] == '+'; }
+constexpr int64_t kLeastPolledMs = 500;       // what a waiter that polls gets at least
 
 int64_t number(std::string_view text) {
   int64_t value = 0;
@@ -364,8 +362,9 @@ int64_t Rules::granted_ms(const Call &call, std::string_view token) const {
   if (is_asking && call.token == token) return call.ttl_ms;
   for (const Gone &gone : gone_) {
     if (gone.key != call.queue || token_of(gone.member) != token) continue;
-    const size_t polls = polls_of(gone.member) ? 1 : 0;
-    return number(std::string_view(gone.member).substr(kClaimAt + polls, kClaimSize - polls));
+    const std::string_view claim = std::string_view(gone.member).substr(kClaimAt, kClaimSize);
+    return protocol::polls(gone.member) ? std::max(number(claim.substr(1)), kLeastPolledMs)
+                                        : number(claim);
   }
   return 0;
 }
@@ -419,9 +418,8 @@ void Rules::check_grant(const Call &call, const std::string &token, const Lock &
     ticket = gone.score;  // the last one counts: the member may have been queued again before
     is_upgrade = is_upgrade || gone.member[kTokenSize] == 'u';
     if (call.token == token) continue;
-    const bool is_seen = server_->is_channel_here(channel_of(gone.member)) &&
-                         (server_->may_publish() || !polls_of(gone.member));
-    if (is_seen && is_dead(gone.member)) verdict_.broken("the dead are skipped", how);
+    const bool is_here = server_->is_channel_here(channel_of(gone.member));
+    if (is_here && is_dead(gone.member)) verdict_.broken("the dead are skipped", how);
     if (is_overdue(gone.member, gone.score, now_ms)) {
       verdict_.broken("nobody is granted a lock after its wait", how);
     }
@@ -507,8 +505,9 @@ bool Rules::is_overdue(std::string_view member, double score, int64_t now_ms) co
          static_cast<double>(now_ms);
 }
 
+// Nothing shows that a waiter that polls is dead.
 bool Rules::is_dead(std::string_view member) const {
-  return server_->receiver_count(channel_of(member)) == 0;
+  return !protocol::polls(member) && server_->receiver_count(channel_of(member)) == 0;
 }
 
 const Store::SortedSet *Rules::queue_at(std::string_view key) const {

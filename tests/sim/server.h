@@ -133,7 +133,6 @@ class Server : public ServerEnd, private Store::Listener {
   }
   void set_out_of_memory(bool is_on) { store_.set_out_of_memory(is_on); }
   void set_may_publish(bool is_on) { store_.set_may_publish(is_on && !plan_.lacks_publish); }
-  bool may_publish() const { return store_.may_publish(); }
   void set_replica(bool is_on) { store_.set_replica(is_on); }
   void step_clock(Nanos by) { clock_.step(by); }
   // Give a message to the subscribers that are connected to this server, and count them.

@@ -63,7 +63,6 @@ class Store {
   void set_out_of_memory(bool is_on) { is_out_of_memory_ = is_on; }
   // True if PUBLISH and SPUBLISH are allowed to the user that runs the scripts.
   void set_may_publish(bool is_on) { may_publish_ = is_on; }
-  bool may_publish() const { return may_publish_; }
   // A replica refuses writes.
   void set_replica(bool is_on) { is_replica_ = is_on; }
   bool is_replica() const { return is_replica_; }

@@ -43,7 +43,7 @@ def cases(reason: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, reason)
 
 
-# Who may not publish cannot see that a waiter has died.
+# Nothing shows that a waiter that polls has died.
 DEAD_WAITERS = {
     **cases("a dead waiter gets its turn, and the next one waits up to 3 s", "fifo-dead-waiter"),
     **cases(

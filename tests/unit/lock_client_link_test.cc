@@ -311,6 +311,9 @@ TEST_F(LinkTest, waiter_that_polls_says_so_from_its_first_acquire_on) {
   connect();
   ASSERT_EQ(next_script(), "acquire");
   EXPECT_EQ(argument(2), member) << "the place is found by the whole member";
+  reply_queued();
+  advance(300 * kMs);
+  EXPECT_EQ(next_script(), "acquire") << "it may have the lock without a message";
 }
 
 TEST_F(LinkTest, waiter_that_was_sent_keeps_its_member_where_it_has_to_poll) {

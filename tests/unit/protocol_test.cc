@@ -184,7 +184,10 @@ TEST(TokenTest, member_has_fixed_width_fields) {
   set_polls(polling, true);
   EXPECT_EQ(polling, token + "x+3000" + "9999999999999");
   EXPECT_TRUE(parse_member(polling).has_value());
+  EXPECT_TRUE(polls(polling));
   set_polls(polling, false);
+  EXPECT_FALSE(polls(polling));
+  EXPECT_FALSE(polls(""));
   EXPECT_EQ(polling, make_member(token, Mode::kWrite, 3000, -1));
   const std::string owned = make_member(token, Mode::kWrite, 10, 5, "me");
   EXPECT_EQ(owned, token + "x00010" + "0000000000005" + "me");

@@ -41,12 +41,13 @@ while true do
   if not member or member == me or string.sub(member, 33, 33) ~= 'u' then
     break
   end
-  -- One that has given up, no longer reads, or is dead blocks no other.
+  -- One that has given up, no longer reads, or is dead blocks no other. Nothing shows that one that
+  -- polls ('+') is dead.
   local deadline = head[2] % @UPGRADE_TICKET@ / 1000 + (tonumber(string.sub(member, 39, 51)) or 0)
   if deadline >= now and redis.call('ZSCORE', R, string.sub(member, 1, @TOKEN_SIZE@)) then
     local receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
       'n' .. string.sub(member, 23, 32) .. '99999')
-    if receivers ~= 0 then
+    if receivers ~= 0 or string.sub(member, 34, 34) == '+' then
       return {-2, now}
     end
   end

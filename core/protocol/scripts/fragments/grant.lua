@@ -9,10 +9,10 @@
 -- about the waiter: it stays queued. The work of one call is bounded. An entry that is not of our
 -- making counts as overdue: it must not stop the queue.
 --
--- Two kinds of waiters get K without a message, for their provisional time: a live one finds that
--- by its own poll, and a dead one blocks the queue no longer. One that polls ('+' in its entry), if
--- this script may not publish; and on a cluster one whose channel has moved to another node, which
--- no script here reaches.
+-- Two kinds of waiters get K for their provisional time, whatever PUBLISH says: a waiter that polls
+-- ('+' in its entry), and on a cluster a waiter whose channel has moved to another node. A live one
+-- finds the grant by its next poll, and a dead one blocks the queue no longer than that. The time
+-- of one that polls is at least two of its polls.
 --
 -- The entry leaves the queue before anything else is written, because a server without memory
 -- refuses a script whose first write needs some.
@@ -43,7 +43,10 @@ while true do
   looked = looked + 1
   local is_me = member == me
   local token, mode = string.sub(member, 1, @TOKEN_SIZE@), string.sub(member, 33, 33)
-  local provisional = tonumber(string.sub(member, 34, 38)) or 0
+  local provisional, polls = tonumber(string.sub(member, 34, 38)) or 0, false
+  if string.sub(member, 34, 34) == '+' then
+    provisional, polls = math.max(provisional, @LEAST_POLLED_MS@), true
+  end
   local deadline = head[2] % @UPGRADE_TICKET@ / 1000 + (tonumber(string.sub(member, 39, 51)) or 0)
   local receivers, was_given = 0, false
   if is_me or (provisional > 0 and deadline >= now) then
@@ -71,7 +74,7 @@ while true do
           end
           receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
             'g' .. string.sub(member, 23, 38) .. number .. string.format('%013d', now) .. check)
-          if type(receivers) == 'table' and string.sub(member, 34, 34) == '+' then
+          if polls then
             receivers = 1
           end
           --@only sharded
@@ -98,6 +101,9 @@ while true do
       receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
         'n' .. string.sub(member, 23, 32) ..
         string.format('%05d', (left < 0 or left > 99999) and 99999 or left))
+      if polls then
+        receivers = 1
+      end
       if receivers ~= 0 then
         flags = type(receivers) == 'table' and 2 or 0
         break
