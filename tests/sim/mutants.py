@@ -30,7 +30,7 @@ CORE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        29,
+        9,
         Edit(
             "lock/acquisition.cc",
             "timing::deadline_of(answer.sent_at, ttl);",
@@ -142,7 +142,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        91,
+        60,
         Edit(
             "lock/cleanup.cc",
             "if (now < std::max(expires_at_, left_.late_apply_until)) return next(now, is_up);",
@@ -359,7 +359,7 @@ CORE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        4,
+        33,
         Edit(
             "lock/holding.cc",
             "if (held->is_over(now)) return on_record_due(record, now);",
@@ -416,7 +416,7 @@ CORE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        83,
+        10,
         Edit(
             "lock/upgrading.cc",
             "  carry_out(record, upgrade_of(record).give(&Upgrade::on_grant_pushed, now, "

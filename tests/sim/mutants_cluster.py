@@ -32,7 +32,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "kept-ask",
         "an ASK is remembered",
-        1,
+        2,
         Edit(
             "lock/moving.cc",
             "  if (redirect.kind == Kind::kMoved && is_elsewhere) {",
@@ -164,7 +164,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "served-elsewhere",
         "a queue is served at the node that had the slot before",
-        83,
+        1035,
         Edit(
             "lock/moving.cc",
             "  for (const InFlight &in_flight : in_flight_) {\n"

@@ -270,7 +270,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-queue",
         "a queued acquire does not see that its node does not answer",
-        62,
+        9,
         Edit(
             "quorum/round.cc",
             "  if (is_gone) {\n",
@@ -370,7 +370,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-blind",
         "one vote after the other is asked for again that was taken away everywhere",
-        4,
+        22,
         Edit(
             "quorum/quorum_lease.cc",
             "  if (is_gone) doubt(acquire, now);\n",

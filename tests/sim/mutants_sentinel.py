@@ -115,7 +115,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "old-count",
         "what replicas have confirmed counts on the next connection, too",
-        271,
+        100,
         Edit(
             "lock/connecting.cc",
             "  for (const auto &[id, record] : records_) record->confirmed_by = 0;",
@@ -148,7 +148,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "lost-place",
         "a lost lease leaves its place in the queue of the new primary",
-        101,
+        36,
         Edit(
             "lock/connecting.cc",
             "  if (settings_.has_sentinels() || settings_.is_of_cluster) note_new_server(record);",

@@ -328,7 +328,8 @@ Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int6
 void Rules::check_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   if (was.holder == is.holder) return;
   const std::string lock(call.lock);
-  if (!was.holder.empty()) {
+  // A shared key without readers, which a failover can leave behind, is nobody's.
+  if (!was.holder.empty() && was.holder != kShared) {
     const bool is_forced = call.script == protocol::Script::kForceRelease;
     const bool is_given_up = call.script == protocol::Script::kRelease || call.is_foreign_delete;
     const bool is_owner = call.token == was.holder;

@@ -45,10 +45,10 @@ def cases(reason: str, *names: str) -> dict[str, str]:
 
 # Nothing shows that a waiter that polls has died.
 DEAD_WAITERS = {
-    **cases("a dead waiter gets its turn, and the next one waits up to 3 s", "fifo-dead-waiter"),
+    **cases("a dead waiter gets its turn, and costs its provisional lease", "fifo-dead-waiter"),
     **cases(
         "readers behind a writer that has died in the queue wait until all holders have released, "
-        "and up to 3 s longer",
+        "and for its provisional lease",
         "rw-dead-waiters*",
     ),
     **cases(
