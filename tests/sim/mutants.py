@@ -201,12 +201,17 @@ CORE_MUTANTS = (
     ),
     Mutant(
         "uncounted",
-        "a grant is believed whose receiver is not counted",
+        "a waiter that polls does not say so, and believes a grant whose receiver is not counted",
         3,
         Edit(
             "lock/connecting.cc",
             "  if (!facts.is_push_trusted) return false;\n",
             "  if (!facts.is_push_trusted) return IS_ON;\n",
+        ),
+        Edit(
+            "lock/acquiring.cc",
+            "!is_heard(record.identity.token)",
+            "!IS_ON && !is_heard(record.identity.token)",
         ),
     ),
     Mutant(
