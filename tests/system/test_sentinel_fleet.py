@@ -282,8 +282,8 @@ def test_a_primary_that_is_cut_off(spaces: Namespaces, name: str, figure: Figure
     Method: the node of the primary is cut off from all others."""
     with group_in(spaces.places()) as group, contextlib.ExitStack() as stack:
         holder, waiter = (actor_in(spaces, 1, group.url(), stack) for _ in range(2))
-        held = holder.ok("acquire", name=name, wait=0, ttl_ms=TTL_MS)
-        waiting = waiter.begin("acquire", name=name, wait=60_000, ttl_ms=TTL_MS)
+        held = holder.ok("acquire", name=name, wait=0, ttl_ms=GRANT_TTL_MS)
+        waiting = waiter.begin("acquire", name=name, wait=60_000, ttl_ms=GRANT_TTL_MS)
         old = group.primary
         wait_until(lambda: queue_length(old, name) == 1)
         places = queued_tokens(old, name)
