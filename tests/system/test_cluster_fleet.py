@@ -82,10 +82,11 @@ CROWDS = [(kind, move) for kind in available_kinds() for move in moves_of(kind)]
 def test_a_crowd_and_slots_that_move(
     spawn: Spawn, history: History, figure: Figure, kind: str, move: str
 ) -> None:
-    """Goal: no error to any caller, no overlap, places are kept, all are served, and a hand-off is
-    one script call (two with plain channels). Method: one slot after the other is moved to another
-    node, while all of the locks are in use; after each move it is noted who stands in the queue
-    there. No lock is handed off inside a process."""
+    """Goal: no error to any caller, no overlap, places are kept (with plain channels not at once:
+    docs/guarantees.md), all are served, and a hand-off is one script call (two with plain
+    channels). Method: one slot after the other is moved to another node, while all of the locks are
+    in use; after each move it is noted who stands in the queue there. No lock is handed off inside
+    a process."""
     choice = random.Random(1)
     with Cluster(kind, replicas=0, node_timeout_ms=NEVER_MS) as cluster:
         moving_s = MOVING_S[move]
@@ -113,7 +114,7 @@ def test_a_crowd_and_slots_that_move(
         assert grants > 500
         most = MOST_CALLS if has_sharded_channels(kind) else MOST_CALLS_CONFIRMED
         assert handoff <= most
-    history.judge(is_fifo=True, calm_ns=calm_ns, serve_ms=SERVE_MS)
+    history.judge(is_fifo=has_sharded_channels(kind), calm_ns=calm_ns, serve_ms=SERVE_MS)
 
 
 def settle(cluster: Cluster, primary: Node) -> None:
