@@ -95,7 +95,7 @@ func ExampleLease_Context() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	lease, err := client.Lock(ctx, "leader", redlatch.TTL(300*time.Millisecond))
+	lease, err := client.Lock(ctx, "leader", redlatch.TTL(3*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 
 // LogTo writes to logger what no call reports: outages, lost locks (as errors), slower waiting.
 // Each client has its own log; another LogTo of this client takes the place of the one before.
-// Without it, nothing is ever written. stop ends it, after the line that is being written; Close
-// ends it after the last line.
+// Without it, nothing is ever written. stop ends it, and does not wait for the line that is being
+// written. Close ends it after the last line, so that the logger must not call Close.
 func (c *base) LogTo(logger *slog.Logger) (stop func()) {
 	defer runtime.KeepAlive(c)
 	lines := &logLines{client: c.handle, logger: logger}
@@ -33,6 +33,7 @@ type logLines struct {
 	client rlc.Client
 	logger *slog.Logger
 
+	writing sync.Mutex // so that writeAll returns after the last line, whoever writes it
 	mu      sync.Mutex
 	tag     int64
 	stopped bool
@@ -54,6 +55,8 @@ func (l *logLines) watch() {
 }
 
 func (l *logLines) writeAll() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	for line := l.next(); line != ""; line = l.next() {
 		kind, message, _ := strings.Cut(line, " ")
 		l.logger.Log(context.Background(), levelOf(kind), message, "source", "redlatch")

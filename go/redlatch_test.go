@@ -96,7 +96,7 @@ func TestContextOfALeaseEndsWithIt(t *testing.T) {
 	client := server.client()
 	type key struct{}
 	ctx, cancel := context.WithCancel(context.WithValue(background, key{}, "kept"))
-	lease, err := client.Lock(ctx, "x", redlatch.TTL(200*time.Millisecond))
+	lease, err := client.Lock(ctx, "x", redlatch.TTL(lossTTL))
 	must(t, err)
 	cancel()
 	is(t, lease.Context().Err() == nil, "the end of the wait's context is not that of the lease")
@@ -210,7 +210,7 @@ func TestContextOfDoEndsWithTheLease(t *testing.T) {
 		<-ctx.Done()
 		is(t, errors.Is(context.Cause(ctx), redlatch.ErrLost), "%v", context.Cause(ctx))
 		return nil
-	}, redlatch.TTL(200*time.Millisecond))
+	}, redlatch.TTL(lossTTL))
 	is(t, errors.Is(err, redlatch.ErrLost), "%v", err)
 }
 

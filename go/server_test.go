@@ -26,6 +26,10 @@ import (
 // patience is for what should come at once, on a machine that is busy.
 const patience = 20 * time.Second
 
+// lossTTL is of a lease that is taken away: not over before that on a busy machine, and lost at its
+// next renewal, after a third of it.
+const lossTTL = 3 * time.Second
+
 // Whatever a test leaves behind is found here: goroutines of the runtime and of testing are known.
 func TestMain(m *testing.M) {
 	folder, err := os.MkdirTemp("", "rl")

@@ -202,7 +202,7 @@ func TestLogTellsOfALoss(t *testing.T) {
 	client := server.client()
 	stop := client.LogTo(slog.New(slog.NewTextHandler(&written, nil)))
 	defer stop()
-	lease, err := client.Lock(background, "x", redlatch.TTL(100*time.Millisecond))
+	lease, err := client.Lock(background, "x", redlatch.TTL(lossTTL))
 	must(t, err)
 	must(t, client.ForceReleaseAny(background, "x"))
 	is(t, errors.Is(lease.WaitLost(background), redlatch.ErrLost), "it is lost")
@@ -221,7 +221,7 @@ func TestEachClientHasItsOwnLog(t *testing.T) {
 		client := server.client()
 		client.LogTo(slog.New(slog.NewTextHandler(&written[i], nil)))
 		name := fmt.Sprintf("lock-%d", i)
-		lease, err := client.Lock(background, name, redlatch.TTL(100*time.Millisecond))
+		lease, err := client.Lock(background, name, redlatch.TTL(lossTTL))
 		must(t, err)
 		must(t, client.ForceReleaseAny(background, name))
 		is(t, errors.Is(lease.WaitLost(background), redlatch.ErrLost), "it is lost")
@@ -232,6 +232,32 @@ func TestEachClientHasItsOwnLog(t *testing.T) {
 		is(t, strings.Contains(text, fmt.Sprintf("lock-%d", i)), "its own line: %s", text)
 		is(t, !strings.Contains(text, fmt.Sprintf("lock-%d", 1-i)), "no other: %s", text)
 	}
+}
+
+// slowBuffer tells of a line, and takes its time to write it.
+type slowBuffer struct {
+	syncedBuffer
+	begun chan struct{}
+}
+
+func (b *slowBuffer) Write(data []byte) (int, error) {
+	b.begun <- struct{}{}
+	time.Sleep(100 * time.Millisecond)
+	return b.syncedBuffer.Write(data)
+}
+
+func TestCloseReturnsAfterTheLastLine(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	written := slowBuffer{begun: make(chan struct{}, 100)}
+	client.LogTo(slog.New(slog.NewTextHandler(&written, nil)))
+	_, err := client.Lock(background, "x", redlatch.TTL(lossTTL))
+	must(t, err)
+	must(t, client.ForceReleaseAny(background, "x"))
+	<-written.begun
+	must(t, client.Close())
+	text := written.String()
+	is(t, strings.Contains(text, "lock 'x' was lost"), "written: %s", text)
 }
 
 type syncedBuffer struct {

@@ -177,7 +177,7 @@ func TestALockIsKeptForMinHold(t *testing.T) {
 func TestAJobSeesThatItsLockIsLost(t *testing.T) {
 	ctx := context.Background()
 	ours, theirs := dial(t), dial(t)
-	locker := gocronlock.New(ours, time.Hour, redlatch.TTL(300*time.Millisecond))
+	locker := gocronlock.New(ours, time.Hour, redlatch.TTL(3*time.Second))
 	other := gocronlock.New(theirs, 0)
 	began, end := make(chan int64), make(chan struct{})
 	ended := runOnce(t, start(t, gocron.WithDistributedLocker(locker)), "report", func() error {

@@ -7,6 +7,7 @@ import io.redlatch.internal.rlc.RlcConstants;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.concurrent.locks.ReentrantLock;
 
 /** Writes the log of a client to a logger of Java's: {@link Redlatch#logTo}. */
 public final class LogBridge implements AutoCloseable {
@@ -14,6 +15,10 @@ public final class LogBridge implements AutoCloseable {
   private final SWIGTYPE_p_rl_client handle;
 
   private final Logger logger;
+
+  /** So that writeAll() returns after the last line, whoever writes it. A logger may call it. */
+  private final ReentrantLock writing = new ReentrantLock();
+
   private boolean isClosed;
   private long tag;
 
@@ -40,8 +45,13 @@ public final class LogBridge implements AutoCloseable {
   }
 
   void writeAll() {
-    for (String line; !(line = next()).isEmpty(); ) {
-      write(line);
+    writing.lock();
+    try {
+      for (String line; !(line = next()).isEmpty(); ) {
+        write(line);
+      }
+    } finally {
+      writing.unlock();
     }
   }
 

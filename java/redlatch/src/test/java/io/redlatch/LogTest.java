@@ -10,6 +10,8 @@ import java.util.List;
 import java.util.ResourceBundle;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 
 class LogTest extends ServerTest {
@@ -139,6 +141,26 @@ class LogTest extends ServerTest {
     }
     assertEquals(1, first.all.size(), first.all::toString);
     assertEquals(1, second.all.size(), second.all::toString);
+  }
+
+  @Test
+  void closeReturnsAfterTheLastLine() throws Exception {
+    Redlatch client = client();
+    CountDownLatch begun = new CountDownLatch(1);
+    Lines slow =
+        new Lines() {
+          @Override
+          public void log(Level level, ResourceBundle bundle, String format, Object... parameters) {
+            begun.countDown();
+            LockSupport.parkNanos(100_000_000);
+            super.log(level, bundle, format, parameters);
+          }
+        };
+    client.logTo(slow);
+    loseALock(client, "x");
+    begun.await();
+    client.close();
+    assertTrue(has(slow, "ERROR", "'x'"), slow.all::toString);
   }
 
   /** A logger that fails is not the end of the log. */
