@@ -284,9 +284,11 @@ bool ClusterRules::is_alive(const Waiter &waiter) const {
   return slot.client && slot.life == waiter.life && !slot.client->is_paused();
 }
 
-// Rule: once nothing fails any more, a waiter that got another token leaves no place behind.
+// Rule: once nothing fails any more, a waiter that got another token leaves no place behind. A node
+// that cannot be reached for a ttl keeps the place: the client gives up, and the scripts remove it
+// when its turn comes.
 void ClusterRules::check_strays(Place &place, const Context &context) {
-  if (!context.is_calm || schedule_.now() < context.calm_since) return place.strays.clear();
+  const Nanos now = schedule_.now();
   std::map<std::string, Nanos, std::less<>> strays;
   for (const auto &[lock, member] : place.rules.waiters()) {
     const auto waiter = waiters_.find(member);
@@ -294,9 +296,11 @@ void ClusterRules::check_strays(Place &place, const Context &context) {
     const Client &client = *context.slots[static_cast<size_t>(waiter->second.client)].client;
     if (client.hears(std::string_view(member).substr(0, kCidSize))) continue;
     const auto known = place.strays.find(member);
-    const Nanos since = known == place.strays.end() ? schedule_.now() : known->second;
+    const Nanos since = known == place.strays.end() ? now : known->second;
     strays.emplace(member, since);
-    if (schedule_.now() - since <= kStrayLimit + 2 * plan_.timeout) continue;
+    if (!context.is_calm || since + plan_.lease_min <= context.calm_since) continue;
+    const Nanos limit = kStrayLimit + 2 * plan_.timeout;
+    if (now - std::max(since, context.calm_since) <= limit) continue;
     verdict_.broken("a waiter that has moved leaves no place behind", lock + ": " + member);
   }
   place.strays = std::move(strays);
