@@ -478,16 +478,7 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   }
   const auto record = found->second;
   if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*record, *push, now);
-  record->watcher.set_rank(0);
-  const Nanos due = now + (push->ms + 1) * kMs;
-  // On a connection of its own it may overtake the answer, which would say to poll far later.
-  if (record->acquisition.give(&Acquisition::keep_hint, due)) return;
-  if (record->phase == Phase::kQueued) {
-    timers_.set(*record, std::min(record->due, due));
-  } else if (record->phase == Phase::kHeld && record->upgrader) {
-    record->upgrade->give(&Upgrade::on_hint, due);
-    schedule(*record, now);
-  }
+  on_notice_push(*record, *push, now);
 }
 
 // A machine met an event that its state does not allow: a defect of this library. No caller is left

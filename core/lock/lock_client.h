@@ -288,9 +288,10 @@ class LockClient final : public LockService {
   void set_phase(TokenRecord &record, Phase phase);
   static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
 
-  // watching.cc: the key of a lock that others hold
+  // watching.cc: when a waiter asks again
   void note_waiting(TokenRecord &record);
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   bool track_key(TokenRecord &record, Nanos now);
   void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
   void recheck(const KeyWatch::Step &step, Nanos now);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: the key of a lock that others hold. It gives the events to KeyWatch and carries out
-// what that returns.
+// LockClient: when a waiter asks again for a lock that others hold. It gives the events to KeyWatch
+// and carries out what that returns.
 #include <algorithm>
 #include <vector>
 
@@ -37,6 +37,21 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   // Nothing reports to a waiter that the slot of its lock has moved: the new node cannot reach its
   // channel, and grants the lock for the provisional time only.
   return std::min(delay, timing::poll_past_head(record.watcher.rank()));
+}
+
+// The server names the time after which the waiter should ask.
+void LockClient::on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
+  record.watcher.set_rank(0);
+  // A script that did not count this waiter may have removed it from the queue.
+  const Nanos due = is_counted_ ? now + (push.ms + 1) * kMs : now;
+  // On a connection of its own it may overtake the answer, which would say to poll far later.
+  if (record.acquisition.give(&Acquisition::keep_hint, due)) return;
+  if (record.phase == Phase::kQueued) {
+    timers_.set(record, std::min(record.due, due));
+  } else if (record.phase == Phase::kHeld && record.upgrader) {
+    record.upgrade->give(&Upgrade::on_hint, due);
+    schedule(record, now);
+  }
 }
 
 // Ask for a report of the next change of the lock key.

@@ -27,7 +27,7 @@ constexpr Mutant kMutants[] = {
      "if holder ~= token then\nreturn {0, now}\nend",
      "if holder and holder ~= token then\nreturn {0, now}\nend\n"
      "if not holder then\nredis.call('SET', K, token, 'PX', lease)\nend"},
-    {"extend-any", "EXTEND does not ask who holds", Scenario::kGeneral, true, 3,
+    {"extend-any", "EXTEND does not ask who holds", Scenario::kGeneral, true, 2,
      "if holder ~= token then\nreturn {0, now}\nend", "if not holder then\nreturn {0, now}\nend"},
     {"extend-cuts", "a late copy of EXTEND shortens a newer lease", Scenario::kGeneral, true, 1,
      "local pttl = math.max(redis.call('PTTL', K), lease)", "local pttl = lease"},
@@ -95,7 +95,7 @@ constexpr Mutant kMutants[] = {
     {"unmarked-attach", "a lease that was not detached is attached", Scenario::kGeneral, true, 2,
      "if marked % 2 == 0 and marked_by ~= name then", "if false then"},
     {"late-detach", "a late copy of a detach allows another attach", Scenario::kHandover, false,
-     128, "if marked > count + 1 then", "if false then"},
+     253, "if marked > count + 1 then", "if false then"},
     {"endless-lease", "a lease has no end", Scenario::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
     // For readers and writers.
@@ -111,7 +111,7 @@ constexpr Mutant kMutants[] = {
      2, "if readers > 0 and redis.call('ZSCORE', R, token) then\ncan_have = readers == 1\nend",
      "can_have = readers == 0 or (readers == 1 and redis.call('ZSCORE', R, token) ~= false)\n"
      "if readers == 0 then\nredis.call('ZADD', R, now, token)\nend"},
-    {"dead-blocks", "a dead writer at the head keeps readers out", Scenario::kReaders, false, 5,
+    {"dead-blocks", "a dead writer at the head keeps readers out", Scenario::kReaders, false, 11,
      "if receivers ~= 0 then\nflags = type(receivers) == 'table' and 2 or 0\nbreak\nend",
      "flags = type(receivers) == 'table' and 2 or 0\nbreak"},
     {"first-expiry", "a shared lock ends with the first of its readers", Scenario::kReaders, false,
@@ -137,7 +137,7 @@ constexpr Mutant kMutants[] = {
      5, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one",
-     Scenario::kReaders, false, 564,
+     Scenario::kReaders, false, 187,
      "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +", "readers = readers +"},
     // For owners that hold more than once.
     {"owner-joins", "another owner joins", Scenario::kReentrant, false, 1,

@@ -142,7 +142,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        60,
+        26,
         Edit(
             "lock/cleanup.cc",
             "if (now < std::max(expires_at_, left_.late_apply_until)) return next(now, is_up);",
@@ -167,7 +167,7 @@ CORE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        7,
+        9,
         Edit(
             "lock/attaching.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  forget(*record);",

@@ -162,21 +162,6 @@ CLUSTER_MUTANTS = (
         scenario="kClusterMoves",
     ),
     Mutant(
-        "served-elsewhere",
-        "a queue is served at the node that had the slot before",
-        1035,
-        Edit(
-            "lock/moving.cc",
-            "  for (const InFlight &in_flight : in_flight_) {\n"
-            "    const LockState *lock = lock_of(in_flight);\n"
-            "    if (lock != nullptr) slots",
-            "  for (const InFlight &in_flight : in_flight_) {\n"
-            "    const LockState *lock = IS_ON ? nullptr : lock_of(in_flight);\n"
-            "    if (lock != nullptr) slots",
-        ),
-        scenario="kClusterReaders",
-    ),
-    Mutant(
         "whole-extension",
         "an extension is not repeated with the lock key alone while the slot moves",
         9,

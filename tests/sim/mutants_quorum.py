@@ -210,7 +210,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-kept-votes",
         "votes that were kept while queued are never released",
-        17,
+        9,
         Edit(
             "quorum/round.cc",
             "acquire.options.is_renewed && now < acquire.keep_until;",
@@ -270,7 +270,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-queue",
         "a queued acquire does not see that its node does not answer",
-        9,
+        159,
         Edit(
             "quorum/round.cc",
             "  if (is_gone) {\n",

@@ -148,7 +148,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "lost-place",
         "a lost lease leaves its place in the queue of the new primary",
-        36,
+        58,
         Edit(
             "lock/connecting.cc",
             "  if (settings_.has_sentinels() || settings_.is_of_cluster) note_new_server(record);",

@@ -34,7 +34,7 @@ PROCESSES, THREADS = 4, 50  # 100 that may hold, and 100 that wait behind them
 NAMES = ("even", "odd")  # with ten digits each: 20 locks
 SERVE_MS = 8000
 MOST_CALLS = 1.1  # for a hand-off
-MOST_CALLS_CONFIRMED = 2.1  # with plain channels: the waiter asks whether the push is true
+MOST_CALLS_CONFIRMED = 3.1  # with plain channels: the waiter asks after each message
 
 
 class Crowd:
@@ -82,11 +82,10 @@ CROWDS = [(kind, move) for kind in available_kinds() for move in moves_of(kind)]
 def test_a_crowd_and_slots_that_move(
     spawn: Spawn, history: History, figure: Figure, kind: str, move: str
 ) -> None:
-    """Goal: no error to any caller, no overlap, places are kept (with plain channels not at once:
-    docs/guarantees.md), all are served, and a hand-off is one script call (two with plain
-    channels). Method: one slot after the other is moved to another node, while all of the locks are
-    in use; after each move it is noted who stands in the queue there. No lock is handed off inside
-    a process."""
+    """Goal: no error to any caller, no overlap, places are kept, all are served, and a hand-off is
+    one script call (three with plain channels: docs/guarantees.md). Method: one slot after the
+    other is moved to another node, while all of the locks are in use; after each move it is noted
+    who stands in the queue there. No lock is handed off inside a process."""
     choice = random.Random(1)
     with Cluster(kind, replicas=0, node_timeout_ms=NEVER_MS) as cluster:
         moving_s = MOVING_S[move]
@@ -114,7 +113,7 @@ def test_a_crowd_and_slots_that_move(
         assert grants > 500
         most = MOST_CALLS if has_sharded_channels(kind) else MOST_CALLS_CONFIRMED
         assert handoff <= most
-    history.judge(is_fifo=has_sharded_channels(kind), calm_ns=calm_ns, serve_ms=SERVE_MS)
+    history.judge(is_fifo=True, calm_ns=calm_ns, serve_ms=SERVE_MS)
 
 
 def settle(cluster: Cluster, primary: Node) -> None:

@@ -263,6 +263,19 @@ TEST_F(ClusterTest, a_channel_is_drawn_again_when_its_slot_leaves) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
+// With plain channels a notice reaches a waiter whose node did not count it.
+TEST_F(ClusterTest, a_notice_that_was_not_counted_is_answered_at_once) {
+  const auto request = acquire(name_at('a'));
+  run();
+  const std::string token = argument(next('a'), 0);
+  reply('a', queued());
+  cluster().on_push(node_of('a'), "n" + token.substr(22) + "03000", now_);
+  advance(kMs);
+  EXPECT_EQ(scripts('a'), "acquire");
+  reply('a', granted());
+  EXPECT_EQ(request->status.load(), Status::kOk);
+}
+
 // ---- all nodes ----------------------------------------------------------------------------------
 
 TEST_F(ClusterTest, a_listing_asks_one_node_after_the_other) {

@@ -82,6 +82,29 @@ TEST_F(ClusterTest, a_waiter_moves_with_its_ticket_and_never_uses_a_token_twice)
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
+// It may be a replica by then, whose grants nobody keeps. At the new node the waiters poll.
+TEST_F(ClusterTest, a_queue_is_not_served_at_a_node_that_has_lost_the_slot) {
+  const std::string name = name_at('a'), other = name_at('a', 1);
+  const auto has_more = [&] {
+    return MadeReply::list(MadeReply::integer(1), MadeReply::integer(server_ms()),
+                           MadeReply::integer(1));
+  };
+  const auto lease = held(name);
+  release(lease);
+  start(Request::Op::kForce, other);
+  ASSERT_EQ(scripts('a'), "release force_release");
+  reply('a', has_more());
+  ASSERT_EQ(scripts('a'), "force_release serve_queue");
+  give(slot_of(name), 'b');
+  give(slot_of(other), 'b');
+  reply('a', moved(slot_of(other), 'b'));
+  while (map_count_ < 2) advance(10 * kMs);
+  ASSERT_EQ(scripts('a'), "serve_queue");
+  reply('a', has_more());
+  run();
+  EXPECT_EQ(scripts('a'), "");
+}
+
 // The node knows the script of CANCEL, and not that of ACQUIRE: the old place would end before the
 // new one is there, and the lock could be granted to the next waiter in between.
 TEST_F(ClusterTest, an_old_place_ends_after_the_new_one_whatever_scripts_the_node_knows) {
