@@ -15,7 +15,7 @@ func TTL(value time.Duration) Option {
 	return Set("ttl", durationText(value))
 }
 
-// NoRenew turns off the option renew. Renew automatically at a third of the ttl while held.
+// NoRenew turns off the option renew. Renew automatically, every third of the ttl while held.
 // Allowed: yes or no. Default: yes.
 func NoRenew() Option {
 	return Set("renew", "no")
@@ -33,8 +33,8 @@ func Label(value string) Option {
 	return Set("label", value)
 }
 
-// Confirm sets the option confirm. Have the server confirm a pushed grant; costs one more round
-// trip. Allowed: yes or no. Default: no.
+// Confirm sets the option confirm. The acquire returns a pushed grant after the server has
+// confirmed it; costs one more round trip. Allowed: yes or no. Default: no.
 func Confirm() Option {
 	return Set("confirm", "yes")
 }

@@ -75,7 +75,7 @@ class acquire_options {
     return set("ttl", detail::text_of(value));
   }
   acquire_options&& ttl(std::chrono::milliseconds value) && { return std::move(ttl(value)); }
-  /** Renew automatically at a third of the ttl while held. Allowed: yes or no. Default: yes. */
+  /** Renew automatically, every third of the ttl while held. Allowed: yes or no. Default: yes. */
   acquire_options& renew(bool value) & {
     return set("renew", detail::text_of(value));
   }
@@ -94,8 +94,8 @@ class acquire_options {
     return set("label", detail::text_of(value));
   }
   acquire_options&& label(std::string_view value) && { return std::move(label(value)); }
-  /** Have the server confirm a pushed grant; costs one more round trip. Allowed: yes or no.
-   *  Default: no. */
+  /** The acquire returns a pushed grant after the server has confirmed it; costs one more round
+   *  trip. Allowed: yes or no. Default: no. */
   acquire_options& confirm(bool value) & {
     return set("confirm", detail::text_of(value));
   }

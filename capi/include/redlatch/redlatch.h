@@ -26,19 +26,24 @@
  *            The grant of one node is a vote.
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
  *    ttl     how long the server keeps a grant that is not renewed. The library renews a held lease
- *            in the background, at each third of its ttl.
+ *            in the background, every third of its ttl.
+ *    drift   1 % of the ttl and 2 ms: how much sooner than the server the client ends a lease,
+ *            because the rates of their clocks differ.
  *    lost    the lease ended before it was released: it expired, reached max_hold or was taken by
  *            force, its key was deleted or evicted, or too few nodes of a Redlock still have it.
  *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
+ *    token   text that names one acquisition on the server. It is no secret: inspections show it.
  *    queue   the waiters of a lock on the server. A release hands the lock to the first of them by
  *            a message of the server, a push. This grant is a provisional lease, for
- *            RL_PROVISIONAL_MS at most; the client at once extends it to the ttl. An rl_queue is
- *            another thing, a completion queue: it reports, by numbers of the caller's choice
+ *            RL_PROVISIONAL_MS at most, so that a waiter that died delays the others for no longer.
+ *            The client at once extends it to the ttl, in the background; the option confirm makes
+ *            the acquire wait for that.
+ *    rl_queue  another thing, a completion queue: it reports, by numbers of the caller's choice
  *            (tags), that a watched request or lease has ended or that a log has lines.
  *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
  *    owner   the option owner, a name for the caller: with it a caller may acquire a reentrant lock
- *            once more; with any other lock a caller that would wait for itself gets an error. See
- *            rl_acquire_options_set_owner().
+ *            again while it has it; with any other lock a caller that would wait for itself gets an
+ *            error. See rl_acquire_options_set_owner().
  *
  * A lease
  *
@@ -78,7 +83,8 @@
  *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
  *     (functions that return a handle: NULL; the state and the time left of a lease: 0; what
  *     never changes, such as a name, a token or an option, is still returned), and nothing of the
- *     parent's is released, renewed or read from its socket. Open a new client there.
+ *     parent's is released, renewed or read from its socket. The functions that free or close may
+ *     be called there, and keep the memory and the descriptors. Open a new client there.
  * 10. Bad arguments (NULL handle, NULL with a length above 0, unknown number) give RL_E_INVALID, or
  *     NULL, 0 or "" where no status is returned.
  * 11. "Server:" names the Lua script that a call runs on the server (docs/wire.md). It matters only
@@ -257,7 +263,7 @@ RL_API const char *rl_error_message(const rl_error *err);
  * A redis:// or rediss:// URL whose server says at the first connection that it is a node of a
  * cluster is a client of that cluster from then on, and the log has a line about it; db must be 0,
  * else calls end with RL_E_UNSUPPORTED. A node that is reached by a unix socket is used as one
- * server, and refuses the locks of other nodes; a Redlock refuses all nodes of clusters.
+ * server: it refuses locks whose slots are at other nodes. A Redlock refuses all nodes of clusters.
  *
  * embedded:// is a private server on this host, one for each folder. The first command joins it, or
  * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
@@ -330,10 +336,11 @@ RL_API rl_status rl_client_credentials_set(rl_client *client, const char *user, 
                                            int64_t valid_ms, rl_error *err);
 
 /**
- * Answer that there are no credentials now. Connections that wait for them fail at once with
- * RL_E_UNAVAILABLE and `reason`, and are tried again, as when a server cannot be reached. The watch
- * posts its tag again: after a second if a connection needs credentials; while the earlier
- * credentials are still valid, after a pause that grows with each failure, to half a minute.
+ * Answer, after a tag of rl_client_credentials_watch(), that there are no credentials now.
+ * Connections that wait for them fail at once with RL_E_UNAVAILABLE and `reason`, and are tried
+ * again, as when a server cannot be reached. The watch posts its tag again: after a second if a
+ * connection needs credentials; while the earlier credentials are still valid, after a pause that
+ * grows with each failure, to half a minute.
  *
  * @param reason  text for messages: its first 512 bytes are used. If it contains the password that
  *                was set last, messages show *** in its place.
@@ -349,15 +356,15 @@ RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reaso
  * called. Credentials are wanted
  *
  *   - when a connection is made and there are none, or they have ended;
- *   - before they end: when 3/4 of valid_ms have passed, or 3 minutes before the end if that is
- *     earlier, but never before half of valid_ms has passed. So servers that close connections with
- *     an old token get a new one in time;
+ *   - before they end: when 3/4 of valid_ms have passed, but 3 minutes before the end at the
+ *     latest, and never before half of valid_ms has passed: of 60 minutes after 45, of 10 after 7,
+ *     of 4 after 2. So servers that close connections with old credentials get new ones in time;
  *   - when a server has refused them, at most once a second.
  *
- * From the first watch on, user and password of the URL are not used: each connection waits for
- * credentials, for at most connect_timeout, and without them fails with RL_E_UNAVAILABLE and a
- * message about them. Call this before the first
- * call that connects. A client has one watch: another call replaces it, and asks again.
+ * From the first watch on, user and password of the URL, the options and the environment are not
+ * used: each connection waits for credentials, for at most connect_timeout, and without them fails
+ * with RL_E_UNAVAILABLE and a message about them. Call this before the first call that connects. A
+ * client has one watch: another call replaces it, and asks again.
  *
  * @param queue  NULL = end the watch. Then, or when `queue` is freed, connections use the last
  *               credentials; without any, or when these have ended, they fail at once.
@@ -426,7 +433,7 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  *
  * @return the info, freed by rl_info_free(), with the rows of rl_client_info() and the rows
  *         RL_PART_FINDING; or NULL:
- *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER  RL_TIMEOUT
+ *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_UNSUPPORTED  RL_E_SERVER
  *         RL_E_OUTCOME_UNKNOWN  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: as rl_client_connect(), and 2 x command_timeout; with sentinels connect_timeout more.
  * Threads: any.  Server: INFO, CONFIG GET, TIME, WAIT, CLIENT TRACKINGINFO, with a cluster also
@@ -468,11 +475,12 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * held, the lease is renewed in the background.
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. The key on the server is the option
- *                 `namespace` (empty by default) and the name. RL_E_INVALID: names that end in
- *                 ":rl1:" or ":rl1." and zero or more ASCII letters, such as "a:rl1:f", because the
- *                 other keys of a lock have such names. On a cluster also: names that have a '}'
- *                 and no hash tag (text in braces): "a}b" is an error, "{a}b" is not; with
- *                 RL_FORMAT_HASH_RW also names that have a '{' and no hash tag.
+ *                 `namespace` (empty by default) and directly behind it the name: "app:" and
+ *                 "report" give "app:report". RL_E_INVALID: names that end in ":rl1:" or ":rl1.",
+ *                 also with ASCII letters behind it, such as "a:rl1:f", because the other keys of a
+ *                 lock have such names. On a cluster also: names that have a '}' and no hash tag
+ *                 (text in braces): "a}b" is an error, "{a}b" is not; and there, with
+ *                 RL_FORMAT_HASH_RW, names that have a '{' and no hash tag.
  * @param wait_ms  see convention 5. During an outage of the server the call keeps waiting, at most
  *                 for wait_ms. Errors that end any wait at once: docs/guarantees.md, "When the
  *                 server is away".
@@ -527,9 +535,10 @@ RL_API rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t 
                                     rl_error *err);
 
 /**
- * Acquire the read-write lock `name` for writing: alone. A write lock is a mutex, and excludes the
- * same holders as a mutex of that name. Arguments, statuses and the rest as rl_acquire(), except:
- * RL_E_UNSUPPORTED with a Redlock; RL_E_INVALID with RL_FORMAT_HASH or reentrancy. Since: 0.1.
+ * Acquire the read-write lock `name` for writing: alone. This is the lock of rl_acquire() of that
+ * name: it excludes readers, writers and mutexes. Arguments, statuses and the rest as rl_acquire(),
+ * except: RL_E_UNSUPPORTED with a Redlock; RL_E_INVALID with RL_FORMAT_HASH or reentrancy. Since:
+ * 0.1.
  */
 RL_API rl_lease *rl_rw_acquire_write(rl_client *client, const char *name, size_t name_len,
                                      int64_t wait_ms, const rl_acquire_options *options,
@@ -647,9 +656,9 @@ RL_API void rl_redlock_close(rl_client *client);
  * whose vote the lease does not have. So a lease survives the restart of one node after the other,
  * if at least restart_guard and a third of the longest ttl pass between two restarts:
  * docs/redlock.md. A node that votes later than the others may have another token of the lease,
- * with the same first 22 bytes; rl_lease_token() returns one of them. A detached lease cannot be
- * attached. Waiters queue at one of the nodes that voted for the holder, and their order is not
- * guaranteed.
+ * with the same first 22 bytes: compare only these to find the lease on a node. rl_lease_token()
+ * returns one of the tokens. A detached lease cannot be attached. Waiters queue at one of the nodes
+ * that voted for the holder, and their order is not guaranteed.
  *
  * rl_lease_fence() is 0 without the option fenced: the numbers of different nodes do not rise
  * together.
@@ -734,7 +743,7 @@ RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
  *         RL_E_UNAVAILABLE      not connected, and nothing was sent; the old deadline is kept.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most command_timeout.  Threads: any.  Server: scripts `extend`, and
- * `extend_shared` for what others may hold as well.  Since: 0.1.
+ * `extend_shared` for a lock that several may hold: of readers, or reentrant.  Since: 0.1.
  */
 RL_API rl_status rl_extend(rl_lease *lease, int64_t ttl_ms, rl_error *err);
 
@@ -809,7 +818,8 @@ RL_API rl_request *rl_rw_upgrade_start(rl_lease *lease, int64_t wait_ms);
 RL_API rl_request *rl_rw_downgrade_start(rl_lease *lease);
 
 /**
- * Free `lease`. Still held: it is released in the background. NULL does nothing. Blocks: never.
+ * Free `lease`. Still held: it is released in the background, which rl_client_close() waits for. A
+ * process that exits without it may leave the lock to its ttl. NULL does nothing. Blocks: never.
  * Since: 0.1.
  */
 RL_API void rl_lease_free(rl_lease *lease);
@@ -852,8 +862,8 @@ RL_API rl_request *rl_lease_detach_start(rl_lease *lease);
 RL_API int32_t rl_lease_state(const rl_lease *lease);
 
 /**
- * Return how many ms this lease is still valid, less the drift; 0 when it is not held. The drift is
- * for clocks of different rates: 1 % of the ttl and 2 ms. Blocks: never. Since: 0.1.
+ * Return how many ms this lease is still valid, less the drift; 0 when it is not held. Blocks:
+ * never. Since: 0.1.
  */
 RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 
@@ -890,8 +900,8 @@ RL_API int32_t rl_lease_mode(const rl_lease *lease);
 RL_API size_t rl_lease_name(const rl_lease *lease, char *buffer, size_t buffer_size);
 
 /**
- * Write the token (ASCII) into `buffer`. @return RL_TOKEN_BYTES; 0 for NULL. Blocks: never. Since:
- * 0.1.
+ * Write the token of the lease, ASCII, into `buffer`. @return RL_TOKEN_BYTES; 0 for NULL. Blocks:
+ * never. Since: 0.1.
  */
 RL_API size_t rl_lease_token(const rl_lease *lease, char *buffer, size_t buffer_size);
 
@@ -910,9 +920,11 @@ enum {
                                 another holder. A detached lease that another process has attached
                                 is not lost: its state is RL_LEASE_DETACHED. */
   RL_LOST_FORCED = 3,      /**< Rare, and not the usual reason after a forced release, which is
-                                RL_LOST_TAKEN_OVER; handle both in the same way. The acquire was
-                                sent twice, because a reply was lost. Between the two the first
-                                grant was removed by force, and the second one was granted anew. */
+                                RL_LOST_TAKEN_OVER; handle both in the same way. The reply to
+                                the acquire was lost, so it was sent again. Between the two the
+                                first grant was removed by force. The server then granted the lock
+                                anew, with another fence: the lease of the first grant is lost, and
+                                the second grant is released. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
   RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client ended without a shutdown. Programs do not see this:
@@ -1064,13 +1076,14 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
 
 /**
  * Have `queue` drive `client`: a call of rl_queue_next() that finds no tag then reads what the
- * server has sent, in the calling thread and without waiting. Without this, each answer to a
- * request that is only watched wakes the library's thread, which reads it and then wakes the thread
- * that polls the queue. Threads that wait in a call such as rl_acquire() still read the answers
- * themselves.
+ * server has sent, in the calling thread, and waits for more until wait_ms is over. Without this,
+ * the library's thread reads the answers to requests that are only watched, and then has to wake
+ * the thread that polls the queue. Either way, a thread that waits in a call such as rl_acquire()
+ * reads its answer itself.
  *
  * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
- * tags or data to read. It may be polled edge-triggered if tags are then taken until there are
+ * tags or data to read, and stays the same from then on. The earlier one stays open as well, and is
+ * readable for tags only. It may be polled edge-triggered if tags are then taken until there are
  * none. Call rl_queue_next() soon when it is readable: answers wait for that call. If
  * it comes late, the library's thread reads in its place, before an answer or a renewal is too
  * late: a late call loses no lease, also if its ttl is below command_timeout.
@@ -1149,9 +1162,9 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   sentinel_tls_key        as tls_key, for the sentinels: a path of 1 to 4095 bytes
  *   sentinel_tls_sni        as tls_sni, for the sentinels (the host): a host name or an IP address
  *   sentinel_tls_verify     as tls_verify, for the sentinels: full, ca or none (full)
- *   cluster_hosts           host names and IP addresses, with ',' between them, that nodes may name
- *                           as other nodes; without it: any: 1 to 4095 bytes of printable ASCII
- *                           without spaces
+ *   cluster_hosts           the only host names and IP addresses, with ',' between them, to which
+ *                           the client connects when a node names another one; without it: any: 1
+ *                           to 4095 bytes of printable ASCII without spaces
  *   ---- end of client options ----
  *
  * Only of a Redlock; rl_client_open() refuses them:
@@ -1168,9 +1181,9 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   ---- end of Redlock options ----
  *
  * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
- * error. The files of TLS are read again at each attempt to connect, so they may be replaced. A
- * relative path is resolved against the working directory when the option is set; in a URL, when
- * the client is opened.
+ * error, except 0 where the list has it. The files of TLS are read again at each attempt to
+ * connect, so they may be replaced. A relative path is resolved against the working directory when
+ * the option is set; in a URL, when the client is opened.
  *
  * @return RL_OK             set.
  *         RL_E_INVALID      unknown name (the message suggests the nearest known one, if one is
@@ -1194,7 +1207,8 @@ RL_API rl_status rl_client_options_set(rl_client_options *options, const char *n
  *   REDISCLI_AUTH                                      password
  *   ---- end of variables ----
  *
- * An empty variable counts as none. The library reads the environment nowhere else.
+ * REDISCLI_AUTH counts only without REDLATCH_PASSWORD_FILE. An empty variable counts as none. The
+ * library reads the environment nowhere else.
  *
  * @return RL_OK         read, or no variable is set.
  *         RL_E_INVALID  a value is not allowed; the message names the variable.
@@ -1205,8 +1219,8 @@ RL_API rl_status rl_client_options_set_from_env(rl_client_options *options, rl_e
 
 /**
  * Write the value of the option `name` into `buffer` as text: the one that was set, else the one of
- * the environment if it was read. Durations are in ms. rl_client_option() has the value in effect,
- * which may come from the URL or be the default.
+ * the environment if it was read. Durations are in ms, with the unit: "30000ms". rl_client_option()
+ * has the value in effect, which may come from the URL or be the default.
  *
  * @return the full length without the NUL; 0 for an option that is not set here, a secret, an
  *         unknown name and NULL.
@@ -1225,12 +1239,13 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *
  *   ---- acquire options: made of options.def by tools/gen_options.py ----
  *   ttl                 how long the server keeps the lock without renewal: 10 ms to 7 days (30s)
- *   renew               renew automatically at a third of the ttl while held (yes)
+ *   renew               renew automatically, every third of the ttl while held (yes)
  *   max_hold            the lease ends as lost after this long at the latest; 0: no limit: 0 or 1
  *                       ms to 7 days (0)
  *   label               text that an inspection shows for the holder; not for readers, and in the
  *                       format string only; costs a background command: at most 256 bytes
- *   confirm             have the server confirm a pushed grant; costs one more round trip (no)
+ *   confirm             the acquire returns a pushed grant after the server has confirmed it; costs
+ *                       one more round trip (no)
  *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
  *                       0: strict order of the server's queue: 0 to 31 (16)
  *   yield_every         number of grants in a row after which the lock is left free for libraries
@@ -1267,7 +1282,8 @@ RL_API rl_status rl_acquire_options_set(rl_acquire_options *options, const char 
                                         rl_error *err);
 /**
  * Write the value of the acquire option `name` into `buffer` as text that
- * rl_acquire_options_set() takes: the one that was set, else the default. Durations are in ms.
+ * rl_acquire_options_set() takes: the one that was set, else the default. Durations are in ms, with
+ * the unit: "30000ms".
  *
  * @return the full length without the NUL; 0 for an empty value, for yield_every if it was not set,
  *         for an unknown name and NULL.
@@ -1687,7 +1703,7 @@ enum {
       /**< Longest provisional lease of a pushed grant, in ms; a paused waiter delays the queue by
               as much. */
   RL_MAX_LOCAL_HANDOFFS = 31,
-      /**< Local hand-offs in a row: a fence step of 32 leaves 31 numbers. */
+      /**< Local hand-offs in a row: the server raises the fence by 32 for each grant. */
   RL_DEFAULT_LOCAL_HANDOFFS = 16, /**< .. when no number is asked for. */
   RL_MAX_YIELD_EVERY = 1000000, /**< Largest yield_every. */
   RL_MAX_YIELD_MS = 60000, /**< Largest yield_for, in ms. */

@@ -176,9 +176,9 @@ MANUAL = {
         sentinel_tls_key        as tls_key, for the sentinels
         sentinel_tls_sni        as tls_sni, for the sentinels (the host)
         sentinel_tls_verify     as tls_verify, for the sentinels: full, ca or none (full)
-        cluster_hosts           host names and IP addresses, with ',' between them, that nodes may
-                                name as other nodes; without it: any: 1 to 4095 bytes of printable
-                                ASCII without spaces
+        cluster_hosts           the only host names and IP addresses, with ',' between them, to
+                                which the client connects when a node names another one; without it:
+                                any: 1 to 4095 bytes of printable ASCII without spaces
 """,
     "quorum": """\
         restart_guard  for this time a restarted node has no vote, and no ttl may be longer; must be
@@ -193,13 +193,13 @@ MANUAL = {
     "acquire": """\
         ttl                 how long the server keeps the lock without renewal [s]: 0.01 to 604800
                             (30)
-        renew               renew automatically at a third of the ttl while held (True)
+        renew               renew automatically, every third of the ttl while held (True)
         max_hold            the lease ends as lost after this long at the latest; 0: no limit [s]: 0
                             or 0.001 to 604800 (0)
         label               text that an inspection shows for the holder; not for readers, and in
                             the format string only; costs a background command: at most 256 bytes
-        confirm             have the server confirm a pushed grant; costs one more round trip
-                            (False)
+        confirm             the acquire returns a pushed grant after the server has confirmed it;
+                            costs one more round trip (False)
         max_local_handoffs  how often in a row a released lock may pass between callers of one
                             client; 0: strict order of the server's queue: 0 to 31 (16)
         yield_every         number of grants in a row after which the lock is left free for
@@ -222,7 +222,7 @@ MANUAL = {
 """,
     "redlock": """\
         ttl       how long the server keeps the lock without renewal [s]: 0.01 to 604800 (30)
-        renew     renew automatically at a third of the ttl while held (True)
+        renew     renew automatically, every third of the ttl while held (True)
         max_hold  the lease ends as lost after this long at the latest; 0: no limit [s]: 0 or 0.001
                   to 604800 (0)
         label     text that an inspection shows for the holder; not for readers, and in the format

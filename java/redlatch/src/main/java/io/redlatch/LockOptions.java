@@ -29,7 +29,7 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("ttl", value);
   }
 
-  /** Renew automatically at a third of the ttl while held. Allowed: yes or no. Default: yes. */
+  /** Renew automatically, every third of the ttl while held. Allowed: yes or no. Default: yes. */
   public LockOptions renew(boolean value) {
     return with("renew", value);
   }
@@ -51,8 +51,8 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("label", value);
   }
 
-  /** Have the server confirm a pushed grant; costs one more round trip. Allowed: yes or no.
-   *  Default: no. */
+  /** The acquire returns a pushed grant after the server has confirmed it; costs one more round
+   *  trip. Allowed: yes or no. Default: no. */
   public LockOptions confirm(boolean value) {
     return with("confirm", value);
   }
