@@ -234,8 +234,8 @@ LIMITS = (
     Limit(
         "user-no-sharded",
         "a user without the right to `SSUBSCRIBE` and `SPUBLISH`",
-        "the clients of a server must agree on one kind of channel, and the server has both; "
-        "`pushes` of `redlatch doctor` names the right",
+        "not by plain channels, as other clients of the server use its sharded ones; `pushes` of "
+        "`redlatch doctor` names the missing right",
         user("-ssubscribe", "-spublish"),
         result=POLLS,
         message="ssubscribe",
@@ -293,7 +293,7 @@ LIMITS = (
         "keys are evicted (`allkeys-lru`)",
         "a lock whose key is evicted is lost; a warning",
         ("--maxmemory-policy", "allkeys-lru", "--maxmemory", "100mb"),
-        differs=cases("a warning, which the limit is about", "health-good"),
+        differs=cases("health warns of the policy, as it should", "health-good"),
     ),
 )
 
