@@ -16,7 +16,8 @@ import (
 // LogTo writes to logger what no call reports: outages, lost locks (as errors), slower waiting.
 // Each client has its own log; another LogTo of this client takes the place of the one before.
 // Without it, nothing is ever written. stop ends it, and does not wait for the line that is being
-// written. Close ends it after the last line, so that the logger must not call Close.
+// written. Close ends it after the last line, so that the logger must not call Close, nor wait for
+// a goroutine that does.
 func (c *base) LogTo(logger *slog.Logger) (stop func()) {
 	defer runtime.KeepAlive(c)
 	lines := &logLines{client: c.handle, logger: logger}

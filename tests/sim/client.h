@@ -57,7 +57,7 @@ class Client : private lock::Output {
   void part_from_sentinel(size_t sentinel, Nanos until);
   void heal();
   bool is_connected(size_t node) const { return wires_[node]->is_up; }
-  // Also of a node that only the process before this one knew.
+  // False for a node that only the process before this one knew.
   bool is_opening(size_t node) const {
     if (node >= wires_.size()) return false;
     return wires_[node]->opening.has_value() || (guide_ && guide_->is_seeking()) ||

@@ -81,6 +81,7 @@ void ClusterRules::Node::after(Argv argv, const Value &reply, int64_t now_us) {
   if (is_checked) {
     running->rules.after(argv, reply, now_us);
   } else {
+    running->rules.note_apart();
     running->rules.move(*all.servers_[running->server],
                         running->other == SIZE_MAX ? nullptr : all.servers_[running->other].get());
   }
@@ -284,21 +285,25 @@ bool ClusterRules::is_alive(const Waiter &waiter) const {
   return slot.client && slot.life == waiter.life && !slot.client->is_paused();
 }
 
-// Rule: once nothing fails any more, a waiter that got another token leaves no place behind. A node
-// that cannot be reached for a ttl keeps the place: the client gives up, and the scripts remove it
-// when its turn comes.
+// Rule: once nothing fails any more, a waiter that got another token leaves no place behind. Before
+// that a node may be out of reach for a ttl, after which the client gives up, and the place stays
+// until its turn comes.
 void ClusterRules::check_strays(Place &place, const Context &context) {
   const Nanos now = schedule_.now();
   std::map<std::string, Nanos, std::less<>> strays;
   for (const auto &[lock, member] : place.rules.waiters()) {
+    const auto known = place.strays.find(member);
     const auto waiter = waiters_.find(member);
-    if (waiter == waiters_.end() || !is_alive(waiter->second)) continue;
+    if (waiter == waiters_.end()) continue;
+    if (!is_alive(waiter->second)) {
+      if (known != place.strays.end()) strays.insert(*known);  // it may be paused
+      continue;
+    }
     const Client &client = *context.slots[static_cast<size_t>(waiter->second.client)].client;
     if (client.hears(std::string_view(member).substr(0, kCidSize))) continue;
-    const auto known = place.strays.find(member);
     const Nanos since = known == place.strays.end() ? now : known->second;
     strays.emplace(member, since);
-    if (!context.is_calm || since + plan_.lease_min <= context.calm_since) continue;
+    if (!context.is_calm || since + plan_.lease_min <= context.calm_from) continue;
     const Nanos limit = kStrayLimit + 2 * plan_.timeout;
     if (now - std::max(since, context.calm_since) <= limit) continue;
     verdict_.broken("a waiter that has moved leaves no place behind", lock + ": " + member);

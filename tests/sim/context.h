@@ -40,6 +40,7 @@ struct Context {
   Cluster *cluster = nullptr;
   bool is_working = true;  // callers begin new work
   bool is_calm = false;    // no new faults
+  Nanos calm_from = 0;     // the last fault
   Nanos calm_since = 0;
   Nanos crowd_killed_at = 0;
   Nanos stepped_back = 0;         // sum of the steps back of all servers' clocks

@@ -462,7 +462,8 @@ void World::calm() {
   if (verdict_.is_broken()) return;
   trace_.say(schedule_.now(), "calm");
   context_.is_calm = true;
-  context_.calm_since = schedule_.now() + kAfterFaults;
+  context_.calm_from = schedule_.now();
+  context_.calm_since = context_.calm_from + kAfterFaults;
   network_.heal();
   if (group_) group_->calm();
   if (cluster_) cluster_->calm();

@@ -48,6 +48,8 @@ class Rules : public Witness, public Checker {
   void follow(Server &server);
   // The lock has moved to `server`, with all that it is. `other` has some keys; nullptr: none.
   void move(Server &server, const Server *other);
+  // The readers' key was extended alone: for a lease the lock's key may end earlier.
+  void note_apart() { apart_until_ = schedule_.now() + plan_.lease_max; }
   // Whether the server holds the lock for this token.
   bool is_held_by(std::string_view lock, const std::string &token) const;
   // The key of the holds of readers; empty if there is none.
@@ -185,6 +187,7 @@ class Rules : public Witness, public Checker {
   Verdict &verdict_;
   Beliefs &beliefs_;
   Nanos jumped_at_ = -kNever;  // the server's clock, forward
+  Nanos apart_until_ = 0;
 
   // Only for lookups: their order must not influence a run.
   struct TextHash {

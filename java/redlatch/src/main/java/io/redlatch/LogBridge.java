@@ -16,7 +16,10 @@ public final class LogBridge implements AutoCloseable {
 
   private final Logger logger;
 
-  /** So that writeAll() returns after the last line, whoever writes it. A logger may call it. */
+  /**
+   * So that writeAll() returns after the last line, whoever writes it. Reentrant: a logger may
+   * close the client.
+   */
   private final ReentrantLock writing = new ReentrantLock();
 
   private boolean isClosed;
@@ -80,7 +83,7 @@ public final class LogBridge implements AutoCloseable {
     }
   }
 
-  /** Writes no more. A second close() does nothing. */
+  /** Writes no more, after the line that is being written. A second close() does nothing. */
   @Override
   public synchronized void close() {
     if (!isClosed) {

@@ -330,7 +330,8 @@ public final class Redlatch implements AutoCloseable {
 
   /**
    * Ends the client's work. Held leases are released: the call waits for that at most {@code
-   * command_timeout}, and no interrupt ends it. Calls that wait end with {@link
+   * command_timeout}, and then for the logger of {@link #logTo}, if there are lines left; no
+   * interrupt ends it. Calls that wait end with {@link
    * Status#E_CLOSED}. A second close() does nothing.
    */
   @Override

@@ -11,6 +11,7 @@ import java.util.ResourceBundle;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 
@@ -158,7 +159,7 @@ class LogTest extends ServerTest {
         };
     client.logTo(slow);
     loseALock(client, "x");
-    begun.await();
+    assertTrue(begun.await(Wait.PATIENCE_S, TimeUnit.SECONDS));
     client.close();
     assertTrue(has(slow, "ERROR", "'x'"), slow.all::toString);
   }
