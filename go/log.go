@@ -34,7 +34,7 @@ type logLines struct {
 	client rlc.Client
 	logger *slog.Logger
 
-	writing sync.Mutex // so that writeAll returns after the last line, whoever writes it
+	writing sync.Mutex // Close waits for the line that the pump's goroutine is writing
 	mu      sync.Mutex
 	tag     int64
 	stopped bool

@@ -39,12 +39,11 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   return std::min(delay, timing::poll_past_head(record.watcher.rank()));
 }
 
-// The server names the time after which the waiter should ask.
 void LockClient::on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
   record.watcher.set_rank(0);
   // A script that did not count this waiter may have removed it from the queue.
   const Nanos due = is_counted_ ? now + (push.ms + 1) * kMs : now;
-  // On a connection of its own it may overtake the answer, which would say to poll far later.
+  // On a connection of its own the notice may overtake the answer, which names a far later time.
   if (record.acquisition.give(&Acquisition::keep_hint, due)) return;
   if (record.phase == Phase::kQueued) {
     timers_.set(record, std::min(record.due, due));

@@ -17,8 +17,8 @@ public final class LogBridge implements AutoCloseable {
   private final Logger logger;
 
   /**
-   * So that writeAll() returns after the last line, whoever writes it. Reentrant: a logger may
-   * close the client.
+   * The client's close() waits for the line that another thread is writing. Reentrant: a logger
+   * may close the client.
    */
   private final ReentrantLock writing = new ReentrantLock();
 
