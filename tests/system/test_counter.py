@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from support.build import built
 from support.servers import Server
-from support.wait import LIMIT
+from support.wait import LIMIT, wait_until
 
 SECONDS = 60 if os.environ.get("REDLATCH_TEST_LONG") else 8
 OF_EACH_KIND = 8
@@ -71,20 +71,27 @@ class Fleet:
         kind, process = self._running[number]
         assert process.poll() is None, f"one of kind {kind} ended with {process.returncode}"
         if kind == 1 and choose.random() < 0.7:
-            self._kill_command(process.pid)
+            self._kill_command(number)
             return
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(LIMIT)
         self._running[number] = self._start(kind)
 
-    def _kill_command(self, shell: int) -> None:
-        """The redlatch command only: the shell would end with its exit code, so it goes as well."""
-        children = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
-        for child in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGKILL)
-        number = next(n for n, (_, p) in enumerate(self._running) if p.pid == shell)
-        self._running[number][1].wait(LIMIT)
+    def _kill_command(self, number: int) -> None:
+        """The redlatch command only: its shell ends then, and is started again.
+
+        Killed until the shell has ended: between two commands it has no child.
+        """
+        shell = self._running[number][1]
+        children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children")
+
+        def has_ended() -> bool:
+            for child in children.read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)
+            return shell.poll() is not None
+
+        wait_until(has_ended)
         self._running[number] = self._start(1)
 
     def close(self) -> None:
