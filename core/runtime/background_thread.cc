@@ -177,7 +177,9 @@ void *Runtime::attempt_main(void *attempt) {
 // In the thread of the attempt. No other thread touches `mine` until is_over.
 void Runtime::attempt(Attempt &mine) {
   try {
-    mine.outcome = connect_with_credentials(mine);
+    mine.outcome = connect_with_credentials(
+        mine.link.settings, mine.login,
+        [this, &mine](const Settings &settings) { return connect(mine, settings); });
   } catch (const std::bad_alloc &) {
     mine.outcome.status = Status::kNoMemory;
   }
@@ -189,6 +191,7 @@ void Runtime::attempt(Attempt &mine) {
 
 Outcome Runtime::connect(Attempt &mine, const Settings &settings) const {
   const Link &link = mine.link;
+  mine.connections = {};
   if (link.reads_slots()) return read_slots(settings, stop_event_.fd(), mine.slots);
   if (link.sentinel) {
     return open_primary(settings, mine.channel, link.sentinel->stop.fd(), mine.found,

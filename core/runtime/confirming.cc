@@ -46,12 +46,13 @@ void Runtime::start_confirming(Link &link) {
     Settings settings =
         link.sentinel ? link.settings.of_primary(link.sentinel->opinion.primary) : link.settings;
     link.confirming.login = credentials_.number();
-    outcome = open_side(
-        link.confirming, [this, settings = std::move(settings)](
-                             int wake_fd, std::unique_ptr<net::Connection> &connection) mutable {
+    outcome =
+        open_side(link.confirming, [this, settings = std::move(settings)](
+                                       int wake_fd, std::unique_ptr<net::Connection> &connection) {
           Login login;
-          const auto ready = complete_settings(settings, login);
-          return ready.ok() ? open_side_connection(settings, wake_fd, connection) : ready;
+          return connect_with_credentials(settings, login, [&](const Settings &complete) {
+            return open_side_connection(complete, wake_fd, connection);
+          });
         });
   } catch (const std::bad_alloc &) {
     outcome.status = Status::kNoMemory;

@@ -93,21 +93,24 @@ Outcome Runtime::complete_settings(Settings &settings, Login &login) {
   return outcome;
 }
 
-// In the thread of the attempt. Credentials that were given long ago may have been replaced on the
-// server: then the application is asked for others, and they are tried at once. Without others the
-// attempt may succeed later, so that it ends no wait.
-Outcome Runtime::connect_with_credentials(Attempt &mine) {
-  Settings settings = mine.link.settings;
-  auto outcome = complete_settings(settings, mine.login);
+// Credentials that a server refuses may have been replaced there since they were read or given. So
+// the files are read again and the application is asked; others are tried at once. Without others
+// of the application the attempt may succeed later, so that it ends no wait.
+Outcome Runtime::connect_with_credentials(const Settings &settings, Login &login,
+                                          const Connect &connect) {
+  Settings first = settings;
+  auto outcome = complete_settings(first, login);
   if (!outcome.ok()) return outcome;
-  outcome = connect(mine, settings);
-  const uint64_t tried = mine.login.number;
-  if (outcome.status != Status::kDenied || tried == 0) return outcome;
-  if (!credentials_.refused(tried, boot_now())) return outcome;
-  outcome = complete_settings(settings, mine.login);
-  if (!outcome.ok()) return outcome;
-  mine.connections = {};
-  return connect(mine, settings);
+  outcome = connect(first);
+  if (outcome.status != Status::kDenied) return outcome;
+  const uint64_t tried = login.number;
+  if (tried != 0 && !credentials_.refused(tried, boot_now())) return outcome;
+  Settings others = settings;
+  auto found = complete_settings(others, login);
+  if (!found.ok()) return found;
+  const bool are_same = login.number == tried && others.password == first.password &&
+                        others.sentinel.password == first.sentinel.password;
+  return are_same ? outcome : connect(others);
 }
 
 // ---- connections that are there ----------------------------------------------------------------

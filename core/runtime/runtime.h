@@ -31,6 +31,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -143,7 +144,8 @@ class Runtime final : public Wakeup,
     }
     return false;
   }
-  Outcome connect_with_credentials(Attempt &mine);
+  using Connect = std::function<Outcome(const Settings &)>;  // called once, or twice
+  Outcome connect_with_credentials(const Settings &settings, Login &login, const Connect &connect);
   Outcome complete_settings(Settings &settings, Login &login);
   void authenticate(Link &link) noexcept;
   void authenticate_side(Link &link) noexcept;

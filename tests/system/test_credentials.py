@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,10 +23,11 @@ import pytest
 from support.cluster import NEVER_MS, Cluster
 from support.sentinel import SentinelGroup
 from support.servers import Server, available_kinds
-from support.wait import wait_until
+from support.wait import LIMIT, wait_until
 
 from .actor import HELD, Actor, Pending, Reply
 from .conftest import queue_length, queued_tokens
+from .proxy import FaultProxy
 
 Spawn = Callable[[str], Actor]
 
@@ -210,6 +212,14 @@ def test_a_waiter_stays_where_it_is_when_its_user_changes(
     waiter.ok("release")
 
 
+def rotate(place: Place, path: Path, password: str) -> None:
+    """Replace the file, then the password of the user."""
+    new = path.with_suffix(".new")
+    new.write_text(password + "\n")
+    new.rename(path)
+    place.everywhere("ACL", "SETUSER", "app", "reset", "on", f">{password}", *RIGHTS)
+
+
 @pytest.mark.parametrize("kind", ["sentinel", "cluster"])
 def test_a_file_is_read_for_each_connection(
     kind: str, spawn: Spawn, name: str, tmp_path: Path
@@ -218,22 +228,82 @@ def test_a_file_is_read_for_each_connection(
     Method: the file is replaced, then the password; the server ends all connections of the user."""
     path = tmp_path / "password"
     with place_of(kind, user="app", password_file=str(path)) as place:
-
-        def rotate(password: str) -> None:
-            new = tmp_path / "new"
-            new.write_text(password + "\n")
-            new.rename(path)
-            place.everywhere("ACL", "SETUSER", "app", "reset", "on", f">{password}", *RIGHTS)
-
-        rotate("first")
+        rotate(place, path, "first")
         actor = place.start(spawn)
         for lease in range(4):
             actor.ok("acquire", name=f"{name}-{lease}", lease=lease, wait=0)
         before = [connections_of(server, "app") for server in place.servers]
-        rotate("second")
+        rotate(place, path, "second")
         place.everywhere("CLIENT", "KILL", "USER", "app")
         for lease in range(4):
             actor.ok("extend", lease=lease)
             actor.ok("release", lease=lease)
         for server, old in zip(place.servers, before):
             assert not connections_of(server, "app") & old
+
+
+class Gate:
+    """Holds back, once closed, each command that contains a password."""
+
+    def __init__(self, password: str) -> None:
+        self._password = password.encode()
+        self._is_open = threading.Event()
+        self._is_open.set()
+        self.has_held = threading.Event()
+
+    def close(self) -> None:
+        self._is_open.clear()
+
+    def open(self) -> None:
+        self._is_open.set()
+
+    def rewrite(self, command: list[bytes]) -> list[bytes]:
+        if self._password in command and not self._is_open.is_set():
+            self.has_held.set()
+            self._is_open.wait(LIMIT)
+        return command
+
+
+@pytest.mark.parametrize("is_side", [False, True], ids=["commands", "confirmations"])
+def test_a_password_ends_as_soon_as_the_file_is_replaced(
+    spawn: Spawn, name: str, tmp_path: Path, is_side: bool
+) -> None:
+    """Goal: a connection whose old password is refused is made with the new one of the file, and no
+    acquire fails.
+    Method: a proxy holds the old password back until the file and the user have the new one. The
+    connection for commands is cut; that for confirmations is made by the first acquire."""
+    gate, path = Gate("first"), tmp_path / "password"
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(Server(KIND, ["--repl-diskless-sync-delay", "0"]))
+        proxy = stack.enter_context(FaultProxy(server.port))
+        stack.callback(gate.open)
+        place = Place([server], [])
+        proxy.rewrite = gate.rewrite
+        rotate(place, path, "first")
+        actor = spawn(f"{proxy.url}?user=app&password_file={path}")
+        actor.ok("acquire", name=f"{name}-first", wait=0)
+        actor.ok("release")
+        if is_side:
+            replica_of = ["--replicaof", server.host, str(server.port)]
+            stack.enter_context(Server(KIND, replica_of))
+            gate.close()
+            needs = {"min_replicas": 1, "sync_timeout": "20s"}
+            waiting = actor.begin("acquire", name=name, wait=-1, **needs)
+        else:
+            holder = spawn(server.url)
+            holder.ok("acquire", name=name, wait=0)
+            waiting = actor.begin("acquire", name=name, wait=-1)
+            wait_until(lambda: queue_length(server, name) == 1)
+            gate.close()
+            proxy.cut()
+        assert gate.has_held.wait(LIMIT)
+        rotate(place, path, "second")
+        gate.open()
+        if not is_side:
+            holder.ok("release")
+        reply = waiting.get()
+        assert reply.status == "RL_OK", reply
+        actor.ok("release")
+        with server.connect() as connection:
+            refused = [entry[1] for entry in connection.cmd("ACL", "LOG")]
+        assert refused == [1]  # the old one was tried, once
