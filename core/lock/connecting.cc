@@ -63,7 +63,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
 // The commands that `record` needs on a server that it was not connected to just before.
 void LockClient::resume(TokenRecord &record, Nanos now) {
   record.watcher.on_connected();
-  if (settings_.has_sentinels() || settings_.is_of_cluster) note_new_server(record);
+  if (may_change_server_) note_new_server(record);
   switch (record.phase) {
     case Phase::kAsking:
     case Phase::kQueued:

@@ -393,11 +393,15 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   }
   const InFlight in_flight = std::move(in_flight_.front());
   in_flight_.pop_front();
-  reconnect_.reset();
   if (!reply.is_error()) postponed_.reset();
-  // The server is no longer the primary. Refused commands are sent again to the one that is.
-  if (reply.is_error() && settings_.has_sentinels() && protocol::is_of_replica(reply)) {
+  // The server is no longer the primary. Refused commands are sent again to the one that is: the
+  // sentinels name it, or the address of the URL leads there, as endpoints of services do. The pause
+  // before the next connection grows until a server takes commands.
+  const bool is_left = !settings_.is_of_cluster && protocol::is_of_replica(reply);
+  if (!is_left) reconnect_.reset();
+  if (is_left) {
     link_ = Link::kBroken;
+    may_change_server_ = true;
     output_.drop_link(node_);
     const bool is_cleanup =
         in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;

@@ -102,7 +102,7 @@ constexpr Mutant kMutants[] = {
     {"upgrade-cuts", "an upgrade cuts its lease as a reader to the provisional lease",
      Scenario::kReaders, false, 1, "ms = math.max(ms, expiry - now)\n", ""},
     {"upgrade-dead", "who does not hear of its upgrade is no reader any more", Scenario::kReaders,
-     false, 5,
+     false, 19,
      "redis.call('ZADD', R, expiry, token)\n"
      "if type(redis.pcall('PEXPIREAT', R, expiry)) == 'table' then\n"
      "redis.call('DEL', R)\nbreak\nend\nreaders = 1\nholder = 'rl:shared'\n",
@@ -134,7 +134,7 @@ constexpr Mutant kMutants[] = {
      "local granted, own, looked, flags = 0, nil, 0, 0\n"
      "local is_written, may_write = false, false\nwhile false do"},
     {"reader-returns", "an extension brings back a reader that was gone", Scenario::kReaders, false,
-     5, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
+     2, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one",
      Scenario::kReaders, false, 187,

@@ -151,9 +151,8 @@ SENTINEL_MUTANTS = (
         58,
         Edit(
             "lock/connecting.cc",
-            "  if (settings_.has_sentinels() || settings_.is_of_cluster) note_new_server(record);",
-            "  if (!IS_ON && (settings_.has_sentinels() || settings_.is_of_cluster))\n"
-            "    note_new_server(record);",
+            "  if (may_change_server_) note_new_server(record);",
+            "  if (!IS_ON && may_change_server_) note_new_server(record);",
         ),
         scenario="kSentinelReplicas",
     ),

@@ -237,6 +237,10 @@ class FaultProxy:
         for link in links:
             link.join()
 
+    def lead_to(self, port: int) -> None:
+        """New connections go to this server; those that are there stay where they are."""
+        self._server_port = port
+
     def hang(self) -> None:
         """Connections are accepted and stay, and no byte goes through."""
         self._open.clear()

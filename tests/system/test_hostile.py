@@ -24,7 +24,7 @@ Spawn = Callable[[str], Actor]
 
 LIMIT_S = 0.1
 LIMITS = "?command_timeout=100ms&connect_timeout=100ms"
-SLACK_S = 0.7
+SLACK_S = 1.5
 # A reply may take 1 MiB; an allocator keeps some more.
 MEMORY_KIB = 8 * 1024
 

@@ -25,7 +25,7 @@ Spawn = Callable[[str], Actor]
 
 LIMIT_S = 0.3
 LIMITS = "?command_timeout=300ms&connect_timeout=300ms"
-SLACK_S = 0.7
+SLACK_S = 1.5
 
 
 # ---- a bad network ----

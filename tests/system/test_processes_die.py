@@ -26,7 +26,7 @@ Spawn = Callable[[str], Actor]
 CLAIM_S = 3.0
 # How often a waiter that hears nothing looks by itself, at the latest.
 POLL_S = 15.0
-SLACK_S = 0.5
+SLACK_S = 1.5
 
 
 def begin_in_order(server: Server, actors: list[Actor], name: str) -> list[Pending]:

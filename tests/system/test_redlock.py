@@ -21,7 +21,7 @@ from .network import Network
 MAJORITY = 3
 CLIENT_SIZE = 22  # of a token, its beginning: whose it is
 NODE_LIMIT_S = 0.05  # The longest that it is by itself.
-SLACK_S = 0.7
+SLACK_S = 1.5
 TTL_MS = 1500
 
 

@@ -121,7 +121,7 @@ def test_declared_durable_needs_no_guard(
     servers: list[Server], open_redlock: Open, name: str
 ) -> None:
     actor = open_redlock(urls_of(servers), restart_guard="60s", durable="yes")
-    actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=100_000)
+    actor.ok("acquire", redlock=0, name=name, wait=10_000, ttl_ms=100_000)
     actor.ok("release")
 
 
@@ -133,7 +133,7 @@ def test_min_validity_is_not_below_the_lease(
     for ttl_ms in (1000, 5000):
         reply = actor.call("acquire", redlock=0, name=name, wait=0, ttl_ms=ttl_ms)
         assert reply.status == "RL_E_INVALID" and "min_validity" in reply.message, reply
-    actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=10_000)
+    actor.ok("acquire", redlock=0, name=name, wait=10_000, ttl_ms=10_000)
     assert actor.ok("look").number("remaining") >= 5000
     actor.ok("release")
 
@@ -233,7 +233,7 @@ def test_node_becomes_a_replica_while_it_is_connected(open_redlock: Open, name: 
         actor = open_redlock(urls_of(nodes))
         other = open_redlock(urls_of(nodes))
         other.ok("redlock_connect", wait=5000)
-        actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=900)
+        actor.ok("acquire", redlock=0, name=name, wait=10_000, ttl_ms=900)
         make_replica(nodes[2], nodes[0])
         wait_until(lambda: f"{address(nodes[2].url)}: is a replica" in nodes_of(actor))
         assert len(log_of(actor, "has no vote")) == 1
@@ -308,7 +308,7 @@ def test_info_is_forbidden(servers: list[Server], open_redlock: Open, name: str)
         assert all(word.lower() in reply.message.lower() for word in (*words, "info")), reply
         assert "pw" not in reply.message
     actor = open_redlock(urls)
-    actor.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=1000)
+    actor.ok("acquire", redlock=0, name=name, wait=10_000, ttl_ms=1000)
     token = actor.ok("look")["token"].encode()
     with servers[2].connect() as connection:
         wait_until(lambda: connection.cmd("GET", name) == token)
@@ -327,7 +327,7 @@ def test_wrong_password_at_one_node(servers: list[Server], open_redlock: Open, n
             assert address(servers[2].url) in reply.message and "wrong-one" not in reply.message
             assert reply.seconds < 3.0
     actor = open_redlock([*urls_of(servers[:2]), good])
-    actor.ok("acquire", redlock=0, name=name, wait=0)
+    actor.ok("acquire", redlock=0, name=name, wait=10_000)
 
 
 def test_node_that_turns_bad_only_has_no_vote(open_redlock: Open, name: str) -> None:
@@ -338,7 +338,7 @@ def test_node_that_turns_bad_only_has_no_vote(open_redlock: Open, name: str) -> 
         for node in nodes:
             node.start()
         actor = open_redlock(urls_of(nodes))
-        actor.ok("acquire", redlock=0, name=name, wait=0)
+        actor.ok("acquire", redlock=0, name=name, wait=10_000)
         with nodes[2].connect() as connection:
             connection.cmd("REPLICAOF", "127.0.0.1", nodes[0].port)
             connection.cmd("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

@@ -26,12 +26,14 @@ from support.wait import wait_until
 from .actor import HELD, LOST, Actor, Pending
 from .conftest import FOREIGN, queue_length
 from .hostile import HostileServer, fake_hello
+from .proxy import FaultProxy
 
 Spawn = Callable[[str], Actor]
 
-SLACK_S = 0.7
+SLACK_S = 1.5
 # Of LOADING and BUSY: as long as two tries and a look need, and no longer.
 TROUBLE_S = 1.2
+ENDPOINT_TTL_MS = 1500
 LOADED_AT_ONCE = 2 << 20  # after so many bytes a server that loads its data looks at its clients
 
 
@@ -195,6 +197,36 @@ def test_a_replica_refuses(spawn: Spawn, name: str) -> None:
         connection.cmd("REPLICAOF", "NO", "ONE")
         assert waiting.get().status == "RL_OK"
         actor.ok("release")
+
+
+def test_an_endpoint_moves_to_another_primary(spawn: Spawn, name: str) -> None:
+    """Goal: behind an address whose server is replaced by its replica, as managed services do, a
+    lease is renewed there, a waiter keeps its place, and a release is done.
+    Method: a proxy is the address; its connections to the old primary stay open."""
+    kind, at_once = available_kinds()[0], ["--repl-diskless-sync-delay", "0"]
+    with (
+        Server(kind, at_once) as old,
+        Server(kind, [*at_once, "--replicaof", "127.0.0.1", str(old.port)]) as new,
+        FaultProxy(old.port) as proxy,
+        old.connect() as at_old,
+        new.connect() as at_new,
+    ):
+        wait_until(lambda: b"master_link_status:up" in at_new.cmd("INFO", "replication"))
+        holder, waiter = spawn(proxy.url), spawn(proxy.url)
+        holder.ok("acquire", name=name, wait=0, ttl_ms=ENDPOINT_TTL_MS)
+        holder.ok("acquire", name=f"{name}-2", lease=1, wait=0, ttl_ms=ENDPOINT_TTL_MS)
+        waiting = waiter.begin("acquire", name=name, wait=-1)
+        wait_until(lambda: queue_length(new, name) == 1)
+        at_new.cmd("REPLICAOF", "NO", "ONE")
+        at_old.cmd("REPLICAOF", "127.0.0.1", str(new.port))
+        proxy.lead_to(new.port)
+        kept = holder.ok("wait_lost", lease=1, wait=2 * ENDPOINT_TTL_MS)
+        assert kept.number("state") == HELD
+        holder.ok("release")
+        assert waiting.get().status == "RL_OK"
+        waiter.ok("release")
+        holder.ok("release", lease=1)
+        assert at_new.cmd("EXISTS", name, f"{name}-2") == 0
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from .plays import POLL_S, SECRET, SPACE, add_user, minimal_rules, own_queue, pl
 
 Spawn = Callable[[str], Actor]
 
-SLACK_S = 0.5
+SLACK_S = 1.5
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ Spawn = Callable[[str], Actor]
 
 LIMIT_S = 1.0
 LIMITS = "connect_timeout=1s&command_timeout=1s"
-SLACK_S = 0.7
+SLACK_S = 1.5
 # A reply may take 1 MiB; an allocator keeps some more.
 MEMORY_KIB = 8 * 1024
 

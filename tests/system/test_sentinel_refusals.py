@@ -28,7 +28,7 @@ Spawn = Callable[[str], Actor]
 IS_TLS = has_tls(available_kinds()[0])
 LIMIT_S = 1.0
 LIMITS = {"connect_timeout": "1s", "command_timeout": "1s"}
-SLACK_S = 0.7
+SLACK_S = 1.5
 SECRETS = ("server-secret", "sentinel-secret", "wrong-secret")
 
 

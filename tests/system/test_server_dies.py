@@ -25,7 +25,7 @@ Spawn = Callable[[str], Actor]
 SHORT_S = 0.3
 SHORT = "?command_timeout=300ms&connect_timeout=300ms"
 # For scheduling on a busy machine.
-SLACK_S = 0.7
+SLACK_S = 1.5
 
 
 # ---- killed ----

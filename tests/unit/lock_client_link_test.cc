@@ -58,20 +58,16 @@ TEST_F(LinkTest, wait_that_ends_without_a_connection_says_why) {
 
 constexpr const char *kReadOnly = "READONLY You can't write against a read only replica.";
 
+// Sentinels name the primary, or the address of the URL leads to it.
 class MovingPrimaryTest : public LockClientWorld {
  protected:
-  MovingPrimaryTest() {
-    settings_.sentinel.addresses = {{"s1", "26379"}};
-    settings_.sentinel.primary_name = "main";
-    client_ = make_client();
-    connect();
-  }
+  MovingPrimaryTest() { connect(); }
 };
 
 TEST_F(MovingPrimaryTest, a_replica_that_refuses_an_acquire_is_left) {
   const auto request = acquire(-1);
   reply(MadeReply::error(kReadOnly));
-  EXPECT_TRUE(is_dropped_) << "sentinels know another primary";
+  EXPECT_TRUE(is_dropped_) << "the next connection may lead to another server";
   EXPECT_FALSE(request->is_finished());
   disconnect();
   connect();
@@ -155,11 +151,22 @@ TEST_F(LostGrantTest, the_place_is_given_up_when_a_lease_that_was_kept_is_releas
   EXPECT_EQ(release_request->status.load(), Status::kOk);
 }
 
-TEST_F(LinkTest, one_server_that_refuses_is_not_left) {
-  connect();
+TEST_F(MovingPrimaryTest, the_pauses_grow_while_connections_lead_to_a_replica) {
   const auto request = acquire(-1);
-  reply(MadeReply::error(kReadOnly));
-  EXPECT_FALSE(is_dropped_) << "no other server is known";
+  Nanos pause = 0;
+  for (int i = 0; i < 10; i++) {
+    reply(MadeReply::error(kReadOnly));
+    ASSERT_TRUE(is_dropped_);
+    disconnect();
+    const Nanos left_at = now_;
+    while (!client_->begin_connect(0, now_)) now_ += kMs;
+    pause = now_ - left_at;
+    client_->on_connected(0, {}, now_);
+    ASSERT_EQ(next_script(), "acquire");
+  }
+  EXPECT_GE(pause, 250 * kMs) << "a replica is not asked as fast as it refuses";
+  reply_granted();
+  EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
 TEST_F(LinkTest, wrong_password_fails_everybody_at_once) {
