@@ -34,18 +34,22 @@ def marked(text: str, name: str, lines: list[str], indent: str, tail: str = "") 
     return head + begin + "".join(line.rstrip() + "\n" for line in lines) + end + rest.split(end)[1]
 
 
+def with_range(text: str, allowed: str, default: str) -> str:
+    if allowed:
+        text += f". Allowed: {allowed}"
+    return f"{text}. Default: {default}." if default else f"{text}."
+
+
 def in_comment(options: list[Option], indent: str) -> list[str]:
     """A list of options with their texts, as in a manual."""
     width = max(len(option.name) for option in options) + 2
     lines = []
     for option in options:
-        default = f" ({option.default})" if option.default else ""
-        text = f"{option.text}: {option.allowed}{default}"
         says_words = option.kind == "CHOICE" and all(w in option.text for w in option.words)
-        if option.kind == "SWITCH" or says_words:
-            text = f"{option.text}{default}"
+        allowed = "" if option.kind == "SWITCH" or says_words else option.allowed
+        text = with_range(option.text, allowed, option.default)
         gap = indent + " " * width
-        wrapped = textwrap.wrap(text, 100 - len(gap))
+        wrapped = textwrap.wrap(text, 100 - len(gap), break_on_hyphens=False)
         lines.append(f"{indent}{option.name:{width}}{wrapped[0]}")
         lines += [gap + line for line in wrapped[1:]]
     return lines
@@ -199,8 +203,7 @@ def render_cpp(table: Table, text: str) -> str:
 
 def sentence(option: Option) -> str:
     """The text with range and default, as the comment of a function."""
-    default = f" Default: {option.default}." if option.default else ""
-    return f"{option.text[0].upper()}{option.text[1:]}. Allowed: {option.allowed}.{default}"
+    return with_range(option.text[0].upper() + option.text[1:], option.allowed, option.default)
 
 
 def wrapped_comment(text: str, first: str, rest: str, tail: str = "") -> list[str]:
@@ -260,10 +263,9 @@ def python_manual(options: list[Option]) -> list[str]:
     width = max(len(option.name) for option in options) + 2
     lines = []
     for option in options:
-        default = python_default(option)
         unit = " [s]" if option.kind == "DURATION" else ""
-        allowed = f": {python_allowed(option)}" if option.kind in PYTHON_RANGES else ""
-        text = f"{option.text}{unit}{allowed}{f' ({default})' if default else ''}"
+        allowed = python_allowed(option) if option.kind in PYTHON_RANGES else ""
+        text = with_range(option.text + unit, allowed, python_default(option))
         indent = " " * (8 + width)
         lines += textwrap.wrap(
             text, 100, initial_indent=f"        {option.name:{width}}", subsequent_indent=indent

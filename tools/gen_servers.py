@@ -61,9 +61,12 @@ def differences(limits: ModuleType) -> list[str]:
 def tables(limits: ModuleType) -> str:
     parts = [
         rows(limits, "limit", limits.LIMITS),
-        ["All limits of a service together, on one server:"],
+        ["The main limits of a service together, on one server:"],
         rows(limits, "as in", limits.PROFILES),
-        ["Conformance cases that have another result under a limit, which the tests expect:"],
+        [
+            "Conformance cases that have another result under a limit, which the tests expect",
+            "(cases with replicas do not run on a cluster):",
+        ],
         differences(limits),
     ]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"

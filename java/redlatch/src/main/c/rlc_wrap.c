@@ -362,6 +362,22 @@ SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1connect(JNI
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1connect_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  int64_t arg2 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  arg2 = (int64_t)jarg2; 
+  result = (rl_request *)rl_client_connect_start(arg1,arg2);
+  *(rl_request **)&jresult = result; 
+  return jresult;
+}
+
+
 SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1credentials_1set(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6, jlong jarg7) {
   jint jresult = 0 ;
   rl_client *arg1 = (rl_client *) 0 ;
@@ -684,6 +700,38 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire(JNIEnv *je
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jlong jarg5) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  rl_acquire_options *arg5 = (rl_acquire_options *) 0 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = (int64_t)jarg4; 
+  arg5 = *(rl_acquire_options **)&jarg5; 
+  result = (rl_request *)rl_acquire_start(arg1,(char const *)arg2,arg3,arg4,(struct rl_acquire_options const *)arg5);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_rw_1acquire_1read(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jlong jarg5, jlong jarg6) {
   jlong jresult = 0 ;
   rl_client *arg1 = (rl_client *) 0 ;
@@ -808,54 +856,6 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_rw_1acquire_1write
   arg4 = (int64_t)jarg4; 
   arg5 = *(rl_acquire_options **)&jarg5; 
   result = (rl_request *)rl_rw_acquire_write_start(arg1,(char const *)arg2,arg3,arg4,(struct rl_acquire_options const *)arg5);
-  *(rl_request **)&jresult = result; 
-  
-  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
-  
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_client_1connect_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jlong jresult = 0 ;
-  rl_client *arg1 = (rl_client *) 0 ;
-  int64_t arg2 ;
-  rl_request *result = 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_client **)&jarg1; 
-  arg2 = (int64_t)jarg2; 
-  result = (rl_request *)rl_client_connect_start(arg1,arg2);
-  *(rl_request **)&jresult = result; 
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jlong jarg5) {
-  jlong jresult = 0 ;
-  rl_client *arg1 = (rl_client *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  int64_t arg4 ;
-  rl_acquire_options *arg5 = (rl_acquire_options *) 0 ;
-  rl_request *result = 0 ;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_client **)&jarg1; 
-  
-  arg2 = NULL;
-  arg3 = 0;
-  if (jarg2) {
-    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
-    if (!arg2) return 0;
-    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
-  }
-  
-  arg4 = (int64_t)jarg4; 
-  arg5 = *(rl_acquire_options **)&jarg5; 
-  result = (rl_request *)rl_acquire_start(arg1,(char const *)arg2,arg3,arg4,(struct rl_acquire_options const *)arg5);
   *(rl_request **)&jresult = result; 
   
   if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);

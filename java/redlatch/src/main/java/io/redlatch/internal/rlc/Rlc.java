@@ -45,6 +45,11 @@ public class Rlc implements RlcConstants {
     return RlcJNI.client_connect(SWIGTYPE_p_rl_client.getCPtr(client), wait_ms, SWIGTYPE_p_rl_error.getCPtr(err));
   }
 
+  public static SWIGTYPE_p_rl_request client_connect_start(SWIGTYPE_p_rl_client client, long wait_ms) {
+    long cPtr = RlcJNI.client_connect_start(SWIGTYPE_p_rl_client.getCPtr(client), wait_ms);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
   public static int client_credentials_set(SWIGTYPE_p_rl_client client, byte[] user, byte[] password, long valid_ms, SWIGTYPE_p_rl_error err) {
     return RlcJNI.client_credentials_set(SWIGTYPE_p_rl_client.getCPtr(client), user, password, valid_ms, SWIGTYPE_p_rl_error.getCPtr(err));
   }
@@ -97,6 +102,11 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_lease(cPtr, false);
   }
 
+  public static SWIGTYPE_p_rl_request acquire_start(SWIGTYPE_p_rl_client client, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options) {
+    long cPtr = RlcJNI.acquire_start(SWIGTYPE_p_rl_client.getCPtr(client), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
   public static SWIGTYPE_p_rl_lease rw_acquire_read(SWIGTYPE_p_rl_client client, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.rw_acquire_read(SWIGTYPE_p_rl_client.getCPtr(client), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_lease(cPtr, false);
@@ -114,16 +124,6 @@ public class Rlc implements RlcConstants {
 
   public static SWIGTYPE_p_rl_request rw_acquire_write_start(SWIGTYPE_p_rl_client client, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options) {
     long cPtr = RlcJNI.rw_acquire_write_start(SWIGTYPE_p_rl_client.getCPtr(client), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options));
-    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
-  }
-
-  public static SWIGTYPE_p_rl_request client_connect_start(SWIGTYPE_p_rl_client client, long wait_ms) {
-    long cPtr = RlcJNI.client_connect_start(SWIGTYPE_p_rl_client.getCPtr(client), wait_ms);
-    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
-  }
-
-  public static SWIGTYPE_p_rl_request acquire_start(SWIGTYPE_p_rl_client client, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options) {
-    long cPtr = RlcJNI.acquire_start(SWIGTYPE_p_rl_client.getCPtr(client), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 

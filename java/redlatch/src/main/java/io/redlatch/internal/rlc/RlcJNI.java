@@ -22,6 +22,7 @@ public class RlcJNI {
   public final static native byte[] error_message(long jarg1);
   public final static native long client_open(byte[] jarg1, long jarg3, long jarg4);
   public final static native int client_connect(long jarg1, long jarg2, long jarg3);
+  public final static native long client_connect_start(long jarg1, long jarg2);
   public final static native int client_credentials_set(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7);
   public final static native int client_credentials_fail(long jarg1, byte[] jarg2, long jarg4);
   public final static native int client_credentials_watch(long jarg1, long jarg2, long jarg3);
@@ -34,12 +35,11 @@ public class RlcJNI {
   public final static native long url_redact(byte[] jarg1, byte[] jarg3);
   public final static native long nearest_word(byte[] jarg1, byte[] jarg3, byte[] jarg5);
   public final static native long acquire(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
+  public final static native long acquire_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
   public final static native long rw_acquire_read(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
   public final static native long rw_acquire_write(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
   public final static native long rw_acquire_read_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
   public final static native long rw_acquire_write_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
-  public final static native long client_connect_start(long jarg1, long jarg2);
-  public final static native long acquire_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
   public final static native long lease_attach(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7, long jarg8);
   public final static native long lease_attach_start(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7);
   public final static native long redlock_open(byte[] jarg1, long jarg3, long jarg4);
