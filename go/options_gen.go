@@ -21,8 +21,8 @@ func NoRenew() Option {
 	return Set("renew", "no")
 }
 
-// MaxHold sets the option max_hold. The lease ends as lost after this long at the latest; 0: no
-// limit. Allowed: 0 or 1 ms to 7 days. Default: 0.
+// MaxHold sets the option max_hold. After this long at the latest the lease ends as lost, and the
+// lock is released; 0: no limit. Allowed: 0 or 1 ms to 7 days. Default: 0.
 func MaxHold(value time.Duration) Option {
 	return Set("max_hold", durationText(value))
 }

@@ -268,7 +268,11 @@ def python_manual(options: list[Option]) -> list[str]:
         text = with_range(option.text + unit, allowed, python_default(option))
         indent = " " * (8 + width)
         lines += textwrap.wrap(
-            text, 100, initial_indent=f"        {option.name:{width}}", subsequent_indent=indent
+            text,
+            100,
+            initial_indent=f"        {option.name:{width}}",
+            subsequent_indent=indent,
+            break_on_hyphens=False,
         )
     return lines
 

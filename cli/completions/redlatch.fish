@@ -72,7 +72,7 @@ complete -c redlatch -n '__fish_seen_subcommand_from run' -l hide-command -d 'Do
 complete -c redlatch -n '__fish_seen_subcommand_from run' -l status-fd -x -d 'Write events to this descriptor, as JSON lines'
 complete -c redlatch -n '__fish_seen_subcommand_from run' -l ttl -x -d 'How long the server keeps the lock without renewal: 10 ms to 7 days'
 complete -c redlatch -n '__fish_seen_subcommand_from run' -l no-renew -d 'Do not renew automatically, every third of the ttl while held'
-complete -c redlatch -n '__fish_seen_subcommand_from run' -l max-hold -x -d 'The lease ends as lost after this long at the latest'
+complete -c redlatch -n '__fish_seen_subcommand_from run' -l max-hold -x -d 'After this long at the latest the lease ends as lost, and the lock is released'
 complete -c redlatch -n '__fish_seen_subcommand_from run' -l max-local-handoffs -x -d 'How often in a row a released lock may pass between callers of one client'
 complete -c redlatch -n '__fish_seen_subcommand_from run' -l yield-every -x -d 'Number of grants in a row after which the lock is left free for libraries that poll'
 complete -c redlatch -n '__fish_seen_subcommand_from run' -l yield-for -x -d 'How long the lock is left free, or less if another library takes it: 1 ms to 1 minute'

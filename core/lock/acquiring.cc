@@ -269,7 +269,7 @@ bool LockClient::must_throttle(TokenRecord &record) {
 }
 
 void LockClient::send_throttled(Nanos now) {
-  while (!throttled_.empty() && in_flight_.size() < kMaxInFlight) {
+  while (link_ == Link::kUp && !throttled_.empty() && in_flight_.size() < kMaxInFlight) {
     const auto record = std::move(throttled_.front());
     throttled_.pop_front();
     record->is_throttled = false;

@@ -393,19 +393,23 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   }
   const InFlight in_flight = std::move(in_flight_.front());
   in_flight_.pop_front();
-  if (!reply.is_error()) postponed_.reset();
-  // The server is no longer the primary. Refused commands are sent again to the one that is: the
-  // sentinels name it, or the address of the URL leads there, as endpoints of services do. The
-  // pause before the next connection grows until a server takes commands.
-  const bool is_left = !settings_.is_of_cluster && protocol::is_of_replica(reply);
-  if (!is_left) reconnect_.reset();
-  if (is_left) {
+  const bool is_replica = !settings_.is_of_cluster && protocol::is_of_replica(reply);
+  if (is_replica && in_flight.kind != CommandKind::kHealth) {
+    // The next connection may lead to the primary: sentinels name it, or the endpoint of a service
+    // has moved. Waiting acquires and upgrades, renewals and releases are sent again there. Other
+    // requests end with the refusal.
     link_ = Link::kBroken;
     may_change_server_ = true;
+    keeps_pauses_until_ = now + 1'000 * kMs;  // longer than the longest pause
     output_.drop_link(node_);
     const bool is_cleanup =
         in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;
-    if (is_cleanup) return lose_answer(in_flight, now);
+    if (is_cleanup) return take_back(in_flight, now);
+  }
+  if (!reply.is_error()) {
+    postponed_.reset();
+    // A replica answers commands that write nothing. The pauses between connections to it grow.
+    if (link_ == Link::kUp && now >= keeps_pauses_until_) reconnect_.reset();
   }
   const bool is_redirected =
       reply.is_error() && settings_.is_of_cluster && is_taken_as_redirect(in_flight, reply, now);

@@ -477,11 +477,12 @@ class LockClient final : public LockService {
   bool is_push_trusted_ = true, can_track_ = false;  // track: until it was refused
   bool is_counted_ = true;    // PUBLISH counts each subscriber that its message reaches
   bool is_tracking_ = false;  // asked for on this connection
-  // The next connection may lead to another server, which has other data.
-  bool may_change_server_ = settings_.has_sentinels() || settings_.is_of_cluster;
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
   Nanos connect_at_ = 0;
   timing::Backoff reconnect_ = timing::kReconnect;
+  Nanos keeps_pauses_until_ = 0;  // reconnect_ is not reset before: the server was a replica
+  // The next connection may lead to another server, which has other data.
+  bool may_change_server_ = settings_.has_sentinels() || settings_.is_of_cluster;
   Outcome link_failure_;     // why it is down, or was last
   const Outcome link_lost_;  // made early: it must not fail for want of memory
   timing::ClockOffset clock_offset_;

@@ -190,7 +190,7 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
   return postpone(in_flight, now);
 }
 
-// Nothing of the command was carried out. It is sent by the client that takes the lock over.
+// Nothing of the command was carried out. It is sent again on another connection.
 void LockClient::take_back(const InFlight &in_flight, Nanos now) {
   if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
     if ((*request)->op == Request::Op::kForce) (*request)->is_sent = false;

@@ -45,6 +45,7 @@ void Runtime::start_confirming(Link &link) {
   try {
     Settings settings =
         link.sentinel ? link.settings.of_primary(link.sentinel->opinion.primary) : link.settings;
+    // The attempt may use a later one: then AUTH is sent once more than needed.
     link.confirming.login = credentials_.number();
     outcome =
         open_side(link.confirming, [this, settings = std::move(settings)](

@@ -5,7 +5,9 @@
 // on the connections that are there when the application gives new ones.
 #include <new>
 #include <string>
+#include <utility>
 
+#include "base/text.h"
 #include "net/secret_line.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
@@ -93,24 +95,35 @@ Outcome Runtime::complete_settings(Settings &settings, Login &login) {
   return outcome;
 }
 
-// Credentials that a server refuses may have been replaced there since they were read or given. So
-// the files are read again and the application is asked; others are tried at once. Without others
-// of the application the attempt may succeed later, so that it ends no wait.
+// In a thread that may block. If the server refuses the connection, its password may have been
+// replaced since: the files are read again, and the application is asked. Another password is tried
+// at once. If the application does not answer in time, or passwords are replaced for longer than an
+// attempt may take, the attempt fails with kUnavailable, and callers continue to wait.
 Outcome Runtime::connect_with_credentials(const Settings &settings, Login &login,
                                           const Connect &connect) {
-  Settings first = settings;
-  auto outcome = complete_settings(first, login);
+  const Nanos limit = after(boot_now(), settings.connect_timeout);
+  Settings tried = settings;
+  auto outcome = complete_settings(tried, login);
   if (!outcome.ok()) return outcome;
-  outcome = connect(first);
-  if (outcome.status != Status::kDenied) return outcome;
-  const uint64_t tried = login.number;
-  if (tried != 0 && !credentials_.refused(tried, boot_now())) return outcome;
-  Settings others = settings;
-  auto found = complete_settings(others, login);
-  if (!found.ok()) return found;
-  const bool are_same = login.number == tried && others.password == first.password &&
-                        others.sentinel.password == first.sentinel.password;
-  return are_same ? outcome : connect(others);
+  std::string refused;
+  while (true) {
+    outcome = connect(tried);
+    outcome.message = without(outcome.message, refused);  // a server may quote what it refused
+    if (outcome.status != Status::kDenied) return outcome;
+    const uint64_t number = login.number;
+    if (number != 0 && !credentials_.refused(number, boot_now())) return outcome;
+    Settings present = settings;
+    auto completed = complete_settings(present, login);
+    if (!completed.ok()) return completed;
+    const bool is_same = login.number == number && present.password == tried.password &&
+                         present.sentinel.password == tried.sentinel.password;
+    if (is_same) return outcome;
+    if (boot_now() >= limit) {
+      outcome.status = Status::kUnavailable;
+      return outcome;
+    }
+    refused = std::exchange(tried, std::move(present)).password;
+  }
 }
 
 // ---- connections that are there ----------------------------------------------------------------

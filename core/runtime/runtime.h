@@ -144,7 +144,8 @@ class Runtime final : public Wakeup,
     }
     return false;
   }
-  using Connect = std::function<Outcome(const Settings &)>;  // called once, or twice
+  // Called again with another password if the server refuses one.
+  using Connect = std::function<Outcome(const Settings &)>;
   Outcome connect_with_credentials(const Settings &settings, Login &login, const Connect &connect);
   Outcome complete_settings(Settings &settings, Login &login);
   void authenticate(Link &link) noexcept;

@@ -277,7 +277,7 @@ static void have_trouble(void) {
   rl_lease* lease;
   CHECK(rl_client_open(TEXT("nonsense"), NULL, NULL) == NULL);
   CHECK_INT(RL_E_UNAVAILABLE, rl_client_connect(lonely, 0, NULL));
-  rl_acquire_options_set_ttl_ms(options, 300);
+  rl_acquire_options_set_ttl_ms(options, 1500);
   lease = rl_acquire(client, TEXT("quiet"), 0, options, NULL);
   CHECK(rl_acquire(client, TEXT("quiet"), 0, options, NULL) == NULL);
   CHECK(server_number("DEL", "quiet", NULL) == 1);

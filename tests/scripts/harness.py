@@ -302,8 +302,8 @@ class Client:
         self._last_rid = 0
         self.subscribe()
 
-    def subscribe(self) -> None:
-        self.subscription = self.world.server.connect(protocol=3)
+    def subscribe(self, at: Server | None = None) -> None:
+        self.subscription = (at or self.world.server).connect(protocol=3)
         self.subscription.send("SSUBSCRIBE" if self.world.sharded else "SUBSCRIBE", self.channel)
         assert self.subscription.push(5.0) is not None
 

@@ -6,6 +6,7 @@ Method: queues with live, dead, overdue and silenced waiters."""
 from __future__ import annotations
 
 import pytest
+from support.servers import Server
 
 from .harness import (
     TTL_MS,
@@ -24,6 +25,28 @@ from .harness import (
     member_of,
     rid_of,
 )
+
+
+def test_a_client_at_a_replica_hears_no_grant(world: World) -> None:
+    """Goal: a client that has stayed at a server which is a replica now believes no grant, because
+    the release takes its grant back; it is told to ask.
+    Method: the channels of two waiters have their only subscribers at a replica."""
+    world.admin.cmd("CONFIG", "SET", "repl-diskless-sync-delay", 0)
+    holder, first, second = world.client(), world.client(), world.client()
+    held = holder.hold()
+    tokens = [first.wait(), second.wait()]
+    server = world.server
+    with Server(server.kind, ["--replicaof", server.host, str(server.port)]) as replica:
+        with replica.connect() as connection:
+            eventually(lambda: b"master_link_status:up" in connection.cmd("INFO", "replication"))
+            for client in (first, second):
+                client.die()
+                client.subscribe(replica)
+            assert holder.release(held) == (1, 0)
+            assert world.holder() is None and world.queue() == []
+            eventually(lambda: connection.cmd("EXISTS", world.lock.k) == 0)
+        for client, token in zip((first, second), tokens):
+            assert client.messages() == [Head(rid_of(token), 0)]
 
 
 def test_release_without_waiters_frees(world: World) -> None:

@@ -134,10 +134,10 @@ constexpr Mutant kMutants[] = {
      "local granted, own, looked, flags = 0, nil, 0, 0\n"
      "local is_written, may_write = false, false\nwhile false do"},
     {"reader-returns", "an extension brings back a reader that was gone", Scenario::kReaders, false,
-     2, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
+     5, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one",
-     Scenario::kReaders, false, 187,
+     Scenario::kReaders, false, 143,
      "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +", "readers = readers +"},
     // For owners that hold more than once.
     {"owner-joins", "another owner joins", Scenario::kReentrant, false, 1,

@@ -56,7 +56,7 @@ CORE_MUTANTS = (
     Mutant(
         "late-grant",
         "a grant that comes by message is believed however late it is",
-        5,
+        3,
         Edit(
             "lock/acquiring.cc",
             "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",

@@ -61,7 +61,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "old-place",
         "a waiter that moves keeps its old place, too",
-        5,
+        2,
         Edit(
             "lock/moving.cc",
             "  start_cleanup(old, left, 0, now);",

@@ -304,7 +304,7 @@ LIMITS = (
     Limit(
         "eviction",
         "keys are evicted (`allkeys-lru`)",
-        "but exclusion is not safe: if a key is evicted, another caller can get the lock before "
+        "exclusion is not safe: if a key is evicted, another caller can get the lock before "
         "the holder notices; the log has a warning",
         ("--maxmemory-policy", "allkeys-lru", "--maxmemory", "100mb"),
         differs=cases("health warns of the policy, as it should", "health-good"),

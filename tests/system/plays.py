@@ -94,10 +94,10 @@ def play_everything(server: Server, one: Actor, two: Actor, name: str) -> float:
 
 def play_readers_and_renewal(one: Actor, two: Actor, name: str, **options: int) -> None:
     """Two readers, a writer behind them, and a lease that outlives its ttl twice."""
-    one.ok("acquire", name=name, wait=0, read=1, ttl_ms=300, **options)
-    two.ok("acquire", name=name, wait=0, read=1, ttl_ms=300, **options)
+    one.ok("acquire", name=name, wait=0, read=1, ttl_ms=600, **options)
+    two.ok("acquire", name=name, wait=0, read=1, ttl_ms=600, **options)
     waiting = two.begin("acquire", thread=1, lease=1, name=name, wait=-1, **options)
-    assert two.call("wait_lost", wait=700).number("state") == HELD
+    assert two.call("wait_lost", wait=1300).number("state") == HELD
     one.ok("release")
     two.ok("release")
     assert waiting.get().status == "RL_OK"

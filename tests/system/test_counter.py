@@ -80,7 +80,8 @@ class Fleet:
     def _kill_command(self, number: int) -> None:
         """The redlatch command only: its shell ends then, and is started again.
 
-        Killed until the shell has ended: between two commands it has no child.
+        Kills the child of the shell again and again until the shell has ended, because between two
+        commands the shell has no child.
         """
         shell = self._running[number][1]
         children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children")

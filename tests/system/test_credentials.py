@@ -5,8 +5,8 @@ behind Sentinel, on a cluster and on a Redlock.
 
 Method: each token is an ACL user of its own, which all servers delete when it ends, a little before
 its client thinks so: that closes the connections that have not got another one by then, as the
-services with tokens do. Some questions for a token fail. For passwords in a file: a rotation, and
-CLIENT KILL.
+services with tokens do. Some questions for a token fail. For passwords in a file: a rotation, with
+CLIENT KILL, or while a proxy holds the old password back.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class Gate:
 
 
 @pytest.mark.parametrize("is_side", [False, True], ids=["commands", "confirmations"])
-def test_a_password_ends_as_soon_as_the_file_is_replaced(
+def test_a_file_is_read_again_when_its_password_is_refused(
     spawn: Spawn, name: str, tmp_path: Path, is_side: bool
 ) -> None:
     """Goal: a connection whose old password is refused is made with the new one of the file, and no

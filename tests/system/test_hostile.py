@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from support.wait import wait_until
+from support.wait import SLACK_S, wait_until
 
 from .actor import Actor
 from .hostile import Command, HostileServer, array, bulk, granted, integer, polite, push, queued
@@ -24,7 +24,6 @@ Spawn = Callable[[str], Actor]
 
 LIMIT_S = 0.1
 LIMITS = "?command_timeout=100ms&connect_timeout=100ms"
-SLACK_S = 1.5
 # A reply may take 1 MiB; an allocator keeps some more.
 MEMORY_KIB = 8 * 1024
 

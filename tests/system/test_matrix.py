@@ -80,7 +80,7 @@ def test_redlock(kind: str, spawn: Spawn, name: str) -> None:
         for actor in (one, two):
             urls = " ".join(node.url for node in nodes)
             actor.ok("redlock_open", urls=urls, options="restart_guard=off")
-        one.ok("acquire", redlock=0, name=name, wait=0, ttl_ms=900)
+        one.ok("acquire", redlock=0, name=name, wait=10_000, ttl_ms=900)
         assert two.call("acquire", redlock=0, name=name, wait=0).status == "RL_BUSY"
         nodes[0].kill()
         assert one.call("wait_lost", wait=1500).number("state") == HELD  # renewed by the others

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.servers import Server
-from support.wait import wait_until
+from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, Actor
 from .conftest import queue_length
@@ -25,7 +25,6 @@ Spawn = Callable[[str], Actor]
 
 LIMIT_S = 0.3
 LIMITS = "?command_timeout=300ms&connect_timeout=300ms"
-SLACK_S = 1.5
 
 
 # ---- a bad network ----

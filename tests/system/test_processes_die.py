@@ -16,7 +16,7 @@ from collections.abc import Callable
 import pytest
 from support.history import History
 from support.servers import Server
-from support.wait import wait_until
+from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, LOST, Actor, Pending
 from .conftest import aux_key, queue_length, queued_tokens
@@ -26,7 +26,6 @@ Spawn = Callable[[str], Actor]
 CLAIM_S = 3.0
 # How often a waiter that hears nothing looks by itself, at the latest.
 POLL_S = 15.0
-SLACK_S = 1.5
 
 
 def begin_in_order(server: Server, actors: list[Actor], name: str) -> list[Pending]:

@@ -21,7 +21,7 @@ from support.servers import (
     debug_options,
     has_replicas_for_scripts,
 )
-from support.wait import wait_until
+from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, LOST, Actor, Pending
 from .conftest import FOREIGN, queue_length
@@ -30,10 +30,10 @@ from .proxy import FaultProxy
 
 Spawn = Callable[[str], Actor]
 
-SLACK_S = 1.5
 # Of LOADING and BUSY: as long as two tries and a look need, and no longer.
 TROUBLE_S = 1.2
-ENDPOINT_TTL_MS = 1500
+ENDPOINT_TTL_MS = 3000
+POLL_S = 15  # a waiter that relies on messages asks this often
 LOADED_AT_ONCE = 2 << 20  # after so many bytes a server that loads its data looks at its clients
 
 
@@ -199,10 +199,10 @@ def test_a_replica_refuses(spawn: Spawn, name: str) -> None:
         actor.ok("release")
 
 
-def test_an_endpoint_moves_to_another_primary(spawn: Spawn, name: str) -> None:
-    """Goal: behind an address whose server is replaced by its replica, as managed services do, a
-    lease is renewed there, a waiter keeps its place, and a release is done.
-    Method: a proxy is the address; its connections to the old primary stay open."""
+@contextmanager
+def endpoint() -> Iterator[tuple[FaultProxy, Server, Callable[[], None]]]:
+    """An address that leads to a server, its replica, and what makes that the primary: the address
+    leads to it then, and connections to the old one stay open."""
     kind, at_once = available_kinds()[0], ["--repl-diskless-sync-delay", "0"]
     with (
         Server(kind, at_once) as old,
@@ -212,21 +212,73 @@ def test_an_endpoint_moves_to_another_primary(spawn: Spawn, name: str) -> None:
         new.connect() as at_new,
     ):
         wait_until(lambda: b"master_link_status:up" in at_new.cmd("INFO", "replication"))
-        holder, waiter = spawn(proxy.url), spawn(proxy.url)
+
+        def move() -> None:
+            at_new.cmd("REPLICAOF", "NO", "ONE")
+            at_old.cmd("REPLICAOF", "127.0.0.1", str(new.port))
+            wait_until(lambda: b"master_link_status:up" in at_old.cmd("INFO", "replication"))
+            proxy.lead_to(new.port)
+
+        yield proxy, new, move
+
+
+def test_an_endpoint_moves_to_another_primary(spawn: Spawn, name: str) -> None:
+    """Goal: behind an address whose server is replaced by its replica, as managed services do,
+    leases are renewed there, waiters keep their places, and releases are done.
+    Method: a proxy is the address; its connections to the old primary stay open. Each client has a
+    lease, whose renewal shows it that its server is a replica."""
+    with endpoint() as (proxy, new, move):
+        holder, *waiters = (spawn(proxy.url) for _ in range(3))
         holder.ok("acquire", name=name, wait=0, ttl_ms=ENDPOINT_TTL_MS)
-        holder.ok("acquire", name=f"{name}-2", lease=1, wait=0, ttl_ms=ENDPOINT_TTL_MS)
-        waiting = waiter.begin("acquire", name=name, wait=-1)
-        wait_until(lambda: queue_length(new, name) == 1)
-        at_new.cmd("REPLICAOF", "NO", "ONE")
-        at_old.cmd("REPLICAOF", "127.0.0.1", str(new.port))
-        proxy.lead_to(new.port)
-        kept = holder.ok("wait_lost", lease=1, wait=2 * ENDPOINT_TTL_MS)
-        assert kept.number("state") == HELD
+        waiting = []
+        for number, waiter in enumerate(waiters, 1):
+            own = f"{name}-{number}"
+            waiter.ok("acquire", name=own, lease=1, wait=0, ttl_ms=ENDPOINT_TTL_MS)
+            waiting.append(waiter.begin("acquire", thread=1, name=name, wait=-1))
+            wait_until(lambda count=number: queue_length(new, name) == count)
+        move()
+        kept = [
+            holder.begin("wait_lost", wait=2 * ENDPOINT_TTL_MS),
+            *(one.begin("wait_lost", lease=1, wait=2 * ENDPOINT_TTL_MS) for one in waiters),
+        ]
+        assert [one.get().number("state") for one in kept] == [HELD] * 3
+        assert queue_length(new, name) == 2
         holder.ok("release")
-        assert waiting.get().status == "RL_OK"
-        waiter.ok("release")
-        holder.ok("release", lease=1)
-        assert at_new.cmd("EXISTS", name, f"{name}-2") == 0
+        for waiter, one in zip(waiters, waiting):
+            assert one.get().status == "RL_OK"
+            waiter.ok("release", thread=1)
+            waiter.ok("release", lease=1)
+        with new.connect() as connection:
+            assert connection.cmd("EXISTS", name, f"{name}-1", f"{name}-2") == 0
+
+
+def test_waiters_at_a_replica_believe_no_grant(spawn: Spawn, name: str) -> None:
+    """Goal: waiters whose server has become a replica get the lock one after the other, with
+    fences of their own, and soon.
+    Method: they send nothing before the release; the new primary counts no receiver for them, and
+    its messages reach them by replication."""
+    with endpoint() as (proxy, new, move):
+        holder, *waiters = (spawn(proxy.url) for _ in range(5))
+        holder.ok("acquire", name=name, wait=0, ttl_ms=ENDPOINT_TTL_MS)
+        waiting = {}
+        for waiter in waiters:
+            waiting[waiter] = waiter.begin("acquire", name=name, wait=-1)
+            wait_until(lambda count=len(waiting): queue_length(new, name) == count)
+        move()
+        kept = holder.ok("wait_lost", wait=2 * ENDPOINT_TTL_MS)
+        assert kept.number("state") == HELD
+        released = holder.ok("release").began
+        fences = []
+        while waiting:
+            done = wait_until(lambda: [one for one in waiting if waiting[one].is_done])
+            assert len(done) == 1
+            reply = waiting.pop(done[0]).get()
+            assert reply.status == "RL_OK", reply
+            fences.append(reply.number("fence"))
+            assert done[0].ok("wait_lost", wait=300).number("state") == HELD
+            done[0].ok("release")
+        assert reply.ended - released < POLL_S
+        assert fences == sorted(set(fences)) and len(fences) == 4
 
 
 @contextmanager

@@ -18,14 +18,13 @@ from support.servers import (
     has_subcommand_rights,
     has_sharded_channels,
 )
-from support.wait import wait_until
+from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, LOST, Actor
 from .plays import POLL_S, SECRET, SPACE, add_user, minimal_rules, own_queue, play_everything
 
 Spawn = Callable[[str], Actor]
 
-SLACK_S = 1.5
 
 
 @pytest.fixture

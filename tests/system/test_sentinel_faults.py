@@ -17,7 +17,7 @@ import pytest
 from support.clock import Clock
 from support.sentinel import NAME, NEVER_MS, SentinelGroup
 from support.servers import Server
-from support.wait import wait_until
+from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, Actor
 from .conftest import aux_key, queue_length
@@ -28,7 +28,6 @@ Spawn = Callable[[str], Actor]
 
 LIMIT_S = 1.0
 LIMITS = "connect_timeout=1s&command_timeout=1s"
-SLACK_S = 1.5
 # A reply may take 1 MiB; an allocator keeps some more.
 MEMORY_KIB = 8 * 1024
 

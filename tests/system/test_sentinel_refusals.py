@@ -17,7 +17,7 @@ import pytest
 from support.sentinel import NAME, NEVER_MS, Access, Sentinel, SentinelGroup
 from support.servers import Server, available_kinds, has_tls
 from support.tls import Authority
-from support.wait import wait_until
+from support.wait import SLACK_S, wait_until
 
 from .actor import Actor, Reply
 from .conftest import client_ids, kill_connections
@@ -28,7 +28,6 @@ Spawn = Callable[[str], Actor]
 IS_TLS = has_tls(available_kinds()[0])
 LIMIT_S = 1.0
 LIMITS = {"connect_timeout": "1s", "command_timeout": "1s"}
-SLACK_S = 1.5
 SECRETS = ("server-secret", "sentinel-secret", "wrong-secret")
 
 

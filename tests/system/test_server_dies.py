@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 from support.servers import Server
-from support.wait import wait_until
+from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, LOST, Actor
 from .conftest import client_ids, kill_connections, queue_length, subscriber_count
@@ -25,7 +25,6 @@ Spawn = Callable[[str], Actor]
 SHORT_S = 0.3
 SHORT = "?command_timeout=300ms&connect_timeout=300ms"
 # For scheduling on a busy machine.
-SLACK_S = 1.5
 
 
 # ---- killed ----

@@ -58,7 +58,8 @@ TEST_F(LinkTest, wait_that_ends_without_a_connection_says_why) {
 
 constexpr const char *kReadOnly = "READONLY You can't write against a read only replica.";
 
-// Sentinels name the primary, or the address of the URL leads to it.
+// The next connection may lead to another server: sentinels name it, or the endpoint of the URL has
+// moved.
 class MovingPrimaryTest : public LockClientWorld {
  protected:
   MovingPrimaryTest() { connect(); }
@@ -91,6 +92,17 @@ TEST_F(MovingPrimaryTest, a_release_that_a_replica_refuses_is_repeated) {
   EXPECT_EQ(release_request->status.load(), Status::kOk);
 }
 
+TEST_F(MovingPrimaryTest, a_release_that_a_replica_refuses_was_not_done) {
+  const auto request = acquire(-1);
+  reply_granted();
+  const auto release_request = release(request->lease);
+  reply(MadeReply::error(kReadOnly));
+  disconnect();
+  connect();
+  reply_count("release", -1);
+  EXPECT_EQ(release_request->status.load(), Status::kLost) << "no earlier copy can have released";
+}
+
 TEST_F(MovingPrimaryTest, a_renewal_that_a_replica_refuses_is_sent_to_the_primary) {
   const auto request = acquire(-1);
   reply_granted();
@@ -104,8 +116,14 @@ TEST_F(MovingPrimaryTest, a_renewal_that_a_replica_refuses_is_sent_to_the_primar
 }
 
 // A grant to a waiter takes its place out of the queue. Both may be lost in a failover.
-class LostGrantTest : public MovingPrimaryTest {
+class LostGrantTest : public LockClientWorld {
  protected:
+  LostGrantTest() {
+    settings_.sentinel.addresses = {{"s1", "26379"}};
+    settings_.sentinel.primary_name = "main";
+    client_ = make_client();
+    connect();
+  }
   void wait_for_grant() {
     request_ = acquire(-1);
     const std::string token = argument(0);
@@ -151,6 +169,20 @@ TEST_F(LostGrantTest, the_place_is_given_up_when_a_lease_that_was_kept_is_releas
   EXPECT_EQ(release_request->status.load(), Status::kOk);
 }
 
+TEST_F(MovingPrimaryTest, the_place_of_a_lost_lease_is_given_up_behind_a_replica) {
+  const auto request = acquire(-1);
+  const std::string token = argument(0);
+  reply_queued();
+  push_grant(token);
+  advance(1'500 * kMs);
+  reply(MadeReply::error(kReadOnly));
+  disconnect();
+  connect();
+  reply_count("extend", 0);
+  EXPECT_EQ(state(request->lease), Lease::kLost);
+  EXPECT_EQ(next_script(), "cancel");
+}
+
 TEST_F(MovingPrimaryTest, the_pauses_grow_while_connections_lead_to_a_replica) {
   const auto request = acquire(-1);
   Nanos pause = 0;
@@ -158,9 +190,10 @@ TEST_F(MovingPrimaryTest, the_pauses_grow_while_connections_lead_to_a_replica) {
     reply(MadeReply::error(kReadOnly));
     ASSERT_TRUE(is_dropped_);
     disconnect();
-    const Nanos left_at = now_;
-    while (!client_->begin_connect(0, now_)) now_ += kMs;
-    pause = now_ - left_at;
+    for (pause = 0; !client_->begin_connect(0, now_); pause += kMs) {
+      ASSERT_LT(pause, 1'000 * kMs);
+      now_ += kMs;
+    }
     client_->on_connected(0, {}, now_);
     ASSERT_EQ(next_script(), "acquire");
   }

@@ -80,8 +80,8 @@ class acquire_options {
     return set("renew", detail::text_of(value));
   }
   acquire_options&& renew(bool value) && { return std::move(renew(value)); }
-  /** The lease ends as lost after this long at the latest; 0: no limit. Allowed: 0 or 1 ms to 7
-   *  days. Default: 0. */
+  /** After this long at the latest the lease ends as lost, and the lock is released; 0: no limit.
+   *  Allowed: 0 or 1 ms to 7 days. Default: 0. */
   acquire_options& max_hold(std::chrono::milliseconds value) & {
     return set("max_hold", detail::text_of(value));
   }

@@ -271,10 +271,11 @@ RL_API const char *rl_error_message(const rl_error *err);
  * rl_client_info(), rl_client_check(), rl_list_open() and rl_queue_drive() say what is different
  * with a cluster.
  *
- * A redis:// or rediss:// URL whose server says at the first connection that it is a node of a
- * cluster is a client of that cluster from then on, and the log has a line about it; db must be 0,
- * else calls end with RL_E_UNSUPPORTED. A node that is reached by a unix socket is used as one
- * server: it refuses locks whose slots are at other nodes. A Redlock refuses all nodes of clusters.
+ * If the server of a redis:// or rediss:// URL says at the first connection that it is a node of a
+ * cluster, the client is one of that cluster from then on, and the log has a line about it; db must
+ * be 0, else calls end with RL_E_UNSUPPORTED. A node that is reached by a unix socket is used as
+ * one server: it refuses locks whose slots are at other nodes. A Redlock refuses all nodes of
+ * clusters.
  *
  * embedded:// is a private server on this host, one for each folder. The first call that needs the
  * server joins it, or starts it if there is none; it ends when its last client is gone
@@ -370,8 +371,8 @@ RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reaso
 
 /**
  * Post `tag` to `queue` when credentials are wanted; at once if they are wanted already. After a
- * tag there is no other one before rl_client_credentials_set() or rl_client_credentials_fail() is
- * called. Credentials are wanted
+ * tag there is no other one before rl_client_credentials_set() or rl_client_credentials_fail() has
+ * returned RL_OK: if the first is refused, call the second. Credentials are wanted
  *
  *   - when a connection is made and there are none, or they have ended;
  *   - before they end: when 3/4 of valid_ms have passed, but 3 minutes before the end at the
@@ -555,8 +556,8 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  * lease of its own. A reader that dies delays the next writer, and the waiters behind that writer,
  * until the reader's lease expires at the latest; readers that hold the lock are not affected.
  *
- * Arguments, statuses and the rest as rl_acquire(); RL_E_UNSUPPORTED with a Redlock. Server:
- * script `acquire_read`. Since: 0.1.
+ * Arguments, statuses and the rest as rl_acquire(), except: RL_E_UNSUPPORTED with a Redlock;
+ * RL_E_INVALID with RL_FORMAT_HASH or reentrancy. Server: script `acquire_read`. Since: 0.1.
  */
 RL_API rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len,
                                     int64_t wait_ms, const rl_acquire_options *options,
@@ -732,13 +733,13 @@ enum {
  *         RL_E_LOST             the lease had ended; the message says how.
  *         RL_E_OUTCOME_UNKNOWN  no answer, or no connection, for command_timeout; the release
  *                               continues in the background until the lease would have ended.
+ *         RL_E_SERVER  RL_E_DENIED  refused; the release is retried in the background.
  *         RL_E_CLOSED           the client was shut down, which released it.
- *         RL_E_SERVER  RL_E_DENIED  refused; the release is retried in the background. After these
- *                               three statuses the lease is RL_LEASE_RELEASED here: do not use the
- *                               resource any more. A second call returns RL_E_NOT_HELD.
  *         RL_E_NO_MEMORY        nothing was sent; the lease is held as before.
  *         RL_E_INVALID  RL_E_FORKED
- * Blocks: at most command_timeout.  Threads: any.  Server: script `release`.  Since: 0.1.
+ * After RL_E_OUTCOME_UNKNOWN, RL_E_SERVER and RL_E_DENIED the lease is RL_LEASE_RELEASED: do not
+ * use the resource any more. A second call returns RL_E_NOT_HELD. Blocks: at most command_timeout.
+ * Threads: any.  Server: script `release`.  Since: 0.1.
  */
 RL_API rl_status rl_release(rl_lease *lease, rl_error *err);
 
@@ -1139,9 +1140,9 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *   password                password for AUTH; wins over the one in front of the host. Allowed: at
  *                           most 65536 bytes.
  *   password_file           file whose first line is the password; read when the option is set,
- *                           when the client is opened, and again for each connection; a pipe is
- *                           read once, within a second; of password and password_file the last one
- *                           counts. Allowed: a path of 1 to 4095 bytes.
+ *                           when the client is opened, and again for each connection; a pipe, and a
+ *                           path in /dev or /proc, is read once, within a second; of password and
+ *                           password_file the last one counts. Allowed: a path of 1 to 4095 bytes.
  *   db                      number of the database; wins over the path. Allowed: 0 to 16383.
  *                           Default: 0.
  *   holder                  name of this client, as others see it; not set: host name and process
@@ -1263,8 +1264,8 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   ttl                 how long the server keeps the lock without renewal. Allowed: 10 ms to 7
  *                       days. Default: 30s.
  *   renew               renew automatically, every third of the ttl while held. Default: yes.
- *   max_hold            the lease ends as lost after this long at the latest; 0: no limit. Allowed:
- *                       0 or 1 ms to 7 days. Default: 0.
+ *   max_hold            after this long at the latest the lease ends as lost, and the lock is
+ *                       released; 0: no limit. Allowed: 0 or 1 ms to 7 days. Default: 0.
  *   label               text that an inspection shows for the holder; not for readers, and in the
  *                       format string only; costs a background command. Allowed: at most 256 bytes.
  *   confirm             the acquire returns a pushed grant after the server has confirmed it; costs

@@ -141,9 +141,9 @@ MANUAL = {
         user                    user for AUTH; wins over the one in front of the host.
         password                password for AUTH; wins over the one in front of the host.
         password_file           file whose first line is the password; read when the option is set,
-                                when the client is opened, and again for each connection; a pipe is
-                                read once, within a second; of password and password_file the last
-                                one counts.
+                                when the client is opened, and again for each connection; a pipe,
+                                and a path in /dev or /proc, is read once, within a second; of
+                                password and password_file the last one counts.
         db                      number of the database; wins over the path. Allowed: 0 to 16383.
                                 Default: 0.
         holder                  name of this client, as others see it; not set: host name and
@@ -202,8 +202,8 @@ MANUAL = {
         ttl                 how long the server keeps the lock without renewal [s]. Allowed: 0.01 to
                             604800. Default: 30.
         renew               renew automatically, every third of the ttl while held. Default: True.
-        max_hold            the lease ends as lost after this long at the latest; 0: no limit [s].
-                            Allowed: 0 or 0.001 to 604800. Default: 0.
+        max_hold            after this long at the latest the lease ends as lost, and the lock is
+                            released; 0: no limit [s]. Allowed: 0 or 0.001 to 604800. Default: 0.
         label               text that an inspection shows for the holder; not for readers, and in
                             the format string only; costs a background command. Allowed: at most 256
                             bytes.
@@ -235,8 +235,8 @@ MANUAL = {
         ttl       how long the server keeps the lock without renewal [s]. Allowed: 0.01 to 604800.
                   Default: 30.
         renew     renew automatically, every third of the ttl while held. Default: True.
-        max_hold  the lease ends as lost after this long at the latest; 0: no limit [s]. Allowed: 0
-                  or 0.001 to 604800. Default: 0.
+        max_hold  after this long at the latest the lease ends as lost, and the lock is released; 0:
+                  no limit [s]. Allowed: 0 or 0.001 to 604800. Default: 0.
         label     text that an inspection shows for the holder; not for readers, and in the format
                   string only; costs a background command. Allowed: at most 256 bytes.
 """,

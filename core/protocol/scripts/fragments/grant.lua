@@ -72,8 +72,17 @@ while true do
             --@include fragments/@FORMAT@/settle.lua
             is_written, may_write = true, true
           end
+          -- A grant is for clients that this server counts. A client that has stayed at a server
+          -- which is a replica now would believe a grant that is taken back here.
+          pcall(redis.set_repl, redis.REPL_NONE)
           receivers = redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
             'g' .. string.sub(member, 23, 38) .. number .. string.format('%013d', now) .. check)
+          pcall(redis.set_repl, redis.REPL_ALL)
+          if receivers == 0 then
+            -- That client hears this by replication. It asks, is refused, and connects again.
+            redis.pcall('@PUBLISH@', prefix .. string.sub(member, 1, 22),
+              'n' .. string.sub(member, 23, 32) .. '00000')
+          end
           if polls then
             receivers = 1
           end

@@ -34,8 +34,8 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("renew", value);
   }
 
-  /** The lease ends as lost after this long at the latest; 0: no limit. Allowed: 0 or 1 ms to 7
-   *  days. Default: 0. */
+  /** After this long at the latest the lease ends as lost, and the lock is released; 0: no limit.
+   *  Allowed: 0 or 1 ms to 7 days. Default: 0. */
   public LockOptions maxHold(Duration value) {
     return with("max_hold", value);
   }
