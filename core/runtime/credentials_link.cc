@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "base/text.h"
 #include "net/secret_line.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
@@ -105,10 +104,8 @@ Outcome Runtime::connect_with_credentials(const Settings &settings, Login &login
   Settings tried = settings;
   auto outcome = complete_settings(tried, login);
   if (!outcome.ok()) return outcome;
-  std::string refused;
   while (true) {
     outcome = connect(tried);
-    outcome.message = without(outcome.message, refused);  // a server may quote what it refused
     if (outcome.status != Status::kDenied) return outcome;
     const uint64_t number = login.number;
     if (number != 0 && !credentials_.refused(number, boot_now())) return outcome;
@@ -122,7 +119,7 @@ Outcome Runtime::connect_with_credentials(const Settings &settings, Login &login
       outcome.status = Status::kUnavailable;
       return outcome;
     }
-    refused = std::exchange(tried, std::move(present)).password;
+    tried = std::move(present);
   }
 }
 
