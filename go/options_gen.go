@@ -40,8 +40,8 @@ func Confirm() Option {
 }
 
 // MaxLocalHandoffs sets the option max_local_handoffs. How often in a row a released lock may pass
-// between callers of one client; 0: strict order of the server's queue. Allowed: 0 to 31. Default:
-// 16.
+// between callers of one client; 0: this caller queues on the server itself; strict order if all
+// callers set 0. Allowed: 0 to 31. Default: 16.
 func MaxLocalHandoffs(value int32) Option {
 	return Set("max_local_handoffs", strconv.Itoa(int(value)))
 }

@@ -145,11 +145,19 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
     link_failure_.message.clear();
   }
   const size_t count = in_flight_.size();
+  // A replica has also refused the commands behind the one whose refusal showed it.
+  const bool was_replica = std::exchange(is_at_replica_, false);
   for (size_t i = 0; i < count; i++) {
     const InFlight in_flight = std::move(in_flight_.front());
     in_flight_.pop_front();
     try {
-      lose_answer(in_flight, now);
+      const bool is_cleanup =
+          in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;
+      if (was_replica && is_cleanup) {
+        take_back(in_flight, now);
+      } else {
+        lose_answer(in_flight, now);
+      }
     } catch (const std::bad_alloc &) {
       continue;  // its flags are set; its timers or the next connection continue
     }

@@ -399,7 +399,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
     // has moved. Waiting acquires and upgrades, renewals and releases are sent again there. Other
     // requests end with the refusal.
     link_ = Link::kBroken;
-    may_change_server_ = true;
+    may_change_server_ = is_at_replica_ = true;
     keeps_pauses_until_ = now + 1'000 * kMs;  // longer than the longest pause
     output_.drop_link(node_);
     const bool is_cleanup =

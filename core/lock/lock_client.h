@@ -483,8 +483,9 @@ class LockClient final : public LockService {
   Nanos keeps_pauses_until_ = 0;  // reconnect_ is not reset before: the server was a replica
   // The next connection may lead to another server, which has other data.
   bool may_change_server_ = settings_.has_sentinels() || settings_.is_of_cluster;
-  Outcome link_failure_;     // why it is down, or was last
-  const Outcome link_lost_;  // made early: it must not fail for want of memory
+  bool is_at_replica_ = false;  // this connection, which is left for that
+  Outcome link_failure_;        // why it is down, or was last
+  const Outcome link_lost_;     // made early: it must not fail for want of memory
   timing::ClockOffset clock_offset_;
   // In a cluster. It is kept when the connection ends, for leases that move away then.
   std::optional<Nanos> last_offset_;

@@ -96,17 +96,22 @@ Outcome Runtime::complete_settings(Settings &settings, Login &login) {
 
 // In a thread that may block. If the server refuses the connection, its password may have been
 // replaced since: the files are read again, and the application is asked. Another password is tried
-// at once. If the application does not answer in time, or passwords are replaced for longer than an
-// attempt may take, the attempt fails with kUnavailable, and callers continue to wait.
+// at once, and so on for connect_timeout. If the application does not answer in time, or passwords
+// are replaced for longer, the attempt fails with kUnavailable, and callers continue to wait.
 Outcome Runtime::connect_with_credentials(const Settings &settings, Login &login,
                                           const Connect &connect) {
-  const Nanos limit = after(boot_now(), settings.connect_timeout);
+  Nanos limit = 0;
   Settings tried = settings;
   auto outcome = complete_settings(tried, login);
   if (!outcome.ok()) return outcome;
   while (true) {
     outcome = connect(tried);
     if (outcome.status != Status::kDenied) return outcome;
+    if (limit != 0 && boot_now() >= limit) {
+      outcome.status = Status::kUnavailable;
+      return outcome;
+    }
+    if (limit == 0) limit = after(boot_now(), settings.connect_timeout);
     const uint64_t number = login.number;
     if (number != 0 && !credentials_.refused(number, boot_now())) return outcome;
     Settings present = settings;
@@ -115,10 +120,6 @@ Outcome Runtime::connect_with_credentials(const Settings &settings, Login &login
     const bool is_same = login.number == number && present.password == tried.password &&
                          present.sentinel.password == tried.sentinel.password;
     if (is_same) return outcome;
-    if (boot_now() >= limit) {
-      outcome.status = Status::kUnavailable;
-      return outcome;
-    }
     tried = std::move(present);
   }
 }

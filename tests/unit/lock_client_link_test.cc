@@ -103,6 +103,19 @@ TEST_F(MovingPrimaryTest, a_release_that_a_replica_refuses_was_not_done) {
   EXPECT_EQ(release_request->status.load(), Status::kLost) << "no earlier copy can have released";
 }
 
+TEST_F(MovingPrimaryTest, a_release_behind_a_refused_command_was_not_done) {
+  const auto request = acquire(-1);
+  reply_granted();
+  advance(11'000 * kMs);
+  const auto release_request = release(request->lease);
+  reply(MadeReply::error(kReadOnly));  // to the renewal
+  disconnect();
+  connect();
+  ASSERT_EQ(next_script(), "release");
+  reply_count("release", -1);
+  EXPECT_EQ(release_request->status.load(), Status::kLost);
+}
+
 TEST_F(MovingPrimaryTest, a_renewal_that_a_replica_refuses_is_sent_to_the_primary) {
   const auto request = acquire(-1);
   reply_granted();

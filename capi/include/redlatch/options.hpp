@@ -100,8 +100,9 @@ class acquire_options {
     return set("confirm", detail::text_of(value));
   }
   acquire_options&& confirm(bool value) && { return std::move(confirm(value)); }
-  /** How often in a row a released lock may pass between callers of one client; 0: strict order of
-   *  the server's queue. Allowed: 0 to 31. Default: 16. */
+  /** How often in a row a released lock may pass between callers of one client; 0: this caller
+   *  queues on the server itself; strict order if all callers set 0. Allowed: 0 to 31. Default: 16.
+   *  */
   acquire_options& max_local_handoffs(int32_t value) & {
     return set("max_local_handoffs", detail::text_of(value));
   }

@@ -533,8 +533,9 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *                                 two grants in a row had expired when they arrived. The message
  *                                 says how long the answer took.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout. With min_replicas longer:
- * docs/guarantees.md, "Replicas that confirm".
+ * Blocks: wait_ms; with 0 at most connect_timeout + 2 x command_timeout, and connect_timeout more
+ * if a password was refused that has been replaced since (docs/credentials.md). With min_replicas
+ * longer: docs/guarantees.md, "Replicas that confirm".
  * Threads: any.  Server: script `acquire`.  Since: 0.1.
  */
 RL_API rl_lease *rl_acquire(rl_client *client, const char *name, size_t name_len, int64_t wait_ms,
@@ -1271,7 +1272,8 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   confirm             the acquire returns a pushed grant after the server has confirmed it; costs
  *                       one more round trip. Default: no.
  *   max_local_handoffs  how often in a row a released lock may pass between callers of one client;
- *                       0: strict order of the server's queue. Allowed: 0 to 31. Default: 16.
+ *                       0: this caller queues on the server itself; strict order if all callers set
+ *                       0. Allowed: 0 to 31. Default: 16.
  *   yield_every         number of grants in a row after which the lock is left free for libraries
  *                       that poll; 0: never; not set: automatic, once such a library was found
  *                       holding the lock. Allowed: 0 to 1000000.
@@ -1332,7 +1334,10 @@ RL_API rl_status rl_acquire_options_set_max_hold_ms(rl_acquire_options *options,
                                                     int64_t max_hold_ms);
 /** The option confirm. */
 RL_API rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int32_t is_on);
-/** The option max_local_handoffs. With 0, every caller queues on the server itself. */
+/**
+ * The option max_local_handoffs. With 0 this caller queues on the server itself; local hand-offs of
+ * other callers may still overtake it.
+ */
 RL_API rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
                                                            int32_t grant_count);
 /**

@@ -210,8 +210,8 @@ MANUAL = {
         confirm             the acquire returns a pushed grant after the server has confirmed it;
                             costs one more round trip. Default: False.
         max_local_handoffs  how often in a row a released lock may pass between callers of one
-                            client; 0: strict order of the server's queue. Allowed: 0 to 31.
-                            Default: 16.
+                            client; 0: this caller queues on the server itself; strict order if all
+                            callers set 0. Allowed: 0 to 31. Default: 16.
         yield_every         number of grants in a row after which the lock is left free for
                             libraries that poll; 0: never; not set: automatic, once such a library
                             was found holding the lock. Allowed: 0 to 1000000.

@@ -57,8 +57,9 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("confirm", value);
   }
 
-  /** How often in a row a released lock may pass between callers of one client; 0: strict order of
-   *  the server's queue. Allowed: 0 to 31. Default: 16. */
+  /** How often in a row a released lock may pass between callers of one client; 0: this caller
+   *  queues on the server itself; strict order if all callers set 0. Allowed: 0 to 31. Default: 16.
+   *  */
   public LockOptions maxLocalHandoffs(int value) {
     return with("max_local_handoffs", value);
   }
