@@ -516,6 +516,8 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *         RL_E_UNAVAILABLE        cannot connect to the server: with wait_ms 0 after one attempt,
  *                                 else when the wait runs out, even if the request already had a
  *                                 place in the queue.
+ *                                 Or with min_replicas: granted, and released at once because the
+ *                                 connection for WAIT failed, whatever wait_ms is.
  *                                 Or wait_ms is 0, and the slot of the lock is being moved to
  *                                 another node of a cluster.
  *         RL_E_OUTCOME_UNKNOWN    sent, and not one answer within the wait; a cleanup continues in
@@ -696,9 +698,9 @@ RL_API void rl_redlock_close(rl_client *client);
  *                            RL_E_INVALID: also for a ttl that is longer than the restart guard, or
  *                            not longer than min_validity.
  *         RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY  RL_E_INTERNAL
- * Blocks: wait_ms; with 0 one node_timeout (two with fenced), and before the first round until all
- * nodes were tried, at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
- * `acquire`, and `raise_fence` if fenced.  Since: 0.1.
+ * Blocks: wait_ms; with 0 one node_timeout (two with fenced). A call before the client has tried
+ * all nodes first waits for that, for at most connect_timeout + 2 x command_timeout more.  Threads:
+ * any. Server: script `acquire`, and `raise_fence` if fenced.  Since: 0.1.
  */
 RL_API rl_lease *rl_redlock_acquire(rl_client *client, const char *name, size_t name_len,
                                     int64_t wait_ms, const rl_acquire_options *options,
@@ -1193,10 +1195,10 @@ RL_API void rl_client_options_free(rl_client_options *options);
  *
  *   ---- Redlock options: made of options.def by tools/gen_options.py ----
  *   restart_guard  for this time a restarted node has no vote, and no ttl may be longer; must be
- *                  the same for all users of these nodes. Allowed: off or 1 s to 1 hour. Default:
+ *                  the same in all clients of these nodes. Allowed: off or 1 s to 1 hour. Default:
  *                  60s.
- *   durable        nodes keep all data when they restart (append-only file, fsync always): no guard
- *                  is needed. Default: no.
+ *   durable        you state that the nodes keep all data when they restart (append-only file,
+ *                  fsync always): then the guard is not used. Default: no.
  *   fenced         give each lease a rising fence; costs one more round trip. Default: no.
  *   node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50 ms.
  *                  Allowed: auto or 1 ms to 1 minute. Default: auto.

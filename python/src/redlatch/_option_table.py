@@ -188,10 +188,10 @@ MANUAL = {
 """,
     "quorum": """\
         restart_guard  for this time a restarted node has no vote, and no ttl may be longer; must be
-                       the same for all users of these nodes [s]. Allowed: False or 1 to 3600.
+                       the same in all clients of these nodes [s]. Allowed: False or 1 to 3600.
                        Default: 60.
-        durable        nodes keep all data when they restart (append-only file, fsync always): no
-                       guard is needed. Default: False.
+        durable        you state that the nodes keep all data when they restart (append-only file,
+                       fsync always): then the guard is not used. Default: False.
         fenced         give each lease a rising fence; costs one more round trip. Default: False.
         node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50
                        ms [s]. Allowed: False or 0.001 to 60. Default: auto.
