@@ -293,7 +293,7 @@ def test_help_has_the_ranges_of_the_table(cli: Cli) -> None:
     of_all = " ".join(cli.run("help").stdout.split())
     assert "Limit of one command: 1 ms to 1 hour (2s)" in of_all
     assert "for messages: 2 or 3 (3)" in of_all
-    assert "users of these nodes: off or 1 s to 1 hour (60s)" in of_all
+    assert "clients of these nodes: off or 1 s to 1 hour (60s)" in of_all
 
 
 def test_help_of_owner_is_that_of_the_command(cli: Cli) -> None:
