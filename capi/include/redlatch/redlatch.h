@@ -278,7 +278,7 @@ RL_API const char *rl_error_message(const rl_error *err);
  * clusters.
  *
  * embedded:// is a private server on this host, one for each folder. The first call that needs the
- * server joins it, or starts it if there is none; it ends when its last client is gone
+ * server joins it, or starts it if there is none; it ends when its last client has closed
  * (docs/embedded.md).
  *
  * The options are those of rl_client_options_set(). User and password are percent-decoded.
