@@ -67,8 +67,10 @@ void Runtime::run_background() {
   for (size_t i = 0; i < links_.size(); i++) {
     Link &link = links_[i];
     if (link.sentinel) {
-      (void)end_side_attempt(lock, link.sentinel->side);
-      close_side(link.sentinel->side);
+      for (SentinelLink::Side &one : link.sentinel->sides) {
+        (void)end_side_attempt(lock, one.connection);
+        close_side(one.connection);
+      }
     }
     (void)end_side_attempt(lock, link.confirming);
     close_side(link.confirming);
@@ -83,11 +85,11 @@ void Runtime::run_background() {
 // A connection that only this thread reads, by its key: see Link::key_of().
 void Runtime::on_ready(Lock &lock, uint32_t number) {
   Link &link = links_[number / Link::kPolledCount];
-  switch (number % Link::kPolledCount) {
+  const uint32_t polled = number % Link::kPolledCount;
+  if (polled >= Link::kWatch) return read_watch(lock, link, polled - Link::kWatch);
+  switch (polled) {
     case Link::kMessages:
       return read_messages(lock, link);
-    case Link::kWatch:
-      return read_watch(lock, link);
     case Link::kCommands:
       return on_end(lock, link);
     default:
@@ -112,7 +114,7 @@ void Runtime::tick(Lock &lock) {
   Nanos due = std::min(service_->next_due(), credentials_.next_due());
   if (was_active_) due = std::min(due, now + timeout_);
   for (const Link &link : links_) {
-    if (link.sentinel) due = std::min(due, link.sentinel->next_due(wants_watch(link)));
+    if (link.sentinel) due = std::min(due, link.sentinel->watch.next_due(wants_watch(link)));
   }
   if (reader_ && service_->in_flight_count(0) > 0) due = before_too_late(due, now);
   was_active_ = false;

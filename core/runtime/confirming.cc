@@ -43,8 +43,9 @@ void Runtime::tend_confirming(Lock &lock, Link &link) {
 void Runtime::start_confirming(Link &link) {
   Outcome outcome;
   try {
-    Settings settings =
-        link.sentinel ? link.settings.of_primary(link.sentinel->opinion.primary) : link.settings;
+    Settings settings = link.sentinel
+                            ? link.settings.of_primary(link.sentinel->watch.opinion().primary)
+                            : link.settings;
     // The attempt may use a later one: then AUTH is sent once more than needed.
     link.confirming.login = credentials_.number();
     outcome =

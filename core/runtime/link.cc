@@ -49,8 +49,8 @@ NodeStatus Link::status() const {
   NodeStatus status;
   status.address = settings.address();
   if (sentinel && is_usable()) {
-    status.address =
-        sentinel->address() + " (named by sentinel " + sentinel->opinion.sentinel.text() + ")";
+    status.address = sentinel->address() + " (named by sentinel " +
+                     sentinel->watch.opinion().sentinel.text() + ")";
   }
   status.role = facts.role;
   status.version = facts.version;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/finding.h"
+#include "base/limits.h"
 #include "base/node_status.h"
 #include "base/server_facts.h"
 #include "base/settings.h"
@@ -50,10 +51,10 @@ struct Attempt {
 };
 
 struct Link {
-  // The descriptors of a link that the background thread polls: each has a key of its own. The
-  // commands only of one of several, and only for their end.
-  enum Polled : uint32_t { kMessages, kWatch, kConfirming, kCommands };
-  static constexpr uint32_t kPolledCount = 4;
+  // The descriptors of a link that the background thread polls: each has a key of its own, and each
+  // sentinel one from kWatch on. The commands only of one of several, and only for their end.
+  enum Polled : uint32_t { kMessages, kConfirming, kCommands, kWatch };
+  static constexpr uint32_t kPolledCount = kWatch + kMaxSentinels;
   // 0 is what the leader would read: the commands of the only link, or the set of all.
   static uint32_t key_of(size_t node, Polled what) {
     return 1 + static_cast<uint32_t>(node) * kPolledCount + what;

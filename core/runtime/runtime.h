@@ -266,10 +266,11 @@ class Runtime final : public Wakeup,
   // sentinel_link.cc
   static bool wants_watch(const Link &link);
   void tend_watch(Lock &lock, Link &link);
-  void start_watch(Link &link);
-  void lose_watch(Link &link, const Outcome &why) noexcept;
-  void read_watch(Lock &lock, Link &link);
-  void on_news(Link &link, const sentinel::Opinion &opinion, Nanos now);
+  void tend_sentinel(Lock &lock, Link &link, size_t number);
+  void dial_sentinel(Link &link, size_t number);
+  void lose_sentinel(Link &link, size_t number, const Outcome &why) noexcept;
+  void read_watch(Lock &lock, Link &link, size_t number);
+  void on_news(Link &link, const sentinel::Opinion &opinion, const std::string &from);
   void connect_now(Link &link, Nanos now);
   void note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept;
   void log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts);

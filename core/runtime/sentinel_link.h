@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// SentinelLink: what a link keeps whose server is named by sentinels: what it has learned, which
-// primary it uses, and its watch. Guarded by the mutex of the runtime.
+// SentinelLink: what a link keeps whose server is named by sentinels: what is known of them, and a
+// connection to each. Guarded by the mutex of the runtime.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,45 +18,36 @@
 #include "net/epoll_set.h"
 #include "runtime/connections.h"
 #include "runtime/side_connection.h"
-#include "sentinel/sentinel_watch.h"
-#include "timing/backoff.h"
+#include "sentinel/primary_watch.h"
 
 namespace redlatch::runtime {
 
 struct SentinelLink {
-  SentinelLink(const Settings &settings_, uint32_t side_key)
-      : settings(settings_), side(side_key) {}
+  // Its connections have the keys from `first_key` on. Throws std::bad_alloc.
+  SentinelLink(const Settings &settings_, uint32_t first_key);
 
   // @return what the attempt of the link begins with. Throws std::bad_alloc.
   const sentinel::Knowledge &begin_attempt() {
     stop.clear();
-    news.reset();
-    return known;
+    return watch.begin_discovery();
   }
-  // The sentinel to watch next: first one that did not name the primary.
-  Settings next_sentinel() const;
-  size_t sentinel_count() const { return settings.sentinel.addresses.size() + known.others.size(); }
-  // The watch has no connection any more.
-  void lose_watch(Nanos now, uint64_t entropy) noexcept;
-  Nanos next_due(bool is_wanted) const;
-  std::string address() const { return settings.of_primary(opinion.primary).address(); }
+  std::string address() const { return settings.of_primary(watch.opinion().primary).address(); }
+
+  // A connection to a sentinel, by its number in `watch`.
+  struct Side {
+    explicit Side(uint32_t key) : connection(key) {}
+    SideConnection connection;
+    std::shared_ptr<Settings> settings;  // of the sentinel; the attempt completes them
+  };
 
   const Settings &settings;
-  sentinel::Knowledge known;
-  sentinel::Opinion opinion;      // who named the primary that was last connected to
-  ServerAge age;                  // of that primary, if it was measured
+  ServerAge age;                  // of the primary, if it was measured
   net::Event stop;                // ends the attempt of the link to connect
   bool must_connect_now = false;  // the primary has changed: connect without a pause
   std::vector<Finding> findings;  // of the last survey of the sentinels
-  std::optional<HostPort> news;   // since the attempt began: the new primary
 
-  SideConnection side;
-  std::optional<sentinel::SentinelWatch> watch;
-  std::shared_ptr<Settings> watched;  // of the sentinel; the attempt of `side` completes them
-  timing::Backoff backoff{50 * kMs, 2'000 * kMs};
-  size_t turn = 0;  // how many watches have ended
-  Nanos watch_at = 0;
-  size_t failure_count = 0;  // in a row
+  sentinel::PrimaryWatch watch;
+  std::vector<Side> sides;
 };
 
 }  // namespace redlatch::runtime

@@ -28,10 +28,10 @@ bool may_pass(Status status) { return status == Status::kUnavailable || status =
 
 }  // namespace
 
-void note_switch(Knowledge &known, const Opinion &opinion, Nanos now) {
+void note_switch(Knowledge &known, const Opinion &opinion, int64_t epoch, Nanos now) {
   known.first = opinion.sentinel;
   known.left = known.primary;
-  known.left_epoch = known.epoch;
+  known.left_epoch = epoch;
   known.left_until = after(now, kLeftFor);
 }
 
@@ -115,12 +115,8 @@ void Discovery::on_reply(const Reply &reply, Nanos now) {
   if (awaited_count_ > 0) return;
   answer_.epoch = read_epoch(reply);
   std::erase(known_.silent, answer_.sentinel);
-  if (is_left(answer_, now)) {
-    failures_.push_back(
-        {answer_.sentinel,
-         failure(Status::kUnavailable, answer_.sentinel.text() + " still names " +
-                                           known_.left.text() + ", which is no longer the primary"),
-         false});
+  if (is_left(answer_)) {
+    note_left(now);
   } else {
     opinions_.push_back(answer_);
     others_until_ = std::min(others_until_, now + kOthersLimit);
@@ -141,9 +137,23 @@ void Discovery::note_others(std::vector<HostPort> others) {
   }
 }
 
-bool Discovery::is_left(const Opinion &opinion, Nanos now) const {
-  return now < known_.left_until && opinion.primary == known_.left &&
-         opinion.epoch <= known_.left_epoch;
+bool Discovery::is_left(const Opinion &opinion) const {
+  return opinion.primary == known_.left && opinion.epoch <= known_.left_epoch;
+}
+
+// The primary that was left is believed once more than half of the sentinels name it again. Those
+// that are not yet informed name it still. So for a while the sentinel that reported the change has
+// to be among them, which says that the promotion was aborted.
+void Discovery::note_left(Nanos now) {
+  returned_.push_back(answer_);
+  const bool is_revoked =
+      now >= known_.left_until ||
+      std::any_of(returned_.begin(), returned_.end(),
+                  [this](const Opinion &one) { return one.sentinel == known_.first; });
+  if (is_revoked && returned_.size() * 2 > total_) {
+    opinions_.insert(opinions_.end(), returned_.begin(), returned_.end());
+    returned_.clear();
+  }
 }
 
 void Discovery::ask_next(Nanos now) {
@@ -218,8 +228,10 @@ void Discovery::name(const Opinion &best) {
 
 void Discovery::on_confirmed() {
   assert(stage_ == Stage::kNamed);
+  // Only more than half of the sentinels can name an epoch below one that was seen.
   if (opinion_.epoch >= 0) known_.epoch = opinion_.epoch;
   known_.primary = opinion_.primary;
+  if (known_.left == known_.primary) known_.left = {};
   end({});
 }
 
@@ -248,6 +260,10 @@ void Discovery::give_up(Status status, const std::string &what) {
 std::string Discovery::list_failures() const {
   std::string ignorant;
   std::string list;
+  for (const Opinion &one : returned_) {
+    list += (list.empty() ? "" : "; ") + one.sentinel.text() + " still names " +
+            one.primary.text() + ", which is no longer the primary";
+  }
   for (const Failure &one : failures_) {
     std::string &into = one.is_name_unknown ? ignorant : list;
     const std::string what = one.is_name_unknown ? one.sentinel.text() : one.why.message;

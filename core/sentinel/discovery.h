@@ -33,16 +33,17 @@ struct Knowledge {
   std::vector<HostPort> others;  // sentinels, beside those of the URL
   std::vector<HostPort> silent;  // those that could not be asked last time: they are asked last
   int64_t epoch = -1;            // the greatest one seen; -1: none
-  HostPort primary;              // in that epoch
-  // A switch has ended this primary. Sentinels that name it in this epoch are not yet informed.
+  HostPort primary;              // the one that is used, or that was announced since
+  // This primary was left. Sentinels that name it in this epoch are not yet informed, or a
+  // promotion was aborted: see Discovery::is_left().
   HostPort left;
   int64_t left_epoch = -1;
   Nanos left_until = 0;
   HostPort first;  // the sentinel that reported it: it is asked first
 };
 
-// `opinion` has ended the primary that is known.
-void note_switch(Knowledge &known, const Opinion &opinion, Nanos now);
+// `opinion` has ended the primary that is known. It is not believed in an epoch up to `epoch`.
+void note_switch(Knowledge &known, const Opinion &opinion, int64_t epoch, Nanos now);
 
 class Discovery {
  public:
@@ -91,7 +92,8 @@ class Discovery {
     bool is_name_unknown;
   };
 
-  bool is_left(const Opinion &opinion, Nanos now) const;
+  bool is_left(const Opinion &opinion) const;
+  void note_left(Nanos now);
   void consider(const HostPort &sentinel);
   void note_others(std::vector<HostPort> others);
   void ask_next(Nanos now);
@@ -124,6 +126,7 @@ class Discovery {
   Opinion answer_;               // the one that is being read
   Opinion opinion_;              // the one that is believed
   std::vector<Opinion> opinions_;
+  std::vector<Opinion> returned_;  // those that name the primary that was left
   std::vector<Failure> failures_;  // of sentinels
   std::vector<HostPort> refuted_;  // servers
   Outcome refutation_;             // of the last one

@@ -2,16 +2,19 @@
 // Copyright The redlatch authors
 //
 // SentinelWatch: one connection to a sentinel, which reports when another server becomes the
-// primary. Once it is subscribed it asks for the address, because a switch before that sent it no
-// message. Events in, commands and values out; no socket, no clock.
+// primary. It asks for epoch and address once it is subscribed, because a switch before that sent
+// it no message; after each message, because messages have no epoch; and when nothing was heard for
+// 3 s. Events in, commands and values out; no socket, no clock.
 //
-//   kHello --> kSubscribing --> kAsking --> kWatching
+//   kHello --> kSubscribing --> kAsking <--> kWatching
 //      \____________\______________\____________\--> kOver
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/reply.h"
@@ -29,11 +32,10 @@ class SentinelWatch {
   SentinelWatch(const Settings &sentinel, std::string primary_name);
 
   void start(const Send &send, Nanos now);
-  // The next reply or push. @return what the sentinel says now, if that is news: a switch (which
-  // has no epoch) or the answer to the question for the address.
+  // The next reply or push. @return what the sentinel says: that another server has become, or is
+  // about to become, the primary (without an epoch), or its answer (with one).
   std::optional<Opinion> on_reply(const Reply &reply, const Send &send, Nanos now);
-  // A sentinel that has sent nothing for a while is asked for a sign of life, and is given up if
-  // none comes.
+  // A sentinel that has sent nothing for 3 s is asked, and is given up if it does not answer.
   void on_timer(const Send &send, Nanos now);
   Nanos next_due() const { return due_; }
 
@@ -48,22 +50,20 @@ class SentinelWatch {
 
  private:
   std::optional<Opinion> on_push(const Reply &reply, const Send &send);
-  std::optional<Opinion> on_answer(const Reply &reply);
-  std::optional<Opinion> read_switch(const std::string &text) const;
+  std::optional<Opinion> on_answer(const Reply &reply, const Send &send);
+  std::optional<Opinion> read_message(std::string_view channel, std::string_view text) const;
+  void ask_again(const Send &send);
   void end(Outcome why);
 
-  const Settings settings_;
-  const std::string primary_name_;
+  Settings settings_;
+  std::string primary_name_;
   Stage stage_ = Stage::kHello;
+  size_t subscribed_count_ = 0;  // of the channels, or refused
   Opinion answer_;
-  int answer_count_ = 0;  // of the questions of kAsking
-  bool is_pinged_ = false;
+  int answer_count_ = 0;      // of the questions of kAsking
+  bool must_repeat_ = false;  // a message came after the questions: their answers may be older
   Nanos due_ = kNever;
   Outcome outcome_;
 };
-
-// True if `opinion` means that the client must leave the server it knows as the primary. A switch
-// counts at once; an address that was asked for, only from a later epoch.
-bool has_moved(const Opinion &opinion, const HostPort &primary, int64_t epoch);
 
 }  // namespace redlatch::sentinel

@@ -70,7 +70,7 @@ class Client : private lock::Output {
     if (reader_ && node == 0) return reader_->link();
     return guide_ && guide_->link() != 0 ? guide_->link() : wires_[node]->link;
   }
-  uint64_t watch_link() const { return guide_ ? guide_->watch_link() : 0; }
+  uint64_t disturb_watch(size_t sentinel) { return guide_->disturb(sentinel); }
   uint64_t messages_link(size_t node) const { return wires_[node]->messages_link; }
   uint64_t side_link() const { return side_.link(); }
 
@@ -182,6 +182,8 @@ class Client : private lock::Output {
   void note_told(size_t old_primary);
   bool is_parted(size_t server) const;
   void check_left(const Wire &wire) const;
+  void check_heard(const Wire &wire) const;
+  void check_news(int64_t epoch) const;
   // client_cluster.cc, called by the reader
   friend class SlotReader;
   static constexpr int kNoSlot = -1;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client.h"
+#include "group.h"
 #include "memory.h"
 #include "sentinel.h"
 
@@ -14,6 +15,9 @@ namespace redlatch::sim {
 namespace {
 
 constexpr Nanos kLeaveLimit = 50 * kMs;
+constexpr Nanos kHearLimit = 200 * kMs;
+constexpr Nanos kAskLimit = 4'000 * kMs;   // a sentinel is asked after 3 s of silence
+constexpr Nanos kHearAgain = 6'000 * kMs;  // the longest pause between dials, and a little more
 
 }  // namespace
 
@@ -63,11 +67,45 @@ void Client::note_told(size_t old_primary) {
 
 // Rule: a client that has heard it does not stay with that server.
 void Client::check_left(const Wire &wire) const {
+  if (guide_) check_heard(wire);
   if (!wire.is_up || wire.left_since == kNever || is_paused()) return;
   const Nanos since = std::max(wire.left_since, paused_until_);
   if (context_.schedule.now() - since <= kLeaveLimit) return;
   context_.verdict.broken("a client leaves a server that is no primary any more",
                           "client " + std::to_string(slot_) + ", node " + std::to_string(wire.at));
+}
+
+// Rule: a client does not stay at an old primary when a sentinel that it reaches knows a new one:
+// for long if that has not published it, or was not reached for a while; otherwise not at all.
+void Client::check_heard(const Wire &wire) const {
+  if (!wire.is_up || is_paused()) return;
+  const Nanos now = context_.schedule.now();
+  const Nanos again = kHearAgain + 4 * context_.plan.timeout;
+  for (size_t i = 0; i < context_.group->sentinel_count(); i++) {
+    const Sentinel &one = context_.group->sentinel(i);
+    const Sentinel::View &view = one.view();
+    const bool is_old = view.primary != wire.at && view.epoch > context_.group->epoch_of(wire.at);
+    const Nanos heard_since = guide_->heard_since(i);
+    if (!is_old || heard_since == kNever) continue;
+    const Nanos undisturbed = std::max(heard_since, paused_until_);
+    const bool is_watched = undisturbed + again <= one.view_since();
+    const Nanos limit =
+        (view.is_announced && is_watched ? kHearLimit : kAskLimit) + (is_watched ? 0 : again);
+    const Nanos since = std::max({one.view_since(), undisturbed, wire.up_since});
+    if (now - since <= limit) continue;
+    context_.verdict.broken("a client hears every sentinel",
+                            "client " + std::to_string(slot_) + ", node " +
+                                std::to_string(wire.at) + ", sentinel " + std::to_string(i));
+  }
+}
+
+// Rule: news that end the link to the primary are of a later failover.
+void Client::check_news(int64_t epoch) const {
+  const Wire &wire = *wires_.front();
+  if (!wire.is_up || wire.at != context_.group->primary() || epoch < context_.group->epoch())
+    return;
+  context_.verdict.broken("a client does not leave the present primary for old news",
+                          "client " + std::to_string(slot_));
 }
 
 // ---- faults ------------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ Group::Group(Context &context, GroupRules &rules)
     : context_(context),
       rules_(rules),
       random_(context.plan.seed, 30'000),
-      replicas_(context.servers.size()) {
+      replicas_(context.servers.size()),
+      epochs_(context.servers.size()) {
+  epochs_[primary_] = epoch_;
   rules.join(context);
   for (size_t i = 0; i < static_cast<size_t>(context.plan.sentinel_count); i++) {
     sentinels_.push_back(std::make_unique<Sentinel>(context.plan, context.schedule, context.network,
@@ -145,13 +147,8 @@ bool Group::promote(size_t heir) {
   server(heir).promote();
   rules_.promoted(heir);
   context_.stats.failovers++;
-  epoch_++;
-  for (size_t i = 0; i < sentinels_.size(); i++) {
-    if (i == parted_) continue;  // it learns of it when the network is whole again
-    const Nanos late = between(0, i == 0 ? 500 : 1500);
-    context_.schedule.in(
-        late, [this, i, view = Sentinel::View{heir, epoch_}] { sentinels_[i]->learn(view); });
-  }
+  epochs_[heir] = ++epoch_;
+  inform_sentinels();
   for (size_t i = 0; i < replicas_.size(); i++) {
     if (i == heir || i == old) continue;
     context_.schedule.in(between(0, 500), [this, i, heir] {
@@ -159,6 +156,25 @@ bool Group::promote(size_t heir) {
     });
   }
   return true;
+}
+
+// The one that leads says at once that a replica is promoted, and up to 6 s later that the primary
+// has changed. The others follow it; some learn it without a message.
+void Group::inform_sentinels() {
+  const size_t leader = random_.below(sentinels_.size());
+  const bool has_leader =
+      leader != parted_ && sentinels_[leader]->can_lead() && random_.chance(800);
+  for (size_t i = 0; i < sentinels_.size(); i++) {
+    const Nanos late = between(0, i == 0 ? 500 : 1500);
+    Sentinel::View view{primary_, epoch_, !random_.chance(400)};
+    if (i == parted_) continue;  // it learns of it when the network is whole again
+    if (has_leader && i == leader) {
+      view.is_announced = true;
+      sentinels_[i]->lead(view, between(0, 6000));
+      continue;
+    }
+    context_.schedule.in(late, [this, i, view] { sentinels_[i]->learn(view); });
+  }
 }
 
 // The old primary hears that it is none.
@@ -247,7 +263,7 @@ void Group::split() {
   replace(between(200, 1500), length + between(50, 3000));
   context_.schedule.at(until, [this] {
     const size_t sentinel = std::exchange(parted_, kNone);
-    const Sentinel::View view{primary_, epoch_};
+    const Sentinel::View view{primary_, epoch_, true};
     context_.schedule.in(between(0, 1000),
                          [this, sentinel, view] { sentinels_[sentinel]->learn(view); });
     for (size_t i = 0; i < replicas_.size(); i++) {
@@ -271,7 +287,7 @@ void Group::stall_replica() {
 void Group::hold_back_sentinel() {
   context_.stats.inject(Fault::kStaleSentinel, true);
   sentinels_[random_.below(sentinels_.size())]->hold_back(context_.schedule.now() +
-                                                          between(500, 8000));
+                                                          between(500, 20'000));
 }
 
 void Group::end_sentinel() {
@@ -282,15 +298,16 @@ void Group::end_sentinel() {
   context_.schedule.in(between(50, 5000), [this, &one] {
     one.restart();
     // It may be later than the others.
-    context_.schedule.in(between(0, 500), [this, &one] { one.learn({primary_, epoch_}); });
+    context_.schedule.in(between(0, 500), [this, &one] { one.learn({primary_, epoch_, true}); });
   });
 }
 
 void Group::cut_watch() {
   Client *client = context_.slots[random_.below(context_.slots.size())].client.get();
   if (client == nullptr) return;
-  context_.stats.inject(Fault::kWatchCut, client->watch_link() != 0);
-  context_.network.cut(client->watch_link(), Network::Ending::kSoon);
+  const uint64_t link = client->disturb_watch(random_.below(sentinels_.size()));
+  context_.stats.inject(Fault::kWatchCut, link != 0);
+  context_.network.cut(link, Network::Ending::kSoon);
 }
 
 void Group::calm() {

@@ -25,6 +25,10 @@ class Group : public Journal {
   void calm();
 
   size_t primary() const { return primary_; }
+  int64_t epoch() const { return epoch_; }
+  // The last epoch in which it became the primary; 0: it never did.
+  int64_t epoch_of(size_t server) const { return epochs_[server]; }
+  size_t sentinel_count() const { return sentinels_.size(); }
   // The sum of the steps back of the primary's clock that failovers were.
   Nanos stepped_back() const { return rules_.stepped_back(); }
   Sentinel &sentinel(size_t number) { return *sentinels_[number]; }
@@ -63,6 +67,7 @@ class Group : public Journal {
   bool promote(size_t heir);
   void resign(size_t old);
   size_t any_replica();
+  void inform_sentinels();
   void stall_replica();
   void hold_back_sentinel();
   void end_sentinel();
@@ -79,8 +84,9 @@ class Group : public Journal {
   std::vector<Replica> replicas_;  // by server; that of a primary is not used
   size_t primary_ = 0;
   int64_t epoch_ = 1;
-  bool is_busy_ = false;   // a failover is under way
-  size_t parted_ = kNone;  // the sentinel on the side of a parted primary
+  std::vector<int64_t> epochs_;  // by server
+  bool is_busy_ = false;         // a failover is under way
+  size_t parted_ = kNone;        // the sentinel on the side of a parted primary
 };
 
 }  // namespace redlatch::sim

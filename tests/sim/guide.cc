@@ -13,18 +13,18 @@
 
 namespace redlatch::sim {
 
-namespace {
-
-constexpr Nanos kBackoff = 100 * kMs;  // between two attempts to watch a sentinel
-
-}  // namespace
-
 Guide::Guide(Client &client, Context &context, const Settings &settings)
     : client_(client),
       context_(context),
       settings_(settings),
-      scout_(*this, &Guide::scout_takes, &Guide::scout_fails),
-      post_(*this, &Guide::post_takes, &Guide::post_fails) {}
+      primary_watch_(settings),
+      scout_(*this, &Guide::scout_takes, &Guide::scout_fails) {
+  for (size_t i = 0; i < settings.sentinel.addresses.size(); i++) {
+    posts_.push_back(std::make_unique<End>(*this, &Guide::post_takes, &Guide::post_fails));
+    posts_.back()->slot = i;
+    posts_.back()->undisturbed = context.schedule.now();
+  }
+}
 
 Nanos Guide::now() const { return client_.now(); }
 
@@ -37,7 +37,7 @@ void Guide::End::received(uint64_t id, Messages messages) {
     return guide.client_.later(0, [this, id, shared] { received(id, std::move(*shared)); });
   }
   for (const Message &message : messages) {
-    if (id == link) (guide.*take)(message);
+    if (id == link) (guide.*take)(*this, message);
   }
 }
 
@@ -47,7 +47,7 @@ void Guide::End::closed(uint64_t id) {
   failed();
 }
 
-void Guide::End::failed() { (guide.*fail)(); }
+void Guide::End::failed() { (guide.*fail)(*this); }
 
 bool Guide::is_parted(size_t sentinel) const {
   const auto found = parted_.find(sentinel);
@@ -55,7 +55,7 @@ bool Guide::is_parted(size_t sentinel) const {
 }
 
 // A sentinel that is down refuses at once; one that cannot be reached says nothing.
-void Guide::dial(End &end, size_t sentinel, void (Guide::*dialled)()) {
+void Guide::dial(End &end, size_t sentinel, End::Event dialled) {
   close(end);
   end.sentinel = sentinel;
   const Nanos way = context_.network.delay() + context_.network.delay();
@@ -64,7 +64,7 @@ void Guide::dial(End &end, size_t sentinel, void (Guide::*dialled)()) {
     Sentinel &dialled_one = context_.group->sentinel(end.sentinel);
     end.link = context_.network.open(end, dialled_one);
     if (!dialled_one.accept(end.link)) return end.failed();
-    (this->*dialled)();
+    (this->*dialled)(end);
   });
 }
 
@@ -73,8 +73,14 @@ void Guide::close(End &end) {
   if (end.link != 0) context_.network.close(std::exchange(end.link, 0), Network::Ending::kSoon);
 }
 
+std::vector<Guide::End *> Guide::ends() {
+  std::vector<End *> all{&scout_};
+  for (const auto &post : posts_) all.push_back(post.get());
+  return all;
+}
+
 void Guide::hang_up(Network::Ending ending) {
-  for (End *end : {&scout_, &post_}) {
+  for (End *end : ends()) {
     end->number++;
     if (end->link != 0) context_.network.close(std::exchange(end->link, 0), ending);
   }
@@ -82,23 +88,37 @@ void Guide::hang_up(Network::Ending ending) {
 
 void Guide::part_from(size_t sentinel, Nanos until) {
   parted_[sentinel] = std::max(parted_[sentinel], until);
-  for (const End *end : {&scout_, &post_}) {
+  (void)disturb(sentinel);
+  for (const End *end : ends()) {
     if (end->link == 0 || end->sentinel != sentinel) continue;
     context_.network.stall(end->link, true, until);
     context_.network.stall(end->link, false, until);
   }
 }
 
+// By the address, because the rule must not depend on what the watch does.
+uint64_t Guide::disturb(size_t sentinel) {
+  posts_[sentinel]->undisturbed = context_.schedule.now();
+  return posts_[sentinel]->link;
+}
+
+Nanos Guide::heard_since(size_t sentinel) const {
+  if (is_parted(sentinel) || !context_.group->sentinel(sentinel).is_up()) return kNever;
+  const auto found = parted_.find(sentinel);
+  const Nanos healed = found == parted_.end() ? 0 : found->second;
+  return std::max(
+      {posts_[sentinel]->undisturbed, healed, context_.group->sentinel(sentinel).up_since()});
+}
+
 // ---- discovery ---------------------------------------------------------------------------------
 
 void Guide::seek() {
-  news_.reset();
   is_hurried_ = false;
-  if (post_.number == 0) begin_watch(0);
   {
     const CoreMemory::Scope scope;
-    discovery_.emplace(settings_, known_, now());
+    discovery_.emplace(settings_, primary_watch_.begin_discovery(), now());
   }
+  tend_watch();
   continue_seeking();
 }
 
@@ -140,8 +160,7 @@ void Guide::continue_seeking() {
       const Outcome outcome = discovery_->outcome();
       {
         const CoreMemory::Scope scope;
-        known_.others = discovery_->knowledge().others;
-        known_.silent = discovery_->knowledge().silent;
+        primary_watch_.on_not_found(sentinel::Knowledge(discovery_->knowledge()));
       }
       discovery_.reset();
       return client_.on_not_found(outcome);
@@ -149,13 +168,13 @@ void Guide::continue_seeking() {
   }
 }
 
-void Guide::scout_dialled() {
+void Guide::scout_dialled(End &) {
   step([](sentinel::Discovery &discovery, const sentinel::Send &send) {
     discovery.on_dialled(send);
   });
 }
 
-void Guide::scout_takes(const Message &message) {
+void Guide::scout_takes(End &, const Message &message) {
   if (!discovery_ || discovery_->stage() != sentinel::Discovery::Stage::kAsking) return;
   const ReplyView view(message.value);
   step([&](sentinel::Discovery &discovery, const sentinel::Send &) {
@@ -163,7 +182,7 @@ void Guide::scout_takes(const Message &message) {
   });
 }
 
-void Guide::scout_fails() {
+void Guide::scout_fails(End &) {
   close(scout_);
   if (!discovery_ || discovery_->stage() == sentinel::Discovery::Stage::kNamed) return;
   step([&](sentinel::Discovery &discovery, const sentinel::Send &) {
@@ -176,7 +195,7 @@ void Guide::watch_limit() {
   if (limit == kNever) return;
   const Nanos left = std::max<Nanos>(client_.when(limit) - context_.schedule.now(), 0);
   client_.later(left, [this, number = scout_.number, limit] {
-    if (scout_.number == number && discovery_ && discovery_->limit() == limit) scout_fails();
+    if (scout_.number == number && discovery_ && discovery_->limit() == limit) scout_fails(scout_);
   });
 }
 
@@ -191,20 +210,13 @@ void Guide::refute(const Outcome &why) {
   });
 }
 
-// A switch that came meanwhile counts more than what the discovery found.
+// News that came meanwhile count more than what the discovery found.
 bool Guide::confirm() {
   const CoreMemory::Scope scope;
   discovery_->on_confirmed();
-  const sentinel::Knowledge &found = discovery_->knowledge();
-  known_.others = found.others;
-  known_.silent = found.silent;
-  const auto news = std::exchange(news_, std::nullopt);
-  const bool is_primary = !news || *news == found.primary;
-  if (is_primary) {
-    known_.epoch = found.epoch;
-    known_.primary = found.primary;
-    opinion_ = discovery_->opinion();
-  }
+  sentinel::Opinion opinion = discovery_->opinion();
+  const bool is_primary =
+      primary_watch_.on_found(sentinel::Knowledge(discovery_->knowledge()), opinion);
   is_hurried_ = !is_primary;
   discovery_.reset();
   return is_primary;
@@ -212,67 +224,71 @@ bool Guide::confirm() {
 
 // ---- the watch ---------------------------------------------------------------------------------
 
-void Guide::begin_watch(size_t sentinel) {
-  const size_t count = settings_.sentinel.addresses.size();
-  dial(post_, sentinel % count, &Guide::post_dialled);
-  sentinel_settings_ = settings_.of_sentinel(sentinel_address(sentinel % count));
-  {
-    const CoreMemory::Scope scope;
-    watch_.reset();
-  }
-  client_.later(settings_.connect_timeout, [this, number = post_.number] {
-    if (post_.number == number && !watch_) post_fails();
-  });
-}
-
-void Guide::post_dialled() {
+// Every event of a connection to a sentinel goes through here.
+template <class Event>
+void Guide::watch(End &end, const Event &event) {
   CommandList out;
+  const sentinel::Send send = [&out](Argv argv) {
+    const CoreMemory::Pause pause;
+    out.emplace_back(argv);
+  };
   {
     const CoreMemory::Scope scope;
-    watch_.emplace(sentinel_settings_, settings_.sentinel.primary_name);
-    watch_->start(
-        [&out](Argv argv) {
-          const CoreMemory::Pause pause;
-          out.emplace_back(argv);
-        },
-        now());
+    event(send);
   }
-  context_.network.send_up(post_.link, std::move(out));
+  if (const char *broken = primary_watch_.check()) {
+    context_.verdict.broken("a watch is legal", broken);
+  }
+  if (!out.empty()) context_.network.send_up(end.link, std::move(out));
+  if (primary_watch_.is_over(end.slot)) return post_fails(end);
   watch_due();
 }
 
-void Guide::post_takes(const Message &message) {
-  if (!watch_) return;
-  note_told(message);
+void Guide::tend_watch() {
+  for (;;) {
+    std::optional<size_t> slot;
+    {
+      const CoreMemory::Scope scope;
+      slot = primary_watch_.begin_dial(now());
+    }
+    if (!slot) break;
+    End &end = *posts_[*slot];
+    const Settings dialled = primary_watch_.settings_of(*slot);
+    dial(end, number_in({dialled.host, dialled.port}), &Guide::post_dialled);
+    client_.later(settings_.connect_timeout, [this, &end, number = end.number] {
+      if (end.number == number && end.link == 0) post_fails(end);
+    });
+  }
+  watch_due();
+}
+
+void Guide::post_dialled(End &end) {
+  context_.trace.say(context_.schedule.now(), "client %d watches sentinel %zu", client_.slot(),
+                     end.sentinel);
+  watch(end, [&](const sentinel::Send &send) {
+    primary_watch_.on_dialled(end.slot, primary_watch_.settings_of(end.slot), send, now());
+  });
+}
+
+void Guide::post_takes(End &end, const Message &message) {
+  note_told(end, message);
   const ReplyView view(message.value);
   Reply reply = view.get();
   if (message.kind == Message::Kind::kPush) reply.kind = Reply::Kind::kPush;
-  CommandList out;
-  std::optional<sentinel::Opinion> news;
-  {
-    const CoreMemory::Scope scope;
-    news = watch_->on_reply(
-        reply,
-        [&out](Argv argv) {
-          const CoreMemory::Pause pause;
-          out.emplace_back(argv);
-        },
-        now());
-  }
-  if (!out.empty()) context_.network.send_up(post_.link, std::move(out));
-  check_watch();
-  if (news) on_news(*news);
+  bool is_news = false;
+  const int64_t epoch_before = epoch();
+  watch(end, [&](const sentinel::Send &send) {
+    is_news = primary_watch_.on_reply(end.slot, reply, send, now()).has_value();
+  });
+  if (!is_news) return;
+  context_.trace.say(context_.schedule.now(), "client %d has news from sentinel %zu",
+                     client_.slot(), end.sentinel);
+  client_.check_news(epoch_before);
+  on_news();
 }
 
 // The old primary may accept writes for long: nothing more is sent to it.
-void Guide::on_news(const sentinel::Opinion &opinion) {
-  const bool is_known = !known_.primary.host.empty();
-  if (!is_known || !sentinel::has_moved(opinion, known_.primary, known_.epoch)) return;
-  {
-    const CoreMemory::Scope scope;
-    sentinel::note_switch(known_, opinion, now());
-    known_.primary = news_.emplace(opinion.primary);
-  }
+void Guide::on_news() {
   is_hurried_ = true;
   close(scout_);
   {
@@ -283,51 +299,42 @@ void Guide::on_news(const sentinel::Opinion &opinion) {
 }
 
 // For the rule that a client leaves the server of which it hears that it is no primary any more.
-void Guide::note_told(const Message &message) {
+// One that is late may say it of a server that has become the primary again.
+void Guide::note_told(const End &end, const Message &message) {
   const auto &items = message.value.items;
   if (message.kind != Message::Kind::kPush || items.size() != 3) return;
-  if (items[0].text != "message") return;
+  if (items[0].text != "message" || items[1].text != "+switch-master") return;
   const std::string &text = items[2].text;
   const size_t begin = text.find(' ') + 1;
-  client_.note_told(number_in({text.substr(begin, text.find(' ', begin) - begin), ""}));
+  const size_t old_primary = number_in({text.substr(begin, text.find(' ', begin) - begin), ""});
+  const int64_t known = context_.group->sentinel(end.sentinel).view().epoch;
+  if (known > context_.group->epoch_of(old_primary)) client_.note_told(old_primary);
 }
 
-void Guide::post_fails() {
-  const size_t next = post_.sentinel + 1;
-  close(post_);
+void Guide::post_fails(End &end) {
+  context_.trace.say(context_.schedule.now(), "client %d does not watch sentinel %zu",
+                     client_.slot(), end.sentinel);
+  close(end);
   {
     const CoreMemory::Scope scope;
-    watch_.reset();
+    primary_watch_.on_ended(end.slot, now(), end.number);
   }
-  client_.later(kBackoff, [this, next, number = post_.number] {
-    if (post_.number == number) begin_watch(next);
-  });
-}
-
-void Guide::check_watch() {
-  if (const char *broken = watch_->check()) context_.verdict.broken("a watch is legal", broken);
-  watch_->is_over() ? post_fails() : watch_due();
+  watch_due();
 }
 
 void Guide::watch_due() {
-  const Nanos due = watch_->next_due();
+  const Nanos due = primary_watch_.next_due(true);
   watch_number_++;
   if (due == kNever) return;
   const Nanos left = std::max<Nanos>(client_.when(due) - context_.schedule.now(), 0);
   client_.later(left, [this, number = watch_number_] {
-    if (number != watch_number_ || !watch_) return;
-    CommandList out;
-    {
-      const CoreMemory::Scope scope;
-      watch_->on_timer(
-          [&out](Argv argv) {
-            const CoreMemory::Pause pause;
-            out.emplace_back(argv);
-          },
-          now());
+    if (number != watch_number_) return;
+    for (const auto &post : posts_) {
+      if (post->link == 0) continue;
+      watch(*post,
+            [&](const sentinel::Send &send) { primary_watch_.on_timer(post->slot, send, now()); });
     }
-    if (!out.empty()) context_.network.send_up(post_.link, std::move(out));
-    check_watch();
+    tend_watch();
   });
 }
 

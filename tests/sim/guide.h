@@ -2,18 +2,19 @@
 // Copyright The redlatch authors
 //
 // Guide: what core/runtime does with the sentinels of a client: it runs the product's Discovery
-// when the client connects, and the product's SentinelWatch while it is connected.
+// when the client connects, and the product's PrimaryWatch while it is connected.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
-#include <utility>
+#include <vector>
 
 #include "context.h"
 #include "network.h"
 #include "sentinel/discovery.h"
-#include "sentinel/sentinel_watch.h"
+#include "sentinel/primary_watch.h"
 
 namespace redlatch::sim {
 
@@ -39,61 +40,68 @@ class Guide {
 
   // Its connections; 0: none.
   uint64_t link() const { return scout_.link; }
-  uint64_t watch_link() const { return post_.link; }
   void hang_up(Network::Ending ending);  // the process has ended
   void part_from(size_t sentinel, Nanos until);
   void heal() { parted_.clear(); }
 
+  // Since when it could hear this sentinel without a disturbance: kNever if it cannot.
+  Nanos heard_since(size_t sentinel) const;
+  // @return its connection to this sentinel, which is about to be disturbed; 0: none.
+  uint64_t disturb(size_t sentinel);
+  int64_t epoch() const { return primary_watch_.known().epoch; }
+
  private:
   // One end of a connection to a sentinel.
   struct End final : ClientEnd {
-    End(Guide &guide_, void (Guide::*take_)(const Message &), void (Guide::*fail_)())
-        : guide(guide_), take(take_), fail(fail_) {}
+    using Take = void (Guide::*)(End &, const Message &);
+    using Event = void (Guide::*)(End &);
+    End(Guide &guide_, Take take_, Event fail_) : guide(guide_), take(take_), fail(fail_) {}
     void received(uint64_t id, Messages messages) override;
     void closed(uint64_t id) override;
     void failed();
 
     Guide &guide;
-    void (Guide::*const take)(const Message &);
-    void (Guide::*const fail)();
+    const Take take;
+    const Event fail;
     uint64_t link = 0;
     uint64_t number = 0;  // counts dials
     size_t sentinel = 0;
+    size_t slot = 0;        // of the watch
+    Nanos undisturbed = 0;  // since then
   };
 
   Nanos now() const;
-  void dial(End &end, size_t sentinel, void (Guide::*dialled)());
+  void dial(End &end, size_t sentinel, End::Event dialled);
   void close(End &end);
   bool is_parted(size_t sentinel) const;
+  std::vector<End *> ends();
 
   template <class Event>
   void step(const Event &event);
   void continue_seeking();
-  void scout_dialled();
-  void scout_takes(const Message &message);
-  void scout_fails();
+  void scout_dialled(End &end);
+  void scout_takes(End &end, const Message &message);
+  void scout_fails(End &end);
   void watch_limit();
 
-  void begin_watch(size_t sentinel);
-  void post_dialled();
-  void post_takes(const Message &message);
-  void post_fails();
+  template <class Event>
+  void watch(End &end, const Event &event);
+  void tend_watch();
+  void post_dialled(End &end);
+  void post_takes(End &end, const Message &message);
+  void post_fails(End &end);
   void watch_due();
-  void check_watch();
-  void on_news(const sentinel::Opinion &opinion);
-  void note_told(const Message &message);
+  void on_news();
+  void note_told(const End &end, const Message &message);
 
   Client &client_;
   Context &context_;
   const Settings &settings_;
   std::optional<sentinel::Discovery> discovery_;
-  std::optional<sentinel::SentinelWatch> watch_;
-  sentinel::Knowledge known_;
-  sentinel::Opinion opinion_;     // who named the primary that was last connected to
-  std::optional<HostPort> news_;  // since the discovery began: the new primary
-  bool is_hurried_ = false;       // the primary has moved: connect without a pause
-  Settings sentinel_settings_;    // of the one that is watched
-  End scout_, post_;
+  sentinel::PrimaryWatch primary_watch_;
+  bool is_hurried_ = false;  // the primary has moved: connect without a pause
+  End scout_;
+  std::vector<std::unique_ptr<End>> posts_;
   std::map<size_t, Nanos> parted_;
   uint64_t limit_number_ = 0;
   uint64_t watch_number_ = 0;

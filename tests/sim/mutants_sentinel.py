@@ -28,9 +28,49 @@ SENTINEL_MUTANTS = (
         "the link to the old primary is kept after +switch-master",
         1,
         Edit(
+            "sentinel/primary_watch.cc",
+            "  if (known_.primary.host.empty() ||",
+            "  if (IS_ON || known_.primary.host.empty() ||",
+        ),
+        scenario="kSentinel",
+    ),
+    Mutant(
+        "one-watch",
+        "only the first sentinel of the URL is watched",
+        1,
+        Edit(
+            "sentinel/primary_watch.cc",
+            "    if (!slot.is_known || slot.state != State::kIdle || now < slot.dial_at) continue;",
+            "    if (!slot.is_known || slot.state != State::kIdle || now < slot.dial_at) "
+            "continue;\n"
+            "    if (IS_ON && &slot != slots_.data()) continue;",
+        ),
+        scenario="kSentinel",
+    ),
+    Mutant(
+        "epoch-back",
+        "the answer of a sentinel that is behind counts",
+        1,
+        Edit(
+            "sentinel/primary_watch.cc",
+            "  if (!opinion.is_switch) return opinion.epoch > known_.epoch;",
+            "  if (!opinion.is_switch) return IS_ON || opinion.epoch > known_.epoch;",
+        ),
+        Edit(
+            "sentinel/primary_watch.cc",
+            "  if (opinion.epoch <= known_.epoch) return;",
+            "  if (!IS_ON && opinion.epoch <= known_.epoch) return;",
+        ),
+        scenario="kSentinel",
+    ),
+    Mutant(
+        "silent-sentinel",
+        "a sentinel that says nothing is not asked",
+        1,
+        Edit(
             "sentinel/sentinel_watch.cc",
-            "  if (opinion.primary == primary) return false;",
-            "  if (IS_ON || opinion.primary == primary) return false;",
+            "  ask_again(send);\n  due_ = after(now, settings_.command_timeout);",
+            "  if (!IS_ON) ask_again(send);\n  due_ = after(now, settings_.command_timeout);",
         ),
         scenario="kSentinel",
     ),

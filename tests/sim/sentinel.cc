@@ -11,6 +11,7 @@ namespace redlatch::sim {
 namespace {
 
 constexpr std::string_view kSwitch = "+switch-master";
+constexpr std::string_view kPromoted = "+promoted-slave";
 
 Value text(std::string_view words) { return Value::of(std::string(words)); }
 
@@ -39,17 +40,40 @@ void Sentinel::learn(const View &view) {
   if (view.epoch > next_.epoch) next_ = view;
   if (!is_up_ || schedule_.now() < held_until_ || next_.epoch <= view_.epoch) return;
   const HostPort was = server_address(view_.primary);
-  view_ = next_;
+  take(next_);
   const HostPort is = server_address(view_.primary);
-  if (is == was) return;  // it has missed a failover and the one back
+  if (is == was) view_.is_announced = false;  // it has missed a failover and the one back
+  if (!view_.is_announced) return;
+  publish(kSwitch, std::string(kPrimaryName) + " " + was.host + " " + was.port + " " + is.host +
+                       " " + is.port);
+}
+
+void Sentinel::lead(const View &view, Nanos late) {
+  const HostPort was = server_address(view_.primary);
+  const HostPort is = server_address(view.primary);
+  next_ = view;
+  take(view);
+  publish(kPromoted, "slave " + is.text() + " " + is.host + " " + is.port + " @ " + kPrimaryName +
+                         " " + was.host + " " + was.port);
+  schedule_.in(late, [this, was, is, epoch = view.epoch] {
+    if (!is_up_ || view_.epoch != epoch) return;
+    publish(kSwitch, std::string(kPrimaryName) + " " + was.host + " " + was.port + " " + is.host +
+                         " " + is.port);
+  });
+}
+
+void Sentinel::take(const View &view) {
+  view_ = view;
+  view_since_ = schedule_.now();
   trace_.say(schedule_.now(), "sentinel %zu: node %zu is the primary, epoch %d", number_,
              view_.primary, static_cast<int>(view_.epoch));
-  const std::string message =
-      std::string(kPrimaryName) + " " + was.host + " " + was.port + " " + is.host + " " + is.port;
+}
+
+void Sentinel::publish(std::string_view channel, const std::string &message) {
   for (const auto &[link, session] : sessions_) {
-    if (!session.is_subscribed) continue;
+    if (!session.channels.contains(channel)) continue;
     Messages messages;
-    messages.push_back(push(Value::list({text("message"), text(kSwitch), text(message)})));
+    messages.push_back(push(Value::list({text("message"), text(channel), text(message)})));
     network_.send_down(link, std::move(messages), false);
   }
 }
@@ -73,23 +97,26 @@ void Sentinel::received(uint64_t link, CommandList commands) {
   std::vector<std::string_view> argv;
   for (const Command &command : commands) {
     command.view(argv);
-    answers.push_back(answer(found->second, argv));
+    if (argv[0] == "SUBSCRIBE") {
+      for (size_t i = 1; i < argv.size(); i++) {
+        found->second.channels.emplace(argv[i]);
+        answers.push_back(push(
+            Value::list({text("subscribe"), text(argv[i]), Value::of(static_cast<int64_t>(i))})));
+      }
+      continue;
+    }
+    answers.push_back(answer(argv));
   }
   network_.send_down(link, std::move(answers), false);
 }
 
-Message Sentinel::answer(Session &session, Argv argv) {
+Message Sentinel::answer(Argv argv) const {
   if (argv[0] == "HELLO") {
     return reply(
         Value::list({text("server"), text("redis"), text("version"), text("7.0.15"), text("proto"),
                      Value::of(int64_t{3}), text("mode"), text("sentinel")}));
   }
   if (argv[0] == "SENTINEL" && argv.size() == 3) return reply(describe(argv));
-  if (argv[0] == "SUBSCRIBE") {
-    session.is_subscribed = true;
-    return push(Value::list({text("subscribe"), text(argv[1]), Value::of(int64_t{1})}));
-  }
-  if (argv[0] == "PING") return reply(Value::status("PONG"));
   return reply(Value::error("ERR unknown command '" + std::string(argv[0]) + "'"));
 }
 

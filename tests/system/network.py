@@ -120,6 +120,16 @@ class Namespaces:
         """Cut these off from all others, in both directions."""
         inside = [self._nodes[i] for i in nodes] + [self._hosts[i] for i in hosts]
         outside = [one for one in (*self._nodes, *self._hosts) if one not in inside]
+        self._part(inside, outside)
+
+    def part_nodes(self, nodes: Sequence[int]) -> None:
+        """Cut these off from the other nodes, but not from the hosts."""
+        inside = [self._nodes[i] for i in nodes]
+        self._part(inside, [one for one in self._nodes if one not in inside])
+
+    def _part(
+        self, inside: Sequence[tuple[str, _Space]], outside: Sequence[tuple[str, _Space]]
+    ) -> None:
         for senders, receivers in ((inside, outside), (outside, inside)):
             for _, space in senders:
                 space.ip(

@@ -64,13 +64,11 @@ def watcher_count(sentinel: Sentinel) -> int:
     return sum(" sub=0 " not in line or " psub=0 " not in line for line in lines)
 
 
-def watched(group: SentinelGroup) -> Sentinel:
-    """The one sentinel to which the one client has subscribed."""
-
-    def those() -> list[Sentinel]:
-        return [one for one in group.sentinels if one.is_running and watcher_count(one)]
-
-    return wait_until(those)[0]
+def await_watched(group: SentinelGroup) -> list[Sentinel]:
+    """Wait until the one client has subscribed to all sentinels that run."""
+    running = [one for one in group.sentinels if one.is_running]
+    wait_until(lambda: all(watcher_count(one) == 1 for one in running))
+    return running
 
 
 # ---- holders and waiters ----
@@ -138,7 +136,7 @@ def test_a_switch_on_request_moves_the_client_at_once(
     actor = spawn(group.url())
     actor.ok("acquire", name=name, wait=0, ttl_ms=TTL_MS)
     group.await_same()
-    watched(group)
+    await_watched(group)
     old = group.primary
     new = group.failover()
     group.await_left(old, limit=5.0)
@@ -240,18 +238,18 @@ def test_several_failovers_in_a_row(spawn: Spawn, name: str, kind: str) -> None:
 # ---- sentinels that die ----
 
 
-def test_the_watch_goes_to_another_sentinel(
+def test_all_sentinels_are_watched(
     group: SentinelGroup, spawn: Spawn, name: str
 ) -> None:
     """Goal: a sentinel that dies takes nothing with it, and the next switch is heard all the same.
-    Method: SIGKILL of the one that is watched; the connection to the primary; then a failover."""
+    Method: SIGKILL of two that are watched; the connection to the primary; then a failover."""
     actor = spawn(group.url())
     actor.ok("acquire", name=name, wait=0, ttl_ms=TTL_MS)
     old = group.primary
     connected = client_ids(old)
     for _ in range(2):
-        watched(group).kill()
-    one = watched(group)
+        await_watched(group)[0].kill()
+    one = await_watched(group)[0]
     assert client_ids(old) == connected and len(connected) == 1
     group.await_same()
     with contextlib.suppress(RespError):
@@ -285,7 +283,7 @@ def test_without_sentinels_a_connection_lives(
         one.start()
     late.ok("connect", wait=WAIT_MS)
     group.await_ready()
-    wait_until(lambda: sum(map(watcher_count, group.sentinels)) == 2)
+    wait_until(lambda: all(watcher_count(one) == 2 for one in group.sentinels))
     new = group.failover()
     group.await_left(primary, limit=5.0)
     for client in (actor, late):

@@ -333,7 +333,7 @@ TEST_F(DiscoveryTest, a_primary_that_a_switch_has_ended_is_not_believed) {
   news.sentinel = kS2;
   news.primary = kB;
   news.is_switch = true;
-  note_switch(known, news, now_);
+  note_switch(known, news, 3, now_);
   begin(known);
   EXPECT_EQ(asked(), kS2) << "the sentinel that reported the switch is asked first";
   answer(kB, 4);
@@ -354,6 +354,28 @@ TEST_F(DiscoveryTest, a_primary_that_a_switch_has_ended_is_not_believed) {
   answer(kA, 3);
   answer(kA, 3);
   EXPECT_TRUE(names(kA)) << "the switch was revoked";
+  begin(known);
+  answer(kA, 3);
+  fails();
+  fails();
+  EXPECT_FALSE(names(kA)) << "that takes more than half";
+}
+
+TEST_F(DiscoveryTest, a_promotion_that_was_aborted_is_known_by_the_sentinel_that_reported_it) {
+  Knowledge known = seen(3, kA);
+  Opinion news;
+  news.sentinel = kS2;
+  news.primary = kB;
+  news.is_switch = true;
+  note_switch(known, news, 3, now_);
+  begin(known);
+  EXPECT_EQ(asked(), kS2);
+  answer(kA, 3);
+  EXPECT_FALSE(names(kA));
+  answer(kA, 3);
+  ASSERT_TRUE(names(kA));
+  discovery_->on_confirmed();
+  EXPECT_TRUE(discovery_->knowledge().left.host.empty());
 }
 
 TEST_F(DiscoveryTest, nonsense_is_no_address) {

@@ -53,15 +53,17 @@ class SentinelWatchTest : public ::testing::Test {
   }
   void subscribe() {
     reply(hello());
-    push(MadeReply::list(MadeReply::text("subscribe"), MadeReply::text("+switch-master"),
-                         MadeReply::integer(1)));
+    for (const char *channel : {"+promoted-slave", "+switch-master"}) {
+      ASSERT_EQ(watch_.stage(), Stage::kSubscribing);
+      push(MadeReply::list(MadeReply::text("subscribe"), MadeReply::text(channel),
+                           MadeReply::integer(1)));
+    }
     ASSERT_EQ(watch_.stage(), Stage::kAsking);
   }
   std::optional<Opinion> answer(const HostPort &primary, int epoch) {
-    EXPECT_FALSE(
-        reply(MadeReply::list(MadeReply::text(primary.host), MadeReply::text(primary.port))));
-    return reply(
-        MadeReply::list(MadeReply::text("config-epoch"), MadeReply::text(std::to_string(epoch))));
+    EXPECT_FALSE(reply(
+        MadeReply::list(MadeReply::text("config-epoch"), MadeReply::text(std::to_string(epoch)))));
+    return reply(MadeReply::list(MadeReply::text(primary.host), MadeReply::text(primary.port)));
   }
   void timer(Nanos later) {
     watch_.on_timer(send(), now_ += later);
@@ -82,36 +84,62 @@ class SentinelWatchTest : public ::testing::Test {
 
 TEST_F(SentinelWatchTest, it_asks_once_it_is_subscribed) {
   subscribe();
-  EXPECT_EQ(sent_, (std::vector<std::string>{"HELLO 3 SETNAME redlatch", "SUBSCRIBE +switch-master",
-                                             "SENTINEL GET-MASTER-ADDR-BY-NAME main",
-                                             "SENTINEL MASTER main"}));
+  EXPECT_EQ(sent_,
+            (std::vector<std::string>{"HELLO 3 SETNAME redlatch", "SUBSCRIBE +promoted-slave",
+                                      "SUBSCRIBE +switch-master", "SENTINEL MASTER main",
+                                      "SENTINEL GET-MASTER-ADDR-BY-NAME main"}));
   const auto news = answer(kB, 4);
   ASSERT_TRUE(news);
   EXPECT_EQ(news->primary, kB);
   EXPECT_EQ(news->epoch, 4);
-  EXPECT_TRUE(has_moved(*news, kA, 3)) << "the switch was missed";
-  EXPECT_FALSE(has_moved(*news, kB, 3));
-  EXPECT_FALSE(has_moved(*news, kA, 4)) << "it disagrees, but knows nothing newer";
-  EXPECT_FALSE(has_moved(*news, kA, 5)) << "it is behind";
+  EXPECT_FALSE(news->is_switch);
+  EXPECT_EQ(watch_.stage(), Stage::kWatching);
 }
 
-TEST_F(SentinelWatchTest, a_switch_of_its_primary_is_news) {
+TEST_F(SentinelWatchTest, a_switch_of_its_primary_is_news_and_is_dated) {
   subscribe();
   EXPECT_FALSE(message("other 10.0.0.1 6379 10.0.0.2 6379"));
   EXPECT_FALSE(message("main 10.0.0.1 6379 10.0.0.2"));
   EXPECT_FALSE(message("main 10.0.0.1 6379 10.0.0.2 6379", "+sdown"));
   const auto early = message("main 10.0.0.1 6379 10.0.0.2 6379");
   ASSERT_TRUE(early) << "also before the question is answered";
-  EXPECT_TRUE(has_moved(*early, kA, 9));
-  answer(kB, 4);
-  const auto news = message("main 10.0.0.2 6379 10.0.0.1 6379");
+  EXPECT_TRUE(early->is_switch);
+  EXPECT_EQ(early->primary, kB);
+  EXPECT_EQ(early->epoch, -1);
+  EXPECT_EQ(sent_.size(), 5u) << "a question is under way";
+  answer(kA, 4);
+  EXPECT_EQ(watch_.stage(), Stage::kAsking) << "its answer may be older than the message";
+  EXPECT_EQ(sent_.size(), 7u);
+  answer(kB, 5);
+  EXPECT_EQ(watch_.stage(), Stage::kWatching);
+  ASSERT_TRUE(message("main 10.0.0.2 6379 10.0.0.1 6379"));
+  EXPECT_EQ(sent_.size(), 9u) << "a message has no epoch";
+}
+
+TEST_F(SentinelWatchTest, a_promotion_of_its_replica_is_news) {
+  subscribe();
+  answer(kA, 4);
+  const std::string channel = "+promoted-slave";
+  EXPECT_FALSE(message("slave b 10.0.0.2 6379 @ other 10.0.0.1 6379", channel));
+  EXPECT_FALSE(message("slave b 10.0.0.2 6379", channel));
+  const auto news = message("slave 10.0.0.2:6379 10.0.0.2 6379 @ main 10.0.0.1 6379", channel);
   ASSERT_TRUE(news);
-  EXPECT_EQ(news->primary, kA);
-  EXPECT_FALSE(has_moved(*news, kA, 9)) << "the client is there already";
+  EXPECT_TRUE(news->is_switch);
+  EXPECT_EQ(news->primary, kB);
+}
+
+TEST_F(SentinelWatchTest, promotions_need_not_be_heard) {
+  reply(hello());
+  reply(MadeReply::error("NOPERM this user has no permissions"));
+  push(MadeReply::list(MadeReply::text("subscribe"), MadeReply::text("+switch-master"),
+                       MadeReply::integer(1)));
+  EXPECT_EQ(watch_.stage(), Stage::kAsking);
 }
 
 TEST_F(SentinelWatchTest, what_cannot_be_watched_ends_it) {
   reply(hello());
+  reply(MadeReply::error("NOPERM this user has no permissions"));
+  EXPECT_FALSE(watch_.is_over());
   reply(MadeReply::error("NOPERM this user has no permissions"));
   EXPECT_TRUE(watch_.is_over());
   EXPECT_EQ(watch_.outcome().status, Status::kDenied);
@@ -119,6 +147,8 @@ TEST_F(SentinelWatchTest, what_cannot_be_watched_ends_it) {
 
 TEST_F(SentinelWatchTest, a_name_that_is_not_known_ends_it) {
   subscribe();
+  reply(MadeReply::error("ERR No such master with that name"));
+  EXPECT_FALSE(watch_.is_over());
   reply(MadeReply());
   EXPECT_TRUE(watch_.is_over());
   EXPECT_FALSE(message("main 10.0.0.1 6379 10.0.0.2 6379"));
@@ -132,11 +162,14 @@ TEST_F(SentinelWatchTest, a_server_ends_it) {
 TEST_F(SentinelWatchTest, a_silent_sentinel_is_asked_and_then_left) {
   subscribe();
   answer(kA, 1);
+  EXPECT_EQ(watch_.next_due() - now_, 3 * kSecond);
   timer(watch_.next_due() - now_ - 1);
-  EXPECT_NE(sent_.back(), "PING");
+  EXPECT_EQ(sent_.size(), 5u);
   timer(1);
-  EXPECT_EQ(sent_.back(), "PING");
-  reply(MadeReply::text("PONG"));
+  EXPECT_EQ(sent_.size(), 7u);
+  const auto news = answer(kB, 2);
+  ASSERT_TRUE(news) << "a switch without a message";
+  EXPECT_EQ(news->primary, kB);
   timer(watch_.next_due() - now_);
   EXPECT_FALSE(watch_.is_over());
   timer(watch_.next_due() - now_);
