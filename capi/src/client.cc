@@ -195,6 +195,7 @@ void rl_client_shutdown(rl_client *client) {
 
 // In a forked child the object is left alone: its locks and threads are the parent's.
 void rl_client_close(rl_client *client) {
+  const NoCancel no_cancel;
   if (client == nullptr || client->runtime->is_forked()) return;
   rl_client_shutdown(client);
   delete client;

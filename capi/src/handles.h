@@ -4,6 +4,8 @@
 // The objects behind the opaque handles of redlatch.h, and functions that every entry uses.
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <memory>
@@ -103,9 +105,24 @@ inline std::string_view text_of(const char *text, size_t size) {
   return text == nullptr ? std::string_view() : std::string_view(text, size);
 }
 
+// While it exists, pthread_cancel() of this thread waits. The end of a thread inside a call would
+// unwind noexcept functions, which ends the process, or leave mutexes locked (musl). So a call that
+// may make a system call, or free what does, has one.
+class NoCancel {
+ public:
+  NoCancel() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancel() { pthread_setcancelstate(before_, nullptr); }
+  NoCancel(const NoCancel &) = delete;
+  NoCancel &operator=(const NoCancel &) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 // Run `body`, which answers through `err`. No exception leaves.
 template <class Result, class Body>
 Result guarded(rl_error *err, Result on_failure, const Body &body) noexcept {
+  const NoCancel no_cancel;
   try {
     return body();
   } catch (const runtime::NoThread &why) {

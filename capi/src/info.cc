@@ -398,7 +398,10 @@ const rl_info *rl_list_info(const rl_list *list) {
   return list == nullptr ? nullptr : const_cast<rl_list *>(list)->info();
 }
 
-void rl_list_free(rl_list *list) { delete list; }
+void rl_list_free(rl_list *list) {
+  const NoCancel no_cancel;
+  delete list;
+}
 
 int32_t rl_info_count(const rl_info *info, int32_t part) {
   if (info == nullptr) return 0;

@@ -48,6 +48,7 @@ int32_t rl_queue_fd(const rl_queue *queue) {
 }
 
 int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms) {
+  const NoCancel no_cancel;
   if (queue == nullptr || wait_ms < -1 || is_forked(queue)) return 0;
   if (wait_ms == 0) return queue->queue->next();
   return queue->queue->wait(runtime::limit_of(wait_ms));
@@ -63,6 +64,7 @@ rl_status rl_queue_post(rl_queue *queue, int64_t tag) {
 }
 
 rl_status rl_queue_drive(rl_queue *queue, rl_client *client) {
+  const NoCancel no_cancel;
   if (queue == nullptr) return RL_E_INVALID;
   if (is_forked(queue) || (client != nullptr && client->runtime->is_forked())) return RL_E_FORKED;
   if (client == nullptr) {
@@ -74,6 +76,7 @@ rl_status rl_queue_drive(rl_queue *queue, rl_client *client) {
 }
 
 void rl_queue_free(rl_queue *queue) {
+  const NoCancel no_cancel;
   if (queue == nullptr || is_forked(queue)) return;
   end_driving(*queue);
   queue->queue->close();

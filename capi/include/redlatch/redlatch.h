@@ -82,8 +82,10 @@
  *  8. The library prints nothing, installs no signal handler, never ends the process. It runs one
  *     thread for each client, and another one for each server while it connects to that server; all
  *     signals are blocked in these threads. A signal ends no blocking call except
- *     rl_request_wait(). No function is async-signal-safe. "Blocks: never" means that the call
- *     waits neither for an answer of the server nor for room in the buffer of a socket.
+ *     rl_request_wait(). No function is async-signal-safe. No call is a cancellation point: after
+ *     pthread_cancel() a call runs to its end, and the thread ends behind it, at its next
+ *     cancellation point. "Blocks: never" means that the call waits neither for an answer of the
+ *     server nor for room in the buffer of a socket.
  *  9. After fork(), the child cannot use a client, lease, request, queue or list of its parent: it
  *     opens a new client. A call with one of them returns RL_E_FORKED; a function that returns a
  *     handle returns NULL, or with _start a finished request with RL_E_FORKED; the state and the
