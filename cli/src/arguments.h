@@ -33,6 +33,8 @@ struct Arguments {
   std::vector<std::string> names;  // `run` has exactly one; `ls` at most one, a pattern.
 
   RunOptions run;
+  // The variable REDLATCH_PASSWORD_FILE of the command, if it is another one than ours.
+  std::optional<std::string> command_password_file;
 
   bool tells_by_exit_code = false;  // `ls`
 

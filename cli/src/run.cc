@@ -16,6 +16,7 @@
 #include "line_writer.h"
 #include "reports.h"
 #include "runs_around.h"
+#include "secret_pipe.h"
 #include "session.h"
 #include "signals.h"
 #include "supervisor.h"
@@ -29,7 +30,7 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
                                                            const Session& session,
                                                            const rl_lease* lease) {
   const std::string& name = arguments.names.front();
-  return {
+  std::vector<std::pair<std::string, std::string>> variables = {
       {"REDLATCH_LOCK", name},
       {"REDLATCH_FENCE", std::to_string(rl_lease_fence(lease))},
       {"REDLATCH_TTL_MS", std::to_string(arguments.run.ttl_ms)},
@@ -38,6 +39,10 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
       {"REDLATCH_PID", std::to_string(getpid())},
       {"REDLATCH_RUNS", runs_with(name, rl_lease_fence(lease), session.holder())},
   };
+  if (const auto& path = arguments.command_password_file) {
+    variables.emplace_back(kPasswordFileVariable, *path);
+  }
+  return variables;
 }
 
 void report_release(const std::string& name, std::int64_t begin_us, const Reports& reports) {

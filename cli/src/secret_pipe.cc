@@ -18,7 +18,6 @@ namespace {
 
 // As the library: without a writer and its line within this time, there is no password.
 constexpr timeval kPatience{1, 0};
-constexpr const char* kVariable = "REDLATCH_PASSWORD_FILE";
 
 bool is_pipe(const FileDescriptor& file) {
   struct stat seen {};
@@ -66,14 +65,25 @@ std::string kept(const std::string& path) {
   return "/proc/self/fd/" + std::to_string(file);
 }
 
+// As the library: a descriptor, which means another one in each process.
+bool is_of_descriptor(const std::string& path) {
+  return path.starts_with("/dev/") || path.starts_with("/proc/");
+}
+
 }  // namespace
 
 void keep_secrets_of_pipes(Arguments& arguments) {
   for (const char* name : {"password_file", "sentinel_password_file"}) {
     if (const auto path = arguments.options.value(name)) arguments.options.set(name, kept(*path));
   }
-  const char* path = std::getenv(kVariable);
-  if (path != nullptr && !arguments.is_local) setenv(kVariable, kept(path).c_str(), 1);
+  const char* found = std::getenv(kPasswordFileVariable);
+  if (found == nullptr || arguments.is_local) return;
+  const std::string path = found;
+  const std::string kept_path = kept(path);
+  if (kept_path == path) return;
+  setenv(kPasswordFileVariable, kept_path.c_str(), 1);
+  // The rest of a pipe, behind its line, is no password. A named pipe may have another writer.
+  arguments.command_password_file = is_of_descriptor(path) ? "" : path;
 }
 
 }  // namespace redlatch::cli

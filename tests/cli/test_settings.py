@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.servers import Server, available_kinds
 from support.tls import Authority
-from support.wait import wait_until
+from support.wait import LIMIT, wait_until
 
 from .harness import Cli
 from .terminal import Terminal
@@ -46,6 +48,73 @@ def test_a_part_of_a_password_is_not_sent(guarded: Cli, name: str) -> None:
     os.close(read_end)
     assert done.returncode == 78
     assert f"password file {path}: its line did not end within a second" in done.stderr
+
+
+# A nested redlatch after the number that the variable names has become another file.
+NESTED = """
+echo "file=$REDLATCH_PASSWORD_FILE"
+number=${REDLATCH_PASSWORD_FILE##*/}
+case "$number" in [0-9]*) eval "exec $number<\"$1\"" ;; esac
+"$0" status "$2"
+echo "code=$?"
+"""
+
+
+@pytest.mark.parametrize("source", ["descriptor", "stdin"])
+def test_the_command_gets_no_descriptor_as_password_file(
+    guarded: Cli, guarded_server: Server, tmp_path: Path, name: str, source: str
+) -> None:
+    """What is read there, by a redlatch in the command, would be sent as a password."""
+    other = tmp_path / "other"
+    other.write_text("of another file\n")
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"right\nfor the command\n")
+    os.close(write_end)
+    is_stdin = source == "stdin"
+    path = "/dev/stdin" if is_stdin else f"/dev/fd/{read_end}"
+    options = {"stdin": read_end} if is_stdin else {"pass_fds": [read_end]}
+    with guarded_server.connect() as connection:
+        connection.cmd("AUTH", "right")
+        connection.cmd("ACL", "LOG", "RESET")
+        done = guarded.run(
+            *("run", name, "bash", "-c", NESTED, guarded.binary, str(other), name),
+            env={"REDLATCH_PASSWORD_FILE": path},
+            **options,
+        )
+        os.close(read_end)
+        assert done.returncode == 0, done
+        assert connection.cmd("ACL", "LOG") == [], "a wrong password was sent"
+    assert done.stdout == "file=\ncode=77\n", done
+
+
+def test_the_command_gets_a_named_pipe_as_password_file(
+    guarded: Cli, tmp_path: Path, name: str
+) -> None:
+    """As it was given: its writer writes the password to each reader."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    is_over = threading.Event()
+
+    def write() -> None:
+        while not is_over.is_set():
+            with contextlib.suppress(BrokenPipeError), open(path, "wb", buffering=0) as pipe:
+                pipe.write(b"right\n")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        done = guarded.run(
+            *("run", name, "sh", "-c", '"$0" status -o tsv "$1"; echo "$REDLATCH_PASSWORD_FILE"'),
+            *(guarded.binary, name),
+            env={"REDLATCH_PASSWORD_FILE": str(path)},
+        )
+    finally:
+        is_over.set()
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        writer.join(LIMIT)
+        os.close(reader)
+    assert done.returncode == 0, done
+    assert "held" in done.stdout and done.stdout.endswith(f"{path}\n"), done
 
 
 @pytest.mark.parametrize("variables", [["REDLATCH_URL"], ["VALKEY_URL"], ["REDIS_URL"]])
