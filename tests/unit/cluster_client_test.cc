@@ -472,5 +472,56 @@ TEST_F(ClusterTest, memory_that_runs_out_at_a_move_loses_nothing) {
   EXPECT_GE(nth, 10) << "a move allocates";
 }
 
+// ASKING counts for the next command: no other one may be behind it.
+TEST_F(ClusterTest, memory_that_runs_out_leaves_no_asking_alone) {
+  int64_t nth = 1;
+  bool has_asked = false;
+  for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
+    SCOPED_TRACE("allocation " + std::to_string(nth));
+    start_again();
+    const std::string name = name_at('a');
+    held(name_at('b'));
+    const auto lease = held(name);
+    const auto request = std::make_shared<Request>(Request::Op::kExtend);
+    request->lease = lease;
+    request->name = name;
+    cluster().start(request, now_);
+    reply('a', ask(slot_of(name), 'b'));
+    ASSERT_EQ(scripts('a'), "extend");
+    const MadeReply answer = ask(slot_of(name), 'b');
+    sent_['a'].pop_front();
+    bool has_thrown = false;
+    allocation_countdown = nth;
+    try {
+      cluster().on_reply(node_of('a'), answer.get(), now_);
+    } catch (const std::bad_alloc &) {
+      has_thrown = true;
+    }
+    has_failed = std::exchange(allocation_countdown, 0) == 0;
+    ASSERT_TRUE(has_failed || !has_thrown);
+    if (has_thrown) disconnect('a');
+    for (const char host : std::exchange(dropped_, {})) disconnect(host);
+    // Until the client extends its own lock at `b`, or `b` has not answered ASKING.
+    const auto is_extended = [&] {
+      return std::any_of(sent_['b'].begin(), sent_['b'].end(), [&](const Words &words) {
+        return words.size() > 3 && words[3] == settings_.name_space + name_at('b');
+      });
+    };
+    for (int i = 0; i < 1'000 && !is_extended() && dropped_.find('b') == dropped_.npos; i++)
+      advance(20 * kMs);
+    ASSERT_FALSE(sent_['b'].empty());
+    for (size_t i = 0; i < sent_['b'].size(); i++) {
+      if (sent_['b'][i][0] != "ASKING") continue;
+      has_asked = true;
+      ASSERT_LT(i + 1, sent_['b'].size());
+      EXPECT_EQ(sent_['b'][i + 1].at(3), settings_.name_space + name)
+          << script_of(sent_['b'][i + 1]);
+    }
+    EXPECT_EQ(state(lease), Lease::kHeld);
+  }
+  EXPECT_TRUE(has_asked);
+  EXPECT_GT(nth, 3);
+}
+
 }  // namespace
 }  // namespace redlatch
