@@ -17,6 +17,8 @@ namespace {
 
 // A namespace and a name are no longer: a longer key is no lock.
 constexpr size_t kMaxKeyBytes = kMaxNamespaceBytes + kMaxNameBytes;
+// A server that never ends its SCAN could have a list keep keys without a limit.
+constexpr size_t kMaxListedKeys = 1'000'000;
 
 }  // namespace
 
@@ -87,7 +89,14 @@ void LockClient::on_list_reply(const std::shared_ptr<Request> &request, Nanos no
     auto &found = request->arguments->found;
     listing.keys.reserve(listing.keys.size() + found.keys.size());
     for (auto &key : found.keys) {
-      if (listing.seen_keys.insert(key).second) listing.keys.push_back(std::move(key));
+      if (listing.seen_keys.contains(key)) continue;
+      if (listing.seen_keys.size() == kMaxListedKeys) {
+        return finish_immediate(*request, Status::kServer,
+                                "the list is of over " + std::to_string(kMaxListedKeys) +
+                                    " locks: its pattern must name fewer");
+      }
+      listing.seen_keys.insert(key);
+      listing.keys.push_back(std::move(key));
     }
     listing.cursor = std::move(found.cursor);
     listing.is_last_step = listing.cursor == "0";

@@ -316,6 +316,26 @@ TEST_F(ClusterTest, a_listing_asks_one_node_after_the_other) {
   EXPECT_EQ(scripts('a') + scripts('b') + scripts('c'), "");
 }
 
+TEST_F(ClusterTest, a_listing_keeps_no_more_than_a_million_keys) {
+  auto request = std::make_shared<Request>(Request::Op::kList);
+  const auto listing = std::make_shared<lock::Listing>();
+  request->arguments->listing = listing;
+  for (int i = 0; i < 999'999; i++) listing->seen_keys.insert(std::to_string(i));
+  cluster().start(request, now_);
+  run();
+  const std::string last = settings_.name_space + name_at('a');
+  const std::string more = settings_.name_space + name_at('a', 1);
+  const std::string token = protocol::make_token(std::string(21, 'c') + "Q", 1);
+  for (const auto &[key, status] : {std::pair(last, Status::kPending), {more, Status::kServer}}) {
+    ASSERT_EQ(scripts('a'), "SCAN");
+    reply('a', MadeReply::list(MadeReply::text("7"), MadeReply::list(MadeReply::text(key))));
+    reply('a', MadeReply::text(token));
+    EXPECT_EQ(request->status.load(), status) << request->message;
+    EXPECT_EQ(listing->seen_keys.size(), 1'000'000U);
+    if (status == Status::kPending) reply('a', inspected());
+  }
+}
+
 class CheckOnClusterTest : public ClusterTest {
  protected:
   // The questions of a check, and no script of its trial: their number does not matter here.

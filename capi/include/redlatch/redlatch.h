@@ -1576,7 +1576,8 @@ RL_API rl_list *rl_list_open(rl_client *client, const char *pattern, size_t patt
  *         RL_END  no more locks; the list has no row, and every further call answers the same.
  *         otherwise as rl_inspect(): the list has no row. A further call continues with the lock
  *         after the one that could not be inspected. While the server is away, each call fails and
- *         RL_END does not come.
+ *         RL_END does not come. RL_E_SERVER also ends a list of over 1,000,000 locks, whose keys it
+ *         keeps: the server may never end its SCAN.
  * Blocks: at most command_timeout for each step of a SCAN. It takes as many steps as it needs to
  *         find the next lock, so the whole call has no limit.
  * Threads: one at a time.  Server: scripts `list`, `inspect`.  Since: 0.1.
