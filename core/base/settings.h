@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/password.h"
 
 namespace redlatch {
 
@@ -22,7 +23,7 @@ namespace redlatch {
 #define RL_FIELD_SWITCH(field, initial) bool field = (initial) != 0;
 #define RL_FIELD_CHOICE(field, initial) uint8_t field = initial;
 #define RL_FIELD_PRIVATE RL_FIELD_TEXT
-#define RL_FIELD_PASSWORD RL_FIELD_TEXT
+#define RL_FIELD_PASSWORD(field, initial) Password field = initial;
 #define RL_FIELD_PASSWORD_FILE RL_FIELD_TEXT
 #define RL_FIELD_PREFIX RL_FIELD_TEXT
 #define RL_FIELD_PRINTABLE RL_FIELD_TEXT

@@ -20,7 +20,8 @@ namespace {
 template <class Owner>
 struct Row {
   Option option;
-  std::variant<std::string Owner::*, Nanos Owner::*, int Owner::*, bool Owner::*, uint8_t Owner::*>
+  std::variant<std::string Owner::*, Password Owner::*, Nanos Owner::*, int Owner::*, bool Owner::*,
+               uint8_t Owner::*>
       field;
 };
 

@@ -242,6 +242,12 @@ Outcome read_value(const Option &option, std::string_view value, std::string &ta
   return {};
 }
 
+Outcome read_value(const Option &option, std::string_view value, Password &target) {
+  if (!is_text_good(option, value)) return must_be(option, allowed_of(option));
+  target = value;
+  return {};
+}
+
 std::string shown_value(const Option &option, Nanos value) {
   const bool is_word = value == 0 && !option.words.empty();
   return is_word ? std::string(option.words) : std::to_string(value / kMs) + "ms";
@@ -261,9 +267,10 @@ std::string shown_value(const Option &option, uint8_t value) {
 }
 
 std::string shown_value(const Option &option, const std::string &value) {
-  const bool is_secret = option.kind == Kind::kPASSWORD || option.kind == Kind::kPASSWORD_FILE;
-  return is_secret ? std::string() : value;
+  return option.kind == Kind::kPASSWORD_FILE ? std::string() : value;
 }
+
+std::string shown_value(const Option & /*option*/, const Password & /*value*/) { return {}; }
 
 std::string got(const Option &option, std::string_view value) {
   constexpr size_t kMaxShown = 32;

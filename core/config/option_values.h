@@ -25,11 +25,13 @@ Outcome read_value(const Option &option, std::string_view value, int &target);
 Outcome read_value(const Option &option, std::string_view value, bool &target);
 Outcome read_value(const Option &option, std::string_view value, uint8_t &target);
 Outcome read_value(const Option &option, std::string_view value, std::string &target);
+Outcome read_value(const Option &option, std::string_view value, Password &target);
 
 std::string shown_value(const Option &option, Nanos value);
 std::string shown_value(const Option &option, int value);
 std::string shown_value(const Option &option, bool value);
 std::string shown_value(const Option &option, uint8_t value);
 std::string shown_value(const Option &option, const std::string &value);
+std::string shown_value(const Option &option, const Password &value);
 
 }  // namespace redlatch::config

@@ -87,8 +87,8 @@ Outcome Options::set(std::string_view name, std::string_view value) {
   if (option->kind == Kind::kPASSWORD_FILE) return set_password_file(key, value);
   // Paths are absolute from now on: the working directory may change until the client is opened.
   const std::string file = key + "_file";
-  values_.insert_or_assign(key,
-                           is_of_file(*option) ? option_of(scratch, name) : std::string(value));
+  values_.insert_or_assign(
+      key, is_of_file(*option) ? Password(option_of(scratch, name)) : Password(value));
   if (option->kind == Kind::kPASSWORD) values_.erase(file);
   return {};
 }
@@ -109,7 +109,8 @@ Outcome Options::set_password_file(const std::string &name, std::string_view val
 
 std::string Options::get(std::string_view name) const {
   const auto found = values_.find(name);
-  const std::string_view text = found == values_.end() ? env(name) : found->second;
+  const std::string_view text =
+      found == values_.end() ? env(name) : std::string_view(found->second);
   const Option *option = find_option(name);
   if (text.empty() || option == nullptr) return {};
   if (is_of_file(*option)) return std::string(text);  // the file may be gone

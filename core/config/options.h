@@ -34,7 +34,7 @@ class Options {
                   QuorumSettings &settings) const;
 
  private:
-  using Values = std::map<std::string, std::string, std::less<>>;
+  using Values = std::map<std::string, Password, std::less<>>;  // some are passwords
   Values values_;
   bool reads_env_ = false;
   Values from_env_;      // by option name, or "url"

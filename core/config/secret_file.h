@@ -9,15 +9,16 @@
 #include <string>
 
 #include "base/limits.h"
+#include "base/password.h"
 #include "base/status.h"
 
 namespace redlatch::config {
 
 // By path: what came from pipes, which can be read only once.
-using PipeSecrets = std::map<std::string, std::string, std::less<>>;
+using PipeSecrets = std::map<std::string, Password, std::less<>>;
 
 struct Secret {
-  std::string text;            // at most kMaxPasswordBytes
+  Password text;               // at most kMaxPasswordBytes
   bool is_read_again = false;  // at each connect: it came from a file that stays
 };
 

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/password.h"
 #include "base/text.h"
 #include "config/options.h"
 #include "embedded/server_dir.h"
@@ -48,6 +49,7 @@ bool is_made_of(std::string_view text, std::string_view others) {
 
 bool percent_decode(std::string_view text, std::string &out) {
   out.clear();
+  out.reserve(text.size());  // of a password no part is left in a smaller buffer
   for (size_t i = 0; i < text.size(); i++) {
     if (text[i] != '%') {
       out += text[i];
@@ -67,6 +69,7 @@ bool percent_decode(std::string_view text, std::string &out) {
 // Each of `refused` is a separator in some grammar, so the text after it may be another option.
 bool is_free_of(std::string_view text, std::string_view refused) {
   std::string unused;
+  const WipeAtEnd wipe(unused);
   return percent_decode(text, unused) && std::none_of(text.begin(), text.end(), [refused](char c) {
            const auto byte = static_cast<unsigned char>(c);
            return byte <= 0x20 || byte == 0x7f || refused.find(c) != std::string_view::npos;
@@ -273,7 +276,10 @@ Outcome UrlParser::take_user() {
   rest_.remove_prefix(at + 1);
   if (!percent_decode(who.substr(0, colon), settings_.user)) return wrong(kBadCode);
   if (colon == std::string_view::npos) return {};
-  if (!percent_decode(who.substr(colon + 1), settings_.password)) return wrong(kBadCode);
+  std::string password;
+  const WipeAtEnd wipe(password);
+  if (!percent_decode(who.substr(colon + 1), password)) return wrong(kBadCode);
+  settings_.password = password;
   return {};
 }
 
@@ -443,6 +449,7 @@ Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
                  quoted(name) + " must be percent-encoded");
   }
   std::string value;
+  const WipeAtEnd wipe(value);
   if (!percent_decode(raw, value)) return wrong(kBadCode);
   auto outcome = set_option(settings_, name, value);
   if (outcome.ok()) return outcome;

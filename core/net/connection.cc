@@ -70,6 +70,7 @@ void append_command(std::string &out, std::span<const std::string_view> argv) {
   size_t size = kFrame;
   for (const std::string_view part : argv) size += part.size() + kFrame;
   const size_t start = out.size();
+  grow(out, size);
   out.resize(start + size);
   char *at = out.data() + start;
   const auto end_line = [&at] {
@@ -274,7 +275,7 @@ std::optional<size_t> Connection::send_sealed(std::string_view bytes) {
     if (sent >= bytes.size()) return sent;
     const std::string_view part = bytes.substr(sent, kPart);
     if (!sealed_->held.empty()) {
-      sealed_->held += part;
+      sealed_->held.append(part);
       sent += part.size();
     } else if (seal(part)) {
       sealed_->in_flight = part.size();
@@ -310,7 +311,7 @@ Connection::Received Connection::open_sealed(Buffer &buffer, size_t size,
       n = sealed_->tls->read(buffer);
       // TLS itself may have to reply, for example with new keys. After a failure the next receive
       // finds the end of the socket, after what has already arrived.
-      const std::string held = std::exchange(sealed_->held, {});
+      const Password held = std::exchange(sealed_->held, {});
       if (n && !held.empty() && !seal(held)) shut();
       sealed_->tls->take(sealed_->out);
       (void)flush_sealed();

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/password.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "net/epoll_set.h"
@@ -83,7 +84,7 @@ class Connection {
     std::unique_ptr<Tls> tls;
     std::string out;       // encrypted, and not yet taken by the socket
     size_t in_flight = 0;  // how many of the caller's bytes `out` holds
-    std::string held;      // plain, until TLS has received what it needs to encrypt it
+    Password held;         // plain, until TLS has received what it needs to encrypt it
   };
 
   Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd);

@@ -26,15 +26,16 @@ constexpr Nanos kPatience = 1000 * kMs;
 constexpr const char *kNothing = "nothing came within a second";
 
 // Read until the first line is complete. @return empty, or why it failed.
-std::string read_line(int fd, bool is_pipe, std::string &line) {
+std::string read_line(int fd, bool is_pipe, Password &line) {
   const Nanos limit = boot_now() + kPatience;
   // Before it has had a writer, a pipe reads as if it were at its end.
   if (is_pipe && !await_input(fd, limit, -1)) return kNothing;
   std::array<char, 4096> buffer{};
-  while (line.find('\n') == std::string::npos && line.size() <= kMaxPasswordBytes) {
+  const auto end_of = [](std::string_view text) { return std::min(text.find('\n'), text.size()); };
+  while (end_of(line) == line.size() && line.size() <= kMaxPasswordBytes) {
     const ssize_t n = read(fd, buffer.data(), buffer.size());
     if (n > 0) {
-      line.append(buffer.data(), static_cast<size_t>(n));
+      line.append({buffer.data(), static_cast<size_t>(n)});
     } else if (n == 0) {
       break;
     } else if (errno == EAGAIN) {
@@ -44,8 +45,8 @@ std::string read_line(int fd, bool is_pipe, std::string &line) {
     }
   }
   explicit_bzero(buffer.data(), buffer.size());
-  line.resize(std::min(line.find('\n'), line.size()));
-  if (line.ends_with('\r')) line.pop_back();
+  line.cut(end_of(line));
+  if (std::string_view(line).ends_with('\r')) line.cut(line.size() - 1);
   if (line.size() > kMaxPasswordBytes) return "its first line is over 64 KiB";
   return line.empty() ? "its first line is empty" : "";
 }

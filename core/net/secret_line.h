@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "base/password.h"
 #include "base/settings.h"
 #include "base/status.h"
 
@@ -18,7 +19,7 @@ enum class LineSource : uint8_t {
 };
 
 struct SecretLine {
-  std::string text;  // at most kMaxPasswordBytes
+  Password text;  // at most kMaxPasswordBytes
   bool is_pipe = false;
   bool is_regular = false;  // and not of /dev or /proc, whose descriptors may be closed later
 };

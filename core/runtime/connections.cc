@@ -3,10 +3,10 @@
 #include "runtime/connections.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
+#include "base/password.h"
 #include "protocol/cluster_info.h"
 #include "protocol/opening.h"
 #include "sentinel/survey.h"
@@ -31,10 +31,10 @@ void ask_sentinel(Asker &asker, int wake_fd) {
   auto outcome = connection.dial(asker.sentinel(), asker.limit(), wake_fd);
   if (!outcome.ok()) return asker.on_failed(outcome, boot_now());
   std::string bytes;
+  const WipeAtEnd wipe(bytes);  // it may hold the password
   std::vector<net::ReplyPtr> replies;
   asker.on_dialled([&bytes](auto argv) { net::append_command(bytes, argv); });
   outcome = connection.exchange(bytes, asker.awaited_count(), asker.limit(), wake_fd, replies);
-  explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
   if (!outcome.ok()) return asker.on_failed(outcome, boot_now());
   const Nanos now = boot_now();
   for (const net::ReplyPtr &reply : replies) {
@@ -77,6 +77,7 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
                          Connections &opened) {
   Opening opening(settings, channel, asks_identity, boot_now());
   std::string bytes;
+  const WipeAtEnd wipe(bytes);  // it may hold the password
   const auto send = [&bytes](auto argv) { net::append_command(bytes, argv); };
   std::vector<net::ReplyPtr> replies;
   while (!opening.is_over()) {
@@ -89,7 +90,6 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
     }
     const auto outcome =
         connection->exchange(bytes, opening.awaited_count(), opening.limit(), wake_fd, replies);
-    explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
     bytes.clear();
     if (!outcome.ok()) return outcome;
     const Nanos now = boot_now();
@@ -109,12 +109,12 @@ Outcome ask_slots(const Settings &settings, Nanos limit, int wake_fd, FoundSlots
   if (!outcome.ok()) return outcome;
   auto handshake = protocol::Handshake::for_slots(settings);
   std::string bytes;
+  const WipeAtEnd wipe(bytes);  // it may hold the password
   const auto send = [&bytes](auto argv) { net::append_command(bytes, argv); };
   std::vector<net::ReplyPtr> replies;
   handshake.start(send);
   while (handshake.stage() != protocol::Handshake::Stage::kOver) {
     outcome = connection.exchange(bytes, handshake.awaited_count(), limit, wake_fd, replies);
-    explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
     bytes.clear();
     if (!outcome.ok()) return outcome;
     for (const net::ReplyPtr &reply : replies) handshake.on_reply(*reply, send, boot_now());
@@ -155,12 +155,12 @@ Outcome open_side_connection(const Settings &settings, int wake_fd,
   const Nanos limit = after(boot_now(), settings.command_timeout);
   auto handshake = protocol::Handshake::for_side(settings);
   std::string bytes;
+  const WipeAtEnd wipe(bytes);  // it may hold the password
   const auto send = [&bytes](auto argv) { net::append_command(bytes, argv); };
   std::vector<net::ReplyPtr> replies;
   handshake.start(send);
   while (handshake.stage() != protocol::Handshake::Stage::kOver) {
     outcome = connection->exchange(bytes, handshake.awaited_count(), limit, wake_fd, replies);
-    explicit_bzero(bytes.data(), bytes.size());  // it may hold the password
     bytes.clear();
     if (!outcome.ok()) return outcome;
     for (const net::ReplyPtr &reply : replies) handshake.on_reply(*reply, send, boot_now());

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <new>
 
 #include "base/text.h"
@@ -28,8 +27,6 @@ Nanos refresh_after(Nanos valid_for) {
 
 }  // namespace
 
-void Login::wipe() noexcept { explicit_bzero(password.data(), password.size()); }
-
 void Credentials::set(std::string_view user, std::string_view password, Nanos valid_for,
                       Nanos now) {
   const std::lock_guard lock(mutex_);
@@ -39,7 +36,7 @@ void Credentials::set(std::string_view user, std::string_view password, Nanos va
   given.password = password;
   login_.number = given.number;
   login_.user.swap(given.user);
-  login_.password.swap(given.password);
+  login_.password = std::move(given.password);
   is_used_ = true;
   given_at_ = now;
   ends_at_ = valid_for == kNever ? kNever : after(now, valid_for);

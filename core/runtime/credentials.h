@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/password.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "runtime/completion_queue.h"
@@ -24,15 +25,9 @@
 namespace redlatch::runtime {
 
 struct Login {
-  Login() = default;
-  ~Login() { wipe(); }
-  Login(const Login &) = default;
-  Login &operator=(const Login &) = default;
-  void wipe() noexcept;
-
   uint64_t number = 0;  // rises with each one that was given; 0: the settings have the login
   std::string user;     // empty: the default user
-  std::string password;
+  Password password;
 };
 
 // Which replies of a connection answer AUTH. All other commands are those of the service.

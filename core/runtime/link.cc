@@ -3,7 +3,7 @@
 //
 #include "runtime/link.h"
 
-#include <cstring>
+#include "base/password.h"
 
 namespace redlatch::runtime {
 
@@ -34,10 +34,9 @@ void Link::disconnect() {
   is_broken = false;
   is_write_blocked = false;
   is_ready = false;
-  wipe_sent(sending.size());
-  if (std::exchange(has_secret, false)) explicit_bzero(out.data(), out.size());
-  sending.clear();
-  out.clear();
+  wipe(sending);  // AUTH may be in both
+  wipe(out);
+  has_secret = is_sending_secret = false;
   auths.clear();
   out_count = 0;
   replies.clear();
@@ -79,15 +78,11 @@ void Link::append(std::span<const std::string_view> argv) {
   auths.on_append();
 }
 
-void Link::wipe_sent(size_t count) {
-  if (is_sending_secret) explicit_bzero(sending.data(), count);
-}
-
 void Link::send() {
   if (!is_sending) return;
   const auto sent = commands->send(sending);
-  wipe_sent(sent.value_or(sending.size()));
-  sending.erase(0, sent.value_or(sending.size()));
+  const size_t count = sent.value_or(sending.size());
+  is_sending_secret ? drop_front(sending, count) : void(sending.erase(0, count));
   has_send_failed = !sent;
 }
 

@@ -86,7 +86,6 @@ struct Link {
     return is_sending;
   }
   void send();
-  void wipe_sent(size_t count);
   // @return true if output is left because the socket is full.
   bool end_send() {
     if (!std::exchange(is_sending, false)) return false;

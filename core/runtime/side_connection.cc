@@ -4,10 +4,10 @@
 // Runtime: the side connections of links. All of it runs in the background thread.
 #include "runtime/side_connection.h"
 
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "base/password.h"
 #include "runtime/runtime.h"
 #include "runtime/threads.h"
 
@@ -72,8 +72,7 @@ bool Runtime::send_side(SideConnection &side) const {
   if (!side.connection || side.out.empty()) return true;
   const auto sent = side.connection->send(side.out);
   const size_t count = sent.value_or(side.out.size());
-  explicit_bzero(side.out.data(), count);  // it may hold a password
-  side.out.erase(0, count);
+  drop_front(side.out, count);  // it may hold a password
   const auto room = side.out.empty() ? net::EpollSet::kEnd : net::EpollSet::kRoom;
   background_set_.set(side.connection->fd(), side.key, net::EpollSet::kInput | room);
   return sent.has_value();
@@ -83,8 +82,7 @@ void Runtime::close_side(SideConnection &side) const noexcept {
   if (side.connection) background_set_.remove(side.connection->fd());
   side.connection.reset();
   side.is_broken = false;
-  explicit_bzero(side.out.data(), side.out.size());  // it may hold a password
-  side.out.clear();
+  wipe(side.out);  // it may hold a password
   side.auths.clear();
 }
 

@@ -27,7 +27,7 @@ TEST(ClusterOptionsTest, cluster_urls_give_nodes) {
   EXPECT_TRUE(one.is_cluster());
   EXPECT_EQ(one.cluster.addresses,
             (std::vector<HostPort>{{"a", "1"}, {"b", "6379"}, {"::1", "3"}}));
-  EXPECT_EQ(one.user + one.password, "uspw");
+  EXPECT_EQ(one.user + std::string(one.password), "uspw");
   EXPECT_EQ(one.address(), "redis+cluster://a:1,b:6379,[::1]:3");
   EXPECT_EQ(one.shown_url, "redis+cluster://us:***@a:1,b,[::1]:3/0?cluster_hosts=a%2C::1");
   EXPECT_TRUE(one.cluster.allows("a") && one.cluster.allows("::1"));
@@ -40,7 +40,7 @@ TEST(ClusterOptionsTest, cluster_urls_give_nodes) {
   EXPECT_FALSE(parsed("redis://h").is_cluster());
   const Settings node = parsed("rediss+cluster://us:pw@a").of_node({"10.0.0.7", "7000"});
   EXPECT_EQ(node.address(), "rediss://10.0.0.7:7000");
-  EXPECT_EQ(node.user + node.password, "uspw");
+  EXPECT_EQ(node.user + std::string(node.password), "uspw");
   EXPECT_FALSE(node.is_cluster());
 }
 

@@ -148,7 +148,7 @@ TEST(OptionsTest, sentinel_urls_give_sentinels_and_a_name) {
             (std::vector<HostPort>{{"a", "1"}, {"b", "26379"}, {"::1", "3"}}));
   EXPECT_EQ(one.sentinel.primary_name, "my-main.0_x");
   EXPECT_EQ(one.database, 7);
-  EXPECT_EQ(one.user + one.password, "uspw");
+  EXPECT_EQ(one.user + std::string(one.password), "uspw");
   EXPECT_EQ(one.sentinel.user, "w");
   EXPECT_EQ(one.address(), "redis-sentinel://a:1,b:26379,[::1]:3/my-main.0_x");
   EXPECT_EQ(one.shown_url, "redis-sentinel://us:***@a:1,b,[::1]:3/my-main.0_x/7?sentinel_user=***");
