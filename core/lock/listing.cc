@@ -6,6 +6,7 @@
 // A request asks until there is a lock that is held, or the end.
 #include <cassert>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,16 @@ namespace redlatch::lock {
 
 namespace {
 
-// A namespace and a name are no longer: a longer key is no lock.
-constexpr size_t kMaxKeyBytes = kMaxNamespaceBytes + kMaxNameBytes;
 // A server that never ends its SCAN could have a list keep keys without a limit.
 constexpr size_t kMaxListedKeys = 1'000'000;
+
+// A server may answer with any keys: one that has no name behind the namespace is no lock, nor is
+// one that is longer than both may be.
+bool may_be_lock(std::string_view key, std::string_view name_space) {
+  constexpr size_t kMaxKeyBytes = kMaxNamespaceBytes + kMaxNameBytes;
+  return key.size() > name_space.size() && key.size() <= kMaxKeyBytes &&
+         key.starts_with(name_space);
+}
 
 }  // namespace
 
@@ -38,12 +45,9 @@ void LockClient::choose_key(Request &request) {
   request.name.clear();
   arguments.format = protocol::Format::kString;
   arguments.earlier = arguments.info = {};
-  std::string name;
-  while (!listing.keys.empty() && name.empty()) {
-    name = listing.keys.back().substr(settings_.name_space.size());
-    if (name.empty()) listing.keys.pop_back();
-  }
-  if (name.empty()) return;
+  if (listing.keys.empty()) return;
+  assert(may_be_lock(listing.keys.back(), settings_.name_space));
+  std::string name = listing.keys.back().substr(settings_.name_space.size());
   // May fail: a request with a name has the lock of that name.
   request.lock = std::make_shared<LockState>(settings_.name_space, name, arguments.format);
   request.name = std::move(name);
@@ -53,7 +57,8 @@ void LockClient::choose_key(Request &request) {
 void LockClient::inspect_keys(const std::shared_ptr<Request> &request, Nanos now) {
   RequestArguments &arguments = *request->arguments;
   auto &keys = arguments.found.keys;
-  std::erase_if(keys, [](const std::string &key) { return key.size() > kMaxKeyBytes; });
+  std::erase_if(keys,
+                [this](const std::string &key) { return !may_be_lock(key, settings_.name_space); });
   arguments.unseen_count = 0;
   if (keys.empty()) return on_list_reply(request, now);
   timers_.set(*request, after(now, settings_.command_timeout));
