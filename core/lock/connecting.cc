@@ -158,7 +158,7 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
       } else {
         lose_answer(in_flight, now);
       }
-    } catch (const std::bad_alloc &) {
+    } catch (...) {
       continue;  // its flags are set; its timers or the next connection continue
     }
   }

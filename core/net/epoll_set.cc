@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace redlatch::net {
 namespace {
 
 constexpr uint32_t kEventKey = UINT32_MAX;
+constexpr uint32_t kTimerKey = UINT32_MAX - 1;
 
 uint32_t events_of(uint32_t interest) {
   uint32_t events = EPOLLRDHUP;
@@ -62,35 +64,70 @@ void Event::clear() const {
   eventfd_read(fd_, &value);
 }
 
+BootTimer::BootTimer() : fd_(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)) {}
+
+BootTimer::~BootTimer() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void BootTimer::set(Nanos limit) {
+  if (limit >= at_) return;
+  constexpr Nanos kSecond = 1000 * kMs;
+  const Nanos at = std::max<Nanos>(limit, 1);  // 0 would disarm it
+  itimerspec time{};
+  time.it_value = {at / kSecond, at % kSecond};
+  if (timerfd_settime(fd_, TFD_TIMER_ABSTIME, &time, nullptr) == 0) at_ = limit;
+}
+
+void BootTimer::clear() {
+  uint64_t count = 0;
+  if (read(fd_, &count, sizeof count) == sizeof count) at_ = kNever;
+}
+
 EpollSet::EpollSet() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-  if (!is_open()) return;
+  if (epoll_ < 0 || !event_.is_open()) {
+    error_ = errno;  // of the last of the two, which fail for the same reasons
+    return;
+  }
   fcntl(epoll_, F_SETFL, O_NONBLOCK);  // never read, but some event loops require the flag
-  control(EPOLL_CTL_ADD, event_.fd(), kEventKey, EPOLLIN);
+  error_ = control(EPOLL_CTL_ADD, event_.fd(), kEventKey, EPOLLIN);
 }
 
 EpollSet::~EpollSet() {
   if (epoll_ >= 0) close(epoll_);
 }
 
-void EpollSet::control(int operation, int fd, uint32_t key, uint32_t events) const {
+int EpollSet::control(int operation, int fd, uint32_t key, uint32_t events) const {
   epoll_event event{};
   event.events = events;
   event.data.u32 = key;
-  epoll_ctl(epoll_, operation, fd, &event);
+  return epoll_ctl(epoll_, operation, fd, &event) == 0 ? 0 : errno;
 }
 
-void EpollSet::add(int fd, uint32_t key, uint32_t interest) const {
-  control(EPOLL_CTL_ADD, fd, key, events_of(interest));
+int EpollSet::add(int fd, uint32_t key, uint32_t interest) const {
+  const int error = control(EPOLL_CTL_ADD, fd, key, events_of(interest));
+  return error == EEXIST ? 0 : error;
 }
 
-void EpollSet::set(int fd, uint32_t key, uint32_t interest) const {
-  control(EPOLL_CTL_MOD, fd, key, events_of(interest));
+int EpollSet::set(int fd, uint32_t key, uint32_t interest) const {
+  const int error = control(EPOLL_CTL_MOD, fd, key, events_of(interest));
+  return error == ENOENT ? 0 : error;
 }
 
-void EpollSet::remove(int fd) const { control(EPOLL_CTL_DEL, fd, 0, 0); }
+void EpollSet::remove(int fd) const { (void)control(EPOLL_CTL_DEL, fd, 0, 0); }
 
-EpollSet::Seen EpollSet::wait(Nanos limit) const {
+int EpollSet::use_boot_timer() {
+  if (!is_open()) return error_;
+  timer_.emplace();
+  const int error =
+      timer_->fd() < 0 ? errno : control(EPOLL_CTL_ADD, timer_->fd(), kTimerKey, EPOLLIN);
+  if (error != 0) timer_.reset();
+  return error;
+}
+
+EpollSet::Seen EpollSet::wait(Nanos limit) {
   Seen seen;
+  if (timer_) timer_->set(limit);
   std::array<epoll_event, std::tuple_size_v<decltype(Seen::ready)>> events;
   const int count = epoll_wait(epoll_, events.data(), events.size(), milliseconds_until(limit));
   seen.is_interrupted = count < 0 && errno == EINTR;
@@ -98,6 +135,10 @@ EpollSet::Seen EpollSet::wait(Nanos limit) const {
     const epoll_event &event = events[static_cast<size_t>(i)];
     if (event.data.u32 == kEventKey) {
       event_.clear();
+      continue;
+    }
+    if (event.data.u32 == kTimerKey) {
+      timer_->clear();
       continue;
     }
     Ready &ready = seen.ready[seen.count++];

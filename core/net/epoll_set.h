@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/clock.h"
@@ -39,6 +40,27 @@ class Event {
   int fd_;
 };
 
+// A timer of CLOCK_BOOTTIME: it counts suspended time, which the timeouts of polls do not. One
+// thread.
+class BootTimer {
+ public:
+  BootTimer();
+  ~BootTimer();
+  BootTimer(const BootTimer &) = delete;
+  BootTimer &operator=(const BootTimer &) = delete;
+
+  int fd() const { return fd_; }
+  // Turn readable at `limit`, or before. A timer that is set to an earlier time stays as it is: to
+  // wake once too often costs less than to set it for each sleep.
+  void set(Nanos limit);
+  // It was readable.
+  void clear();
+
+ private:
+  int fd_;
+  Nanos at_ = kNever;
+};
+
 // An epoll set of one event and a few descriptors, each with a number, its key. The end of a
 // descriptor is always reported; input and room to send only while that interest is set. To change
 // the interest costs less than to wake the thread that sleeps on the set. The set's own descriptor
@@ -52,13 +74,18 @@ class EpollSet {
   EpollSet(const EpollSet &) = delete;
   EpollSet &operator=(const EpollSet &) = delete;
 
-  bool is_open() const { return epoll_ >= 0 && event_.is_open(); }
+  bool is_open() const { return error_ == 0; }
+  // Why it is not open; 0: it is.
+  int error() const { return error_; }
   int fd() const { return epoll_; }
   const Event &event() const { return event_; }
 
   enum Interest : uint32_t { kEnd = 0, kInput = 1, kRoom = 2 };
-  void add(int fd, uint32_t key, uint32_t interest = kInput) const;
-  void set(int fd, uint32_t key, uint32_t interest) const;
+  // @return 0, or why the descriptor is not polled, or not for this: the kernel may refuse to add
+  // one, as when the user has fs.epoll.max_user_watches of them. A descriptor that is there already
+  // stays as it is, and one that is not there has no interest to change.
+  [[nodiscard]] int add(int fd, uint32_t key, uint32_t interest = kInput) const;
+  [[nodiscard]] int set(int fd, uint32_t key, uint32_t interest) const;
   void remove(int fd) const;
 
   struct Ready {
@@ -75,15 +102,20 @@ class EpollSet {
     const Ready *begin() const { return ready.data(); }
     const Ready *end() const { return ready.data() + count; }
   };
+  // Let wait() count suspended time. Only for a set on which one thread waits. @return 0, or why it
+  // does not.
+  [[nodiscard]] int use_boot_timer();
   // Sleep until a descriptor is ready, the event is signalled (it is then cleared), a signal comes,
   // or `limit` has passed.
-  Seen wait(Nanos limit) const;
+  Seen wait(Nanos limit);
 
  private:
-  void control(int operation, int fd, uint32_t key, uint32_t events) const;
+  int control(int operation, int fd, uint32_t key, uint32_t events) const;
 
   Event event_;
   int epoll_;
+  int error_ = 0;
+  std::optional<BootTimer> timer_;
 };
 
 }  // namespace redlatch::net

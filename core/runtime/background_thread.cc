@@ -41,28 +41,12 @@ void *Runtime::background_main(void *runtime) {
 void Runtime::run_background() {
   Lock lock(mutex_);
   while (!is_stopping_) {
-    if (leader_ == nullptr && is_broken()) disconnect_as(lock, background_);
-    // By number, because a cluster may get further links meanwhile.
-    for (size_t i = 0; i < links_.size(); i++) {
-      Link &link = links_[i];
-      if (link.attempt && link.attempt->is_over) end_attempt(lock, link);
-      if (link.sentinel) connect_now(link, boot_now());
-      const bool is_free = !link.attempt && !is_stopping_;
-      if (is_free && service_->begin_connect(link.node, boot_now())) start_attempt(link);
-      if (link.sentinel) tend_watch(lock, link);
+    try {
+      run_background_once(lock);
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      drop_links_after_exception();
     }
-    for (size_t i = 0; i < links_.size(); i++) tend_confirming(lock, links_[i]);
-    tick(lock);
-    for (Link &link : links_) send_confirming(link);
-    net::EpollSet::Seen seen;
-    const uint64_t watched = connection_count_;
-    poll_as(lock, background_, background_set_.event(),
-            [&] { seen = background_set_.wait(background_wakes_at_); });
-    act_on(lock, background_, seen, watched);
-    for (const net::EpollSet::Ready &ready : seen) {
-      if (ready.key > 0) on_ready(lock, ready.key - 1);
-    }
-    wake_all(lock);
   }
   for (size_t i = 0; i < links_.size(); i++) {
     Link &link = links_[i];
@@ -80,6 +64,32 @@ void Runtime::run_background() {
     lock.lock();
     link.attempt.reset();
   }
+}
+
+// Does all that is due now, and sleeps until more is.
+void Runtime::run_background_once(Lock &lock) {
+  if (leader_ == nullptr && is_broken()) disconnect_as(lock, background_);
+  // By number, because a cluster may get further links meanwhile.
+  for (size_t i = 0; i < links_.size(); i++) {
+    Link &link = links_[i];
+    if (link.attempt && link.attempt->is_over) end_attempt(lock, link);
+    if (link.sentinel) connect_now(link, boot_now());
+    const bool is_free = !link.attempt && !is_stopping_;
+    if (is_free && service_->begin_connect(link.node, boot_now())) start_attempt(link);
+    if (link.sentinel) tend_watch(lock, link);
+  }
+  for (size_t i = 0; i < links_.size(); i++) tend_confirming(lock, links_[i]);
+  tick(lock);
+  for (Link &link : links_) send_confirming(link);
+  net::EpollSet::Seen seen;
+  const uint64_t watched = connection_count_;
+  poll_as(lock, background_, background_set_.event(),
+          [&] { seen = background_set_.wait(background_wakes_at_); });
+  act_on(lock, background_, seen, watched);
+  for (const net::EpollSet::Ready &ready : seen) {
+    if (ready.key > 0) on_ready(lock, ready.key - 1);
+  }
+  wake_all(lock);
 }
 
 // A connection that only this thread reads, by its key: see Link::key_of().
@@ -103,20 +113,22 @@ void Runtime::on_ready(Lock &lock, uint32_t number) {
 void Runtime::tick(Lock &lock) {
   read_remaining(lock);
   const Nanos now = boot_now();
-  run_timers(now);
+  const bool has_run = run_timers(now);
   credentials_.on_timer(now);
+  wake_late(now);
   if (is_draining_) wake(drain_waiter_);
   if (reader_) flush(lock);
   end_turn(lock);
   // Every command moves the time at which its reply would be late, and every request sets a timer
   // that usually ends early. One wake-up per command timeout, or at the time of a timer that was
   // removed, costs less than a wake-up for each change.
-  Nanos due = std::min(service_->next_due(), credentials_.next_due());
+  Nanos due = std::min({service_->next_due(), credentials_.next_due(), waits_until_});
   if (was_active_) due = std::min(due, now + timeout_);
   for (const Link &link : links_) {
     if (link.sentinel) due = std::min(due, link.sentinel->watch.next_due(wants_watch(link)));
   }
   if (reader_ && service_->in_flight_count(0) > 0) due = before_too_late(due, now);
+  if (!has_run) due = std::max(due, now + kPauseAfterException);  // what is due may fail again
   was_active_ = false;
   if (due < background_wakes_at_ || background_wakes_at_ <= now) background_wakes_at_ = due;
 }
@@ -135,11 +147,35 @@ Nanos Runtime::before_too_late(Nanos due, Nanos now) {
   return std::min(due, now + std::max((due - now) / 2, kShortest));
 }
 
-void Runtime::run_timers(Nanos now) {
+// @return false after an exception: reconnecting repeats what was due.
+bool Runtime::run_timers(Nanos now) {
   try {
     service_->on_timer(now);
-  } catch (const std::bad_alloc &) {
-    for (Link &link : links_) link.drop();  // reconnecting repeats what was due
+    return true;
+  } catch (...) {
+    drop_links_after_exception();
+    return false;
+  }
+}
+
+// The caller is about to sleep until `limit`, which the kernel counts without suspended time.
+void Runtime::wake_by(Nanos limit) {
+  if (limit >= waits_until_) return;
+  waits_until_ = limit;
+  if (limit < background_wakes_at_) wake(background_);
+}
+
+// Wake the callers that sleep with a limit, once one of the limits has passed. Those that sleep
+// again say until when.
+void Runtime::wake_late(Nanos now) {
+  if (now < waits_until_) return;
+  waits_until_ = kNever;
+  wake_lease_waiters();
+  for (const WaiterList *list : {&short_, &long_}) {
+    for (Waiter *waiter = list->front(); waiter != nullptr; waiter = waiter->next) wake(*waiter);
+  }
+  for (Waiter *waiter : {leader_, follower_}) {
+    if (waiter != nullptr && waiter != &background_) wake(*waiter);
   }
 }
 
@@ -157,15 +193,16 @@ void Runtime::start_attempt(Link &link) {
     if (link.reads_slots()) link.attempt->slots.servers = service_->known_servers();
     link.attempt->channel = service_->channel(link.node);
     error = start_thread(link.attempt->thread, attempt_main, &*link.attempt);
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
     error = ENOMEM;
   }
   if (error == 0) return;
   link.attempt.reset();
   try {
     service_->on_connect_failed(link.node, no_thread(error), boot_now());
-  } catch (const std::bad_alloc &) {
-    return;  // the service has scheduled the next attempt anyway
+  } catch (...) {
+    (void)note_caught();  // the service has scheduled the next attempt anyway
   }
 }
 
@@ -182,8 +219,8 @@ void Runtime::attempt(Attempt &mine) {
     mine.outcome = connect_with_credentials(
         mine.link.settings, mine.login,
         [this, &mine](const Settings &settings) { return connect(mine, settings); });
-  } catch (const std::bad_alloc &) {
-    mine.outcome.status = Status::kNoMemory;
+  } catch (...) {
+    mine.outcome.status = note_caught();
   }
   Lock lock(mutex_);
   mine.is_over = true;
@@ -214,11 +251,8 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
   try {
     if (is_of_cluster(link, ended)) return become_cluster(link);
     if (link.sentinel) note_primary(link, ended.found, ended.outcome);
+    if (ended.outcome.ok()) connect_link(link, ended);
     if (ended.outcome.ok()) {
-      unwatch_messages(link);
-      link.connect(std::move(ended.connections));
-      link.login = ended.login.number;
-      watch_new(link);
       authenticate(link);
       service_->on_connected(link.node, facts, boot_now());
       for (const net::ReplyPtr &push : link.commands->take_pushes()) {
@@ -234,7 +268,8 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
     if (ended.outcome.ok() && is_checked) {
       service_->check_later(link.node, boot_now() + health_delay(ended.channel));
     }
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
     link.drop();
   }
   if (is_draining_) wake(drain_waiter_);
@@ -267,7 +302,7 @@ void Runtime::become_cluster(Link &link) {
   lock::Output &output = *this;
   try {
     all_links_.emplace();
-    if (!all_links_->is_open()) throw std::bad_alloc();
+    if (!all_links_->is_open() || watch_all_links() != 0) throw std::bad_alloc();
     auto cluster = std::make_unique<cluster::ClusterClient>(settings, random, number, output);
     cluster->adopt(static_cast<lock::LockClient &>(*service_), boot_now());
     service_ = std::move(cluster);
@@ -278,7 +313,6 @@ void Runtime::become_cluster(Link &link) {
     throw;
   }
   drop_reader();
-  watch_all_links();
   log_.add(LogLevel::kInfo, text);
 }
 
@@ -291,34 +325,55 @@ void Runtime::end_reading_slots(Link &link, Attempt &ended) {
       service_->on_connect_failed(link.node, ended.outcome, now);
     }
     note_connection(link, ended.outcome, ended.slots.facts);
-  } catch (const std::bad_alloc &) {
-    return;  // what was planned is done with the next event, or read again
+  } catch (...) {
+    return (void)note_caught();  // what was planned is done with the next event, or read again
   }
   if (is_draining_) wake(drain_waiter_);
 }
 
 // Once, before the first connection: the threads that do not lead watch the set of all links.
-void Runtime::watch_all_links() const {
-  background_set_.add(all_links_->fd(), 0, net::EpollSet::kEnd);
-  caller_set_.add(all_links_->fd(), 0, net::EpollSet::kEnd);
+int Runtime::watch_all_links() const {
+  const int error = background_set_.add(all_links_->fd(), 0, net::EpollSet::kEnd);
+  return error != 0 ? error : caller_set_.add(all_links_->fd(), 0, net::EpollSet::kEnd);
 }
 
-void Runtime::watch_new(const Link &link) {
+// @return 0, or why some set does not poll it.
+int Runtime::watch_new(const Link &link) {
   connection_count_++;
   const int fd = link.commands->fd();
   const auto number = static_cast<uint32_t>(link.node);
+  std::array<int, 4> errors{};
   if (all_links_) {
-    all_links_->add(fd, number);
-    background_set_.add(fd, Link::key_of(link.node, Link::kCommands), net::EpollSet::kEnd);
+    errors[0] = all_links_->add(fd, number);
+    errors[1] =
+        background_set_.add(fd, Link::key_of(link.node, Link::kCommands), net::EpollSet::kEnd);
   } else {
-    caller_set_.add(fd, 0, net::EpollSet::kEnd);
-    background_set_.add(fd, 0, net::EpollSet::kEnd);
-    if (reader_) reader_->add_socket(fd);
+    errors[0] = caller_set_.add(fd, 0, net::EpollSet::kEnd);
+    errors[1] = background_set_.add(fd, 0, net::EpollSet::kEnd);
+    if (reader_) errors[2] = reader_->add_socket(fd);
     is_drained_ = false;
   }
   if (link.messages) {
-    background_set_.add(link.messages->fd(), Link::key_of(link.node, Link::kMessages));
+    errors[3] = background_set_.add(link.messages->fd(), Link::key_of(link.node, Link::kMessages));
   }
+  const auto failed =
+      std::find_if(errors.begin(), errors.end(), [](int error) { return error != 0; });
+  return failed == errors.end() ? 0 : *failed;
+}
+
+// A connection that some set does not poll is closed: its replies would not be read. The attempt
+// has failed then.
+void Runtime::connect_link(Link &link, Attempt &ended) {
+  unwatch_messages(link);
+  link.connect(std::move(ended.connections));
+  link.login = ended.login.number;
+  const int error = watch_new(link);
+  if (error == 0) return;
+  unwatch(link);
+  unwatch_messages(link);
+  link.disconnect();
+  link.messages.reset();
+  ended.outcome = not_watched(link.settings, error);
 }
 
 // The message connection of RESP2. Only the background thread reads and replaces it, so no role is
@@ -332,7 +387,8 @@ void Runtime::read_messages(Lock &lock, Link &link) {
   try {
     const Nanos now = boot_now();
     for (const net::ReplyPtr &reply : replies) take_message(link, *reply, now);
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
     link.drop();
   }
   if (received != net::Connection::Received::kEnded) return;

@@ -139,9 +139,9 @@ void Queue::drop_source() noexcept {
   source_.reset();
 }
 
-void Queue::add_socket(int socket) noexcept {
+int Queue::add_socket(int socket) noexcept {
   const std::lock_guard lock(mutex_);
-  if (ready_) ready_->add(socket, 0);
+  return ready_ ? ready_->add(socket, 0) : 0;
 }
 
 void Queue::remove_socket(int socket) noexcept {

@@ -74,8 +74,8 @@ class Queue {
   [[nodiscard]] bool set_source(std::weak_ptr<Source> source) noexcept;
   std::shared_ptr<Source> source() const noexcept;
   void drop_source() noexcept;
-  // The socket of the source; remove it before it is closed.
-  void add_socket(int socket) noexcept;
+  // The socket of the source; remove it before it is closed. @return 0, or why it is not polled.
+  [[nodiscard]] int add_socket(int socket) noexcept;
   void remove_socket(int socket) noexcept;
 
   // Take the oldest tag; 0 if the queue is empty. Taking from an empty queue costs no system call

@@ -31,7 +31,8 @@ void Runtime::tend_confirming(Lock &lock, Link &link) {
       try {
         authenticate_side(link);
         service_->on_side_connected(link.node, boot_now());
-      } catch (const std::bad_alloc &) {
+      } catch (...) {
+        (void)note_caught();
         lose_confirming(link);
       }
     }
@@ -56,8 +57,8 @@ void Runtime::start_confirming(Link &link) {
             return open_side_connection(complete, wake_fd, connection);
           });
         });
-  } catch (const std::bad_alloc &) {
-    outcome.status = Status::kNoMemory;
+  } catch (...) {
+    outcome.status = note_caught();
   }
   if (!outcome.ok()) fail_confirming(link, outcome);
 }
@@ -66,8 +67,8 @@ void Runtime::start_confirming(Link &link) {
 void Runtime::fail_confirming(const Link &link, const Outcome &why) noexcept {
   try {
     service_->on_side_connect_failed(link.node, why, boot_now());
-  } catch (const std::bad_alloc &) {
-    return;
+  } catch (...) {
+    (void)note_caught();
   }
 }
 
@@ -92,7 +93,8 @@ void Runtime::read_confirming(Lock &lock, Link &link) {
         note_auth(link, login, *reply, now);
       }
     }
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
     is_open = false;  // a reply was lost: as if the connection had ended here
   }
   if (!is_open || side.is_broken) return lose_confirming(link);

@@ -139,7 +139,8 @@ void Runtime::authenticate(Link &link) noexcept {
     link.auths.expect(login.number);
     link.login = login.number;
     link.has_secret = is_output_due_ = was_active_ = true;
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
     link.drop();
   }
 }
@@ -155,7 +156,8 @@ void Runtime::authenticate_side(Link &link) noexcept {
     side.append(command.argv());
     side.auths.expect(login.number);
     side.login = login.number;
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
     side.drop();
   }
 }

@@ -23,6 +23,7 @@
 #include "base/server_facts.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
 #include "runtime/connections.h"
@@ -33,6 +34,12 @@ namespace redlatch::runtime {
 
 class Runtime;
 struct Link;
+
+// Why a connection is closed that the kernel does not let a set poll. Throws std::bad_alloc.
+inline Outcome not_watched(const Settings &settings, int error) {
+  return failure(Status::kUnavailable,
+                 "cannot poll the connection to " + settings.address() + ": " + reason_of(error));
+}
 
 // An attempt to connect, in a thread of its own. Other threads read the result once is_over.
 struct Attempt {

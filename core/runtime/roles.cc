@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "lock/lock_client.h"
@@ -18,6 +19,32 @@ bool is_queued(const Waiter &waiter) { return lock::LockClient::is_queued(*waite
 
 }  // namespace
 
+Runtime::Leading::~Leading() {
+  if (!lock_.owns_lock()) lock_.lock();
+  if (in_.leader_ == &me_) {
+    in_.leader_ = nullptr;
+    in_.is_reading_ = false;
+  }
+  in_.settle();
+}
+
+// Gives up every role of a waiter at its end.
+class Runtime::Leaving {
+ public:
+  Leaving(Runtime &in, Lock &lock, Waiter &me) : in_(in), lock_(lock), me_(me) {}
+  ~Leaving() {
+    if (!lock_.owns_lock()) lock_.lock();
+    in_.leave(lock_, me_);
+  }
+  Leaving(const Leaving &) = delete;
+  Leaving &operator=(const Leaving &) = delete;
+
+ private:
+  Runtime &in_;
+  Lock &lock_;
+  Waiter &me_;
+};
+
 // True if this waiter should be the follower. If a thread of this process holds the lock, that
 // thread hands it off, and wakes a plain sleeper faster.
 bool Runtime::should_follow(const Waiter &waiter) const {
@@ -25,17 +52,19 @@ bool Runtime::should_follow(const Waiter &waiter) const {
 }
 
 // Wait until the request of `me`, which is enlisted, is finished, `limit` has passed, or a signal
-// came and `patience` allows it to end the wait.
+// came and `patience` allows it to end the wait. Then `me` has no role.
 void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  const Leaving leaving(*this, lock, me);
   const Request &request = *me.request;
   while (!request.is_finished()) {
     // The background thread runs the timers, but a caller does not depend on it for the limit of
     // its own request.
-    const Nanos until = std::min(limit, request.due);
+    Nanos until = std::min(limit, request.due);
     if (until != kNever) {
       const Nanos now = boot_now();
-      if (now >= request.due) run_timers(now);
+      if (now >= request.due && !run_timers(now)) until = now + kPauseAfterException;
       if (now >= limit || request.is_finished()) break;
+      wake_by(limit);
     }
     const bool can_read = is_usable();
     if (leader_ == &me || (leader_ == nullptr && can_read && !is_queued(me))) {
@@ -66,9 +95,15 @@ void Runtime::leave(Lock &lock, Waiter &waiter) {
 
 // Read until the request of `me` is finished or queued: a queued request expects no reply.
 void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
-  leader_ = &me;
+  const Leading leading(*this, lock, me);
   if (me.list != nullptr) me.list->remove(me);
   set_armed(false);
+  read_as_leader(lock, me, limit, patience);
+  // Other threads have left their commands to the leader.
+  flush(lock);
+}
+
+void Runtime::read_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
   while (!me.request->is_finished() && !is_queued(me) && !me.is_interrupted) {
     if (should_yield_) {
       // Callers that just got replies likely send again: let them append, for one write.
@@ -85,15 +120,12 @@ void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
       continue;
     }
     if (!is_usable()) break;
+    wake_by(limit);
     receive_as_leader(lock, me, limit, patience);
     (void)take_in();
     wake_all(lock);
     if (limit != kNever && boot_now() >= limit) break;
   }
-  // Other threads have left their commands to the leader.
-  flush(lock);
-  if (leader_ == &me) leader_ = nullptr;
-  settle();
 }
 
 void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
@@ -189,7 +221,7 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
     disconnect_as(lock, me);
     return true;
   }
-  leader_ = &me;
+  const Leading leading(*this, lock, me);
   is_reading_ = true;
   if (!has_several()) {
     note_ready({});
@@ -202,8 +234,6 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
   wake_all(lock);  // now, because this thread may next wait for a round trip
   disconnect_broken(lock);
   flush(lock);
-  leader_ = nullptr;
-  settle();
   return has_come;
 }
 
@@ -233,7 +263,10 @@ bool Runtime::begin_reading_by(const std::shared_ptr<Queue> &queue) {
   drop_reader();
   reader_ = queue;
   is_drained_ = false;
-  if (watched_fd() >= 0) reader_->add_socket(watched_fd());
+  if (watched_fd() >= 0 && reader_->add_socket(watched_fd()) != 0) {
+    drop_reader();
+    throw std::bad_alloc();
+  }
   end_turn(lock);
   return true;
 }
@@ -277,8 +310,8 @@ void Runtime::settle() {
       reader_->nudge();
     } else {
       // The end was seen while a leader read, and may have come after what it read: watch again.
-      caller_set_.add(watched_fd(), 0, net::EpollSet::kEnd);
-      background_set_.add(watched_fd(), 0, net::EpollSet::kEnd);
+      check_watched(caller_set_.add(watched_fd(), 0, net::EpollSet::kEnd));
+      check_watched(background_set_.add(watched_fd(), 0, net::EpollSet::kEnd));
     }
   }
   // Callers that sleep do not depend on the reader, which may be polled late.
@@ -312,7 +345,7 @@ void Runtime::set_armed(bool is_on) {
   if (is_armed_ == is_on || follower_ == nullptr || is_in_vain) return;
   is_armed_ = is_on;
   if (follower_ == &background_) return watch_in_background();
-  caller_set_.set(fd, 0, is_on ? net::EpollSet::kInput : net::EpollSet::kEnd);
+  check_watched(caller_set_.set(fd, 0, is_on ? net::EpollSet::kInput : net::EpollSet::kEnd));
 }
 
 }  // namespace redlatch::runtime

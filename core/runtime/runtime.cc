@@ -40,6 +40,13 @@ Nanos longest_timeout(std::span<const Settings> nodes) {
 
 std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
                                        std::optional<QuorumSettings> quorum, Outcome &why) {
+  timespec now{};
+  if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) {
+    why = failure(Status::kUnsupported,
+                  "the kernel must have CLOCK_BOOTTIME, which leases are measured by (got " +
+                      reason_of(errno) + "); a sandbox must allow clock_gettime()");
+    return nullptr;
+  }
   std::array<uint8_t, 24> random{};
   if (!fill_random(random)) {
     why =
@@ -47,9 +54,14 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
     return nullptr;
   }
   std::shared_ptr<Runtime> runtime(new Runtime(std::move(nodes), quorum));
-  if (!runtime->is_open()) {
-    why = failure(Status::kNoMemory, "cannot create epoll descriptor: " + reason_of(errno));
+  if (const int error = runtime->error_of_opening(); error != 0) {
+    why = failure(Status::kNoMemory, "cannot create epoll descriptor: " + reason_of(error));
     return nullptr;
+  }
+  if (runtime->timer_error_ != 0) {
+    runtime->log_.add(LogLevel::kWarning, "no timer of CLOCK_BOOTTIME (" +
+                                              reason_of(runtime->timer_error_) +
+                                              "): after a suspend, ends are noticed late");
   }
   uint64_t seed = 0;
   for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
@@ -69,21 +81,30 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
 
 Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum)
     : nodes_(std::move(nodes)), quorum_(quorum), timeout_(longest_timeout(nodes_)) {
+  timer_error_ = background_set_.use_boot_timer();
   for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
   if (nodes_.size() > 1 || settings().is_cluster()) all_links_.emplace();
-  if (all_links_ && is_open()) watch_all_links();
 }
 
 Runtime::~Runtime() {
   if (service_) shut_down();  // nullptr if open() failed
 }
 
-bool Runtime::is_open() const {
+// @return 0: all descriptors are open, and polled.
+int Runtime::error_of_opening() const {
+  const int error = errno != 0 ? errno : ENOMEM;  // of an event
+  for (const net::EpollSet *set : {&caller_set_, &background_set_}) {
+    if (!set->is_open()) return set->error();
+  }
   const bool can_stop = std::all_of(links_.begin(), links_.end(), [](const Link &link) {
     return !link.sentinel || link.sentinel->stop.is_open();
   });
-  return can_stop && (!all_links_ || all_links_->is_open()) && caller_set_.is_open() &&
-         leader_event_.is_open() && background_set_.is_open() && stop_event_.is_open();
+  if (!can_stop || !leader_event_.is_open() || !stop_event_.is_open()) return error;
+  if (timer_error_ == EMFILE || timer_error_ == ENFILE || timer_error_ == ENOMEM) {
+    return timer_error_;
+  }
+  if (!all_links_) return 0;
+  return all_links_->is_open() ? watch_all_links() : all_links_->error();
 }
 
 // ---- calls -------------------------------------------------------------------------------------
@@ -126,7 +147,6 @@ void Runtime::run(const std::shared_ptr<Request> &request) {
     // wake the follower.
     if (leader_ != nullptr || !has_several()) flush_if_no_leader_will(lock);
     wait_in_role(lock, me, kNever, Patience::kUninterrupted);
-    leave(lock, me);
   }
   wake_all(lock);
 }
@@ -145,7 +165,6 @@ Status Runtime::wait(Request &request, Nanos limit) {
     const Listing listing(*this, me);
     note_caller(request);
     wait_in_role(lock, me, limit, Patience::kInterruptible);
-    leave(lock, me);
   }
   wake_all(lock);
   if (request.is_finished()) return request.status.load();

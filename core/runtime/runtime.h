@@ -21,9 +21,11 @@
 //    reader. Before it ends anything as too late, it reads in place of a late reader. It starts
 //    with the first request and ends with shut_down(). Connecting may block for long, so each
 //    attempt gets a thread for as long as it takes.
+// Sleeps do not count suspended time, but the timer of the background thread does: at the earliest
+// limit of the callers that sleep it wakes them, so that they look at the clock.
 // A thread that leaves gives up every role it has, and settle() gives it to another thread. Roles
-// change only under the mutex. A sleeper is woken by a futex word of its own, or by the event
-// descriptor that it polls.
+// change only under the mutex, and an exception leaves them as a return does. A sleeper is woken by
+// a futex word of its own, or by the event descriptor that it polls.
 #pragma once
 
 #include <pthread.h>
@@ -153,7 +155,7 @@ class Runtime final : public Wakeup,
   void note_auth(Link &link, uint64_t login, const Reply &reply, Nanos now);
 
   // runtime.cc: calls
-  bool is_open() const;
+  int error_of_opening() const;
   void begin(const std::shared_ptr<Request> &request);
   void note_caller(Request &request);
   void add_findings_of_link(NodeStatus &node) const;
@@ -166,7 +168,24 @@ class Runtime final : public Wakeup,
     kInterruptible,
   };
   void wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patience);
+  // The role of leader for as long as it exists. settle() gives it to another thread then.
+  class Leading {
+   public:
+    Leading(Runtime &in, Lock &lock, Waiter &me) : in_(in), lock_(lock), me_(me) {
+      in_.leader_ = &me;
+    }
+    ~Leading();
+    Leading(const Leading &) = delete;
+    Leading &operator=(const Leading &) = delete;
+
+   private:
+    Runtime &in_;
+    Lock &lock_;
+    Waiter &me_;
+  };
+  class Leaving;
   void lead(Lock &lock, Waiter &me, Nanos limit, Patience patience);
+  void read_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience);
   void receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience);
   void follow(Lock &lock, Waiter &me, Nanos limit);
   void act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint64_t watched);
@@ -204,6 +223,8 @@ class Runtime final : public Wakeup,
     if (all_links_) return all_links_->fd();
     return links_.front().is_connected ? links_.front().commands->fd() : -1;
   }
+  Status note_caught() noexcept;
+  void drop_links_after_exception() noexcept;
   void note_ready(const net::EpollSet::Seen &seen);
   bool note_only_one();
   void receive(Lock &lock);
@@ -214,9 +235,11 @@ class Runtime final : public Wakeup,
   void flush_if_no_leader_will(Lock &lock);
   void flush_unless_reader_will(Lock &lock);
   void set_write_blocked(Link &link, bool is_on);
-  void watch_in_background() const;
+  void watch_in_background();
   // Waiting for more would leave the server idle.
   size_t batch_size_for_one_write() const { return std::max<size_t>(4, batch_size_ / 2); }
+  void drop_unwatched(Link &link, int error) noexcept;
+  void check_watched(int error) noexcept;
   void unwatch(const Link &link);
   void unwatch_messages(const Link &link);
   void disconnect_broken(Lock &lock);
@@ -227,6 +250,7 @@ class Runtime final : public Wakeup,
   void start_background();
   static void *background_main(void *runtime);
   void run_background();
+  void run_background_once(Lock &lock);
   void start_attempt(Link &link);
   static void *attempt_main(void *attempt);
   void attempt(Attempt &mine);
@@ -235,16 +259,20 @@ class Runtime final : public Wakeup,
   bool is_of_cluster(const Link &link, const Attempt &ended) const;
   void become_cluster(Link &link);
   void end_reading_slots(Link &link, Attempt &ended);
-  void watch_all_links() const;
-  void watch_new(const Link &link);
+  [[nodiscard]] int watch_all_links() const;
+  [[nodiscard]] int watch_new(const Link &link);
+  void connect_link(Link &link, Attempt &ended);
   void read_messages(Lock &lock, Link &link);
   void note_connection(Link &link, const Outcome &outcome, const ServerFacts &facts);
   void on_ready(Lock &lock, uint32_t key);
   void tick(Lock &lock);
   void read_remaining(Lock &lock);
   static Nanos before_too_late(Nanos due, Nanos now);
-  void run_timers(Nanos now);
+  static constexpr Nanos kPauseAfterException = 10 * kMs;
+  bool run_timers(Nanos now);
   void call_background_in_time();
+  void wake_by(Nanos limit) override;
+  void wake_late(Nanos now);
 
   // side_connection.cc
   Outcome open_side(SideConnection &side, SideConnection::Open open);
@@ -305,6 +333,7 @@ class Runtime final : public Wakeup,
   net::EpollSet caller_set_;      // polled by the follower
   net::Event leader_event_;       // wakes the leader of one link if it has a limit of its own
   net::EpollSet background_set_;  // polled by the background thread
+  int timer_error_ = 0;           // why its sleeps do not count suspended time
 
   Waiter background_;
   net::Event stop_event_;  // ends attempts to connect
@@ -314,7 +343,8 @@ class Runtime final : public Wakeup,
   bool is_shut_ = false;
   bool was_active_ = false;  // commands were sent since the background thread last looked
   Nanos background_wakes_at_ = kNever;
-  Waiter drain_waiter_;  // of the thread that shuts down
+  Nanos waits_until_ = kNever;  // the earliest limit of a thread that sleeps
+  Waiter drain_waiter_;         // of the thread that shuts down
   bool is_draining_ = false;
 };
 

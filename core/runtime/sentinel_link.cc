@@ -37,8 +37,8 @@ void Runtime::tend_watch(Lock &lock, Link &link) {
       if (!number) return;
       dial_sentinel(link, *number);
     }
-  } catch (const std::bad_alloc &) {
-    return;  // with the next wake-up
+  } catch (...) {
+    (void)note_caught();  // with the next wake-up
   }
 }
 
@@ -56,7 +56,8 @@ void Runtime::tend_sentinel(Lock &lock, Link &link, size_t number) {
     watch.on_timer(number, send, boot_now());
     if (!send_side(side)) return lose_sentinel(link, number, {});
     if (watch.is_over(number)) lose_sentinel(link, number, watch.outcome(number));
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
     lose_sentinel(link, number, {});
   }
 }
@@ -74,7 +75,8 @@ void Runtime::dial_sentinel(Link &link, size_t number) {
           return connection->dial(*sentinel, after(boot_now(), sentinel->connect_timeout), wake_fd);
         });
     if (!outcome.ok()) lose_sentinel(link, number, outcome);
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
     lose_sentinel(link, number, {});
   }
 }
@@ -112,7 +114,9 @@ void Runtime::read_watch(Lock &lock, Link &link, size_t number) {
     if (!is_open) {
       lose_sentinel(link, number, failure(Status::kUnavailable, "the connection has ended"));
     }
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
+    (void)note_caught();
+    link.drop();  // what was lost may be the news of another primary
     lose_sentinel(link, number, {});
   }
 }
@@ -141,8 +145,8 @@ void Runtime::survey_sentinels() noexcept {
     auto found = runtime::survey_sentinels(settings, others, stop_event_.fd());
     lock.lock();
     link.sentinel->findings = std::move(found);
-  } catch (const std::bad_alloc &) {
-    return;
+  } catch (...) {
+    (void)note_caught();
   }
 }
 

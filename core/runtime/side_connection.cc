@@ -13,6 +13,20 @@
 
 namespace redlatch::runtime {
 
+namespace {
+
+// Also without memory for the text.
+Outcome not_polled(int error) noexcept {
+  try {
+    return failure(Status::kUnavailable,
+                   "cannot poll a connection beside that of the commands: " + reason_of(error));
+  } catch (const std::bad_alloc &) {
+    return Outcome{Status::kUnavailable, {}};
+  }
+}
+
+}  // namespace
+
 // Throws std::bad_alloc. @return a failure if no thread can be started.
 Outcome Runtime::open_side(SideConnection &side, SideConnection::Open open) {
   side.attempt = std::make_unique<SideConnection::Attempt>(*this, std::move(open));
@@ -33,8 +47,8 @@ void *Runtime::side_main(void *attempt) {
 void Runtime::attempt_side(SideConnection::Attempt &mine) {
   try {
     mine.outcome = mine.open(stop_event_.fd(), mine.connection);
-  } catch (const std::bad_alloc &) {
-    mine.outcome.status = Status::kNoMemory;
+  } catch (...) {
+    mine.outcome.status = note_caught();
   }
   Lock lock(mutex_);
   mine.is_over = true;
@@ -53,7 +67,11 @@ std::optional<Outcome> Runtime::end_side_attempt(Lock &lock, SideConnection &sid
   side.auths.clear();
   if (ended->outcome.ok()) {
     side.connection = std::move(ended->connection);
-    background_set_.add(side.connection->fd(), side.key);
+    const int error = background_set_.add(side.connection->fd(), side.key);
+    if (error != 0) {
+      side.connection.reset();
+      return not_polled(error);
+    }
   }
   return std::move(ended->outcome);
 }
@@ -74,8 +92,9 @@ bool Runtime::send_side(SideConnection &side) const {
   const size_t count = sent.value_or(side.out.size());
   drop_front(side.out, count);  // it may hold a password
   const auto room = side.out.empty() ? net::EpollSet::kEnd : net::EpollSet::kRoom;
-  background_set_.set(side.connection->fd(), side.key, net::EpollSet::kInput | room);
-  return sent.has_value();
+  const int error =
+      background_set_.set(side.connection->fd(), side.key, net::EpollSet::kInput | room);
+  return sent.has_value() && error == 0;
 }
 
 void Runtime::close_side(SideConnection &side) const noexcept {

@@ -3,7 +3,10 @@
 //
 // Runtime: receiving and sending over the links.
 #include <algorithm>
+#include <exception>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "runtime/runtime.h"
@@ -11,6 +14,32 @@
 namespace redlatch::runtime {
 
 // ---- receiving ---------------------------------------------------------------------------------
+
+// In a handler of all exceptions. One that is no lack of memory is a defect: it is logged, and
+// handled as the lack of memory is. @return which of the two it was.
+Status Runtime::note_caught() noexcept {
+  constexpr std::string_view kText = "defect in redlatch: an exception";
+  try {
+    throw;
+  } catch (const std::bad_alloc &) {
+    return Status::kNoMemory;
+  } catch (const std::exception &caught) {
+    try {
+      log_.add(LogLevel::kError, std::string(kText) + ": " + caught.what());
+    } catch (...) {
+      log_.add(LogLevel::kError, kText);
+    }
+  } catch (...) {
+    log_.add(LogLevel::kError, kText);
+  }
+  return Status::kInternal;
+}
+
+// In a handler of all exceptions, where no single link can be said to have caused it.
+void Runtime::drop_links_after_exception() noexcept {
+  (void)note_caught();
+  for (Link &link : links_) link.drop();
+}
 
 // Called by the leader. The only link is always tried.
 void Runtime::note_ready(const net::EpollSet::Seen &seen) {
@@ -59,8 +88,9 @@ bool Runtime::take_in() {
     if (link.received == net::Connection::Received::kEnded) link.is_broken = true;
     try {
       dispatch(link);
-    } catch (const std::bad_alloc &) {
+    } catch (...) {
       // The service has lost a reply: handle it as a connection that broke here.
+      (void)note_caught();
       link.replies.clear();
       link.drop();
     }
@@ -150,17 +180,38 @@ void Runtime::set_write_blocked(Link &link, bool is_on) {
   is_output_due_ = is_output_due_ || !is_on;
   if (!has_several()) return watch_in_background();
   const auto room = is_on ? net::EpollSet::kRoom : net::EpollSet::kEnd;
-  all_links_->set(link.commands->fd(), static_cast<uint32_t>(link.node),
-                  net::EpollSet::kInput | room);
+  const int error = all_links_->set(link.commands->fd(), static_cast<uint32_t>(link.node),
+                                    net::EpollSet::kInput | room);
+  if (error != 0) drop_unwatched(link, error);
 }
 
 // Poll for input if the background thread is the follower, and for room if the only link is full.
-void Runtime::watch_in_background() const {
+void Runtime::watch_in_background() {
   const bool is_following = is_armed_ && follower_ == &background_;
   const bool is_blocked = !has_several() && links_.front().is_write_blocked;
   const auto input = is_following ? net::EpollSet::kInput : net::EpollSet::kEnd;
   const auto room = is_blocked ? net::EpollSet::kRoom : net::EpollSet::kEnd;
-  background_set_.set(watched_fd(), 0, input | room);
+  check_watched(background_set_.set(watched_fd(), 0, input | room));
+}
+
+// The kernel does not let a set poll the connection: nothing would read what comes there, or send
+// what is left.
+void Runtime::drop_unwatched(Link &link, int error) noexcept {
+  if (!link.is_usable()) return;
+  link.drop();
+  try {
+    log_.add(LogLevel::kWarning, not_watched(link.settings, error).message);
+  } catch (...) {
+    log_.add(LogLevel::kWarning, "cannot poll a connection");
+  }
+  wake(background_);
+}
+
+// The same for watched_fd().
+void Runtime::check_watched(int error) noexcept {
+  if (error == 0) return;
+  is_armed_ = false;
+  for (Link &link : links_) drop_unwatched(link, error);
 }
 
 // ---- the end of a connection -------------------------------------------------------------------
@@ -201,9 +252,8 @@ void Runtime::disconnect_broken(Lock &lock) {
 
 // As disconnect_broken(), with `me` as the leader meanwhile.
 void Runtime::disconnect_as(Lock &lock, Waiter &me) {
-  leader_ = &me;
+  const Leading leading(*this, lock, me);
   disconnect_broken(lock);
-  leader_ = nullptr;
 }
 
 // As disconnect_broken(), unless another thread reads or sends.

@@ -59,6 +59,7 @@ lock::Lease::State Wakeup::wait_ended(const Lease &lease, Nanos limit) {
       // The service's timer ends the lease, or the clock does if the timer is late.
       const Nanos until = std::min(limit, lease.deadline.load());
       if (boot_now() >= limit) break;
+      wake_by(limit);
       sleep(lock, me, until);
       state = lease.state_at(boot_now());
     }
@@ -115,6 +116,10 @@ void Wakeup::notify_ended(Lease &lease) noexcept {
     if (waiter->lease == &lease) wake(*waiter);
   }
   post(lease.watcher);
+}
+
+void Wakeup::wake_lease_waiters() {
+  for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) wake(*waiter);
 }
 
 void Wakeup::post(Watcher &watcher) noexcept {

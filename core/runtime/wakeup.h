@@ -102,6 +102,9 @@ class Wakeup {
 
   Wakeup() : fork_count_(fork_count()) { wakes_.reserve(8); }
   ~Wakeup() = default;
+  // Wake the calling thread, which is about to sleep, once `limit` has passed.
+  virtual void wake_by(Nanos limit) = 0;
+  void wake_lease_waiters();
 
   // Lists a waiter with its request and its lease for as long as it exists; with the mutex held.
   // Throws std::bad_alloc.

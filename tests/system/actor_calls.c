@@ -245,6 +245,36 @@ static void do_force(struct call *call) {
   say_result(call);
 }
 
+/* All locks, one call after the other: RL_END, or why not. */
+static void do_list(struct call *call) {
+  rl_list *list = rl_list_open(clients[slot(call, "client")], "", 0, call->err);
+  int64_t count = 0;
+  while (list != NULL && rl_list_next(list, call->err) == RL_OK) count++;
+  rl_list_free(list);
+  say_result(call);
+  say_number(call, "count", count);
+}
+
+/* A step of a list that has no other: no thread waits for it but the library's own. */
+static void do_list_start(struct call *call) {
+  rl_list *list = rl_list_open(clients[slot(call, "client")], "", 0, call->err);
+  requests[slot(call, "request")] = rl_list_next_start(list);
+  rl_list_free(list);
+  say_status(call, RL_OK);
+}
+
+static void do_poll(struct call *call) {
+  say_status(call, rl_request_status(requests[slot(call, "request")]));
+}
+
+/* The oldest line of the log. */
+static void do_log(struct call *call) {
+  char line[TEXT_SIZE];
+  const size_t size = rl_client_log_next(clients[slot(call, "client")], line, sizeof line);
+  say_status(call, size == 0 ? RL_END : RL_OK);
+  say(call, "line", line);
+}
+
 const struct command plain_commands[] = {
     {"open", do_open},
     {"connect", do_connect},
@@ -270,5 +300,9 @@ const struct command plain_commands[] = {
     {"wait_lost", do_wait_lost},
     {"inspect", do_inspect},
     {"force", do_force},
+    {"list", do_list},
+    {"list_start", do_list_start},
+    {"poll", do_poll},
+    {"log", do_log},
     {NULL, NULL},
 };

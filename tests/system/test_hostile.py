@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
+from support.build import build_folder
 from support.wait import SLACK_S, wait_until
 
 from .actor import Actor
@@ -238,3 +239,69 @@ def test_a_grant_long_ago(spawn: Spawn, name: str) -> None:
         reply = spawn(server.url).call("acquire", name=name, wait=3000, ttl_ms=100)
         assert reply.status == "RL_E_INVALID", reply
         assert "ttl must be well above" in reply.message
+
+
+# Redis would answer with none of them, because none has the namespace in front of a name.
+KEYS_OF_NO_LOCK = [b"", b"a", b"app", b"app:", b"other:lock", b"x" * 5000]
+
+
+@pytest.mark.parametrize("reader", ["caller", "background thread"])
+def test_keys_without_the_namespace(spawn: Spawn, name: str, reader: str) -> None:
+    """Goal: keys that are shorter than the namespace, or have another one, are no locks.
+    Method: a SCAN that answers with them, and a token at each; the step is read by its caller, or
+    by the library's own thread."""
+
+    def answer(command: Command) -> Iterable[bytes] | None:
+        if command[0] == b"GETRANGE":
+            return [bulk("9c-ukBfOodGU86__eDNerg0000000001")]
+        if command[0] != b"SCAN":
+            return None
+        return [array(bulk("0"), array(*(bulk(key) for key in KEYS_OF_NO_LOCK)))]
+
+    with HostileServer(answer) as server:
+        actor = spawn(server.url + "?namespace=app:")
+        actor.ok("connect", wait=5000)
+        if reader == "caller":
+            reply = actor.call("list")
+            assert (reply.status, reply.number("count")) == ("RL_END", 0), reply
+        else:
+            actor.ok("list_start")
+            wait_until(lambda: actor.call("poll").status == "RL_END")
+        actor.ok("acquire", name=name, wait=5000)
+        assert server.connection_count == 1
+
+
+THROWING = build_folder() / "tests/system/system_throwing.so"
+
+
+@pytest.mark.skipif(not THROWING.exists(), reason="not built with a sanitizer")
+@pytest.mark.parametrize("reader", ["caller", "background thread"])
+def test_an_exception_in_a_handler(name: str, reader: str) -> None:
+    """Goal: an exception of any type ends the connection that it came by, and nothing else.
+    Method: an error of 300 kB, whose text an allocation shim throws std::out_of_range for. The
+    caller that read it leaves the role of leader: the next calls of other threads are answered."""
+    is_hostile = True
+
+    def answer(command: Command) -> Iterable[bytes] | None:
+        if command[0] != b"SCAN" or not is_hostile:
+            return [array(bulk("0"), array())] if command[0] == b"SCAN" else None
+        return [b"-ERR " + b"z" * 300_000 + b"\r\n"]
+
+    with (
+        HostileServer(answer) as server,
+        Actor(server.url, ["env", f"LD_PRELOAD={THROWING}"]) as actor,
+    ):
+        actor.ok("connect", wait=5000)
+        if reader == "caller":
+            reply = actor.call("list")
+            assert reply.status in HONEST, reply
+        else:
+            actor.ok("list_start")
+            wait_until(lambda: server.connection_count > 1)
+        is_hostile = False
+        for thread in range(3):
+            actor.ok("acquire", thread=thread, lease=thread, name=f"{name}-{thread}", wait=5000)
+        assert actor.call("list").status == "RL_END"
+        lines = iter(lambda: actor.call("log")["line"], "")
+        assert any("an exception: thrown by a test" in line for line in lines)
+        assert actor.is_alive
