@@ -16,7 +16,10 @@ inline constexpr Nanos kMs = 1'000'000;
 inline constexpr Nanos kNever = INT64_MAX;
 
 // CLOCK_BOOTTIME, for leases and deadlines. It continues while the machine is suspended, so that a
-// lease that expired meanwhile is lost before anything else happens.
+// lease that expired meanwhile is lost before anything else happens. While the kernel refuses it, a
+// time after every deadline: a lease that no clock measures is lost. A runtime is not opened then.
+// A program that embeds core/lock without core/runtime passes the time of its own clock to each
+// call, and needs no kernel that has this one.
 Nanos boot_now();
 
 // CLOCK_REALTIME, since 1970. Only to be shown: it may be stepped.

@@ -291,8 +291,9 @@ RL_API const char *rl_error_message(const rl_error *err);
  * @return the client, freed by rl_client_close(); or NULL:
  *         RL_E_INVALID      the URL or an option is wrong; the message names the part and what is
  *                           allowed.
- *         RL_E_NO_MEMORY    also when the kernel gives no descriptor.
+ *         RL_E_NO_MEMORY    also when the kernel gives no descriptor, or does not poll one.
  *         RL_E_INTERNAL     the kernel gives no random bytes; there is no fallback.
+ *         RL_E_UNSUPPORTED  the kernel refuses CLOCK_BOOTTIME, which leases are measured by.
  * Blocks: never; a second at most if a password file is a pipe.  Threads: any.  Since: 0.1.
  */
 RL_API rl_client *rl_client_open(const char *url, size_t url_len, const rl_client_options *options,
