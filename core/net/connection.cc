@@ -48,6 +48,22 @@ int connect_within(int fd, const sockaddr *address, socklen_t size, Nanos limit,
   return error;
 }
 
+// The kernel ends a connection whose peer acknowledges nothing, and asks one that is idle for an
+// acknowledgement. Commands have a limit of their own, command_timeout. This one is for connections
+// without a command under way, and for what a dead peer leaves in the kernel: four times as long,
+// so that it never comes first; 10 s at least, for networks that are busy, and a minute at most.
+// Without it an idle connection would last for two hours. A kernel that refuses loses only that.
+void set_patience(int fd, Nanos timeout) {
+  const auto ms = static_cast<int>(std::clamp<Nanos>(4 * (timeout / kMs), 10'000, 60'000));
+  const int idle_s = ms / 2'000;
+  const int pause_s = std::max(ms / 10'000, 1);
+  const int probe_count = (ms / 1'000 - idle_s) / pause_s;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause_s, sizeof pause_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probe_count, sizeof probe_count);
+}
+
 // From here on receiving may block, for at most one command timeout; sending never does.
 bool prepare(int fd, bool is_tcp, Nanos timeout) {
   const int on = 1;
@@ -56,6 +72,7 @@ bool prepare(int fd, bool is_tcp, Nanos timeout) {
   if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0) return false;
   if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return false;
   if (!is_tcp) return true;
+  set_patience(fd, timeout);
   return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 &&
          setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on) == 0;
 }
