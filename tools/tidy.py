@@ -66,6 +66,7 @@ MACHINES = {
     "cleanup": "Cleanup",
     "held_lease": "HeldLease",
     "key_watch": "KeyWatch",
+    "message_check": "MessageCheck",
     "replication": "Replication",
     "upgrade": "Upgrade",
     "waitlist": "Waitlist",

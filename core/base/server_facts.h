@@ -31,8 +31,13 @@ struct ServerFacts {
   bool can_track = false;       // notifies of changed keys
   bool is_push_trusted = true;  // subscribed, and receivers are counted rightly
   std::string why_not_trusted;
+  // The probe counted a further receiver on the client's channel, such as an earlier connection
+  // whose end the server has not noticed.
+  bool is_channel_taken = false;
   // In a cluster: the node that has the slot of the channel, if the subscription was redirected.
   std::optional<HostPort> channel_owner;
+
+  bool has_messages = false;  // messages come on a connection of their own
 
   std::string version;  // "Valkey 8.0.1"; empty: not known
   NodeRole role = NodeRole::kUnknown;

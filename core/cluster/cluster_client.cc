@@ -111,6 +111,7 @@ void ClusterClient::redraw(size_t number, Nanos now) {
                                   [number](const auto &entry) { return entry.second == number; });
   assert(found != node_numbers_.end());
   const auto ranges = map_.ranges_of(found->first);
+  if (node.client.is_channel_taken()) entropy_.mix_into(random_);  // else the same is drawn again
   const std::string cid =
       protocol::make_cid_within(protocol::channel_prefix(settings_.name_space), ranges, random_);
   if (!cid.empty()) node.client.change_channel(cid, now);
@@ -365,6 +366,7 @@ void ClusterClient::on_connected(size_t node, const ServerFacts &facts, Nanos no
     note_lost_channels();
   }
   client(node).on_connected(node, facts, now);
+  if (client(node).is_channel_taken()) nodes_[node]->is_redrawn = true;
   settle(now);
 }
 

@@ -67,6 +67,9 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   void on_disconnected(size_t node, Nanos now) noexcept override;
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
   void on_push(size_t node, std::string_view message, Nanos now) override;
+  void on_messages_heard(size_t node, Nanos now) override {
+    client(node).on_messages_heard(node, now);
+  }
   void on_invalidated(size_t node, std::string_view key, Nanos now) override;
   void on_all_invalidated(size_t node, Nanos now) override;
   void on_unsubscribed(size_t node, Nanos now) override;
@@ -103,7 +106,7 @@ class ClusterClient final : public lock::LockService, private lock::Output {
 
     const Settings settings;
     lock::LockClient client;
-    bool is_redrawn = false;  // its channel is to change: its slot is another node's
+    bool is_redrawn = false;  // its channel is to change
   };
   // A slot on its way to the node that the map names, or to the unrouted client.
   struct Move {
@@ -134,6 +137,9 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   void lease_ended(lock::Lease &lease) override { output_.lease_ended(lease); }
   void lease_moved(lock::Lease &lease) override { output_.lease_moved(lease); }
   void drop_link(size_t node) override { output_.drop_link(node); }
+  void send_on_messages(size_t node, std::span<const std::string_view> argv) override {
+    output_.send_on_messages(node, argv);
+  }
   void send_on_side(size_t node, std::span<const std::string_view> argv) override {
     output_.send_on_side(node, argv);
   }

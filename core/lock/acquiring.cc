@@ -291,8 +291,9 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
     case Phase::kQueued:
       if (wants_text(refusal, in_flight)) return ask(record, now, protocol::EvalMode::kText);
       if (refusal) return on_acquire_refused(record, refusal, now);
-      return answer.is_granted ? on_granted(record, in_flight, answer, now)
-                               : on_queued(record, answer, now);
+      if (!answer.is_granted) return on_queued(record, answer, now);
+      if (record.phase == Phase::kQueued) note_late_grant(record, answer, now);
+      return on_granted(record, in_flight, answer, now);
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
       if (record.held()->is_over(now)) return on_record_due(record, now);

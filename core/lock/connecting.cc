@@ -17,8 +17,36 @@ void LockClient::connect_soon(Nanos now) {
 
 bool LockClient::begin_connect(size_t, Nanos now) {
   if (link_ != Link::kDown || !has_work() || now < connect_at_) return false;
+  // A client of a cluster draws one in a slot of the node.
+  if (is_channel_taken_ && !settings_.is_of_cluster) draw_channel(now);
   link_ = Link::kConnecting;
   return true;
+}
+
+// The server still counts an earlier connection of this client as a receiver, and would, while that
+// one is not noticed as dead: without another channel this client would poll for as long as it is
+// connected now. A count that is wrong for new channels, too, is that of a broken proxy.
+bool LockClient::leaves_channel(const ServerFacts &facts) {
+  constexpr int kMostChannels = 4;
+  if (facts.is_push_trusted) taken_count_ = 0;
+  is_channel_taken_ = facts.is_channel_taken && taken_count_ < kMostChannels;
+  if (!is_channel_taken_) return false;
+  taken_count_++;
+  is_push_trusted_ = is_counted_ = false;
+  link_ = Link::kBroken;
+  output_.drop_link(node_);
+  return true;
+}
+
+// Without memory the next attempt to connect does it.
+void LockClient::draw_channel(Nanos now) noexcept {
+  try {
+    entropy_.mix_into(random_);
+    change_channel(protocol::make_cid(random_), now);
+    is_channel_taken_ = false;
+  } catch (const std::bad_alloc &) {
+    return;
+  }
 }
 
 namespace {
@@ -34,11 +62,13 @@ bool is_counted(const ServerFacts &facts, bool is_of_cluster) {
 }  // namespace
 
 void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
+  if (leaves_channel(facts)) return;
   link_ = Link::kUp;
   is_wanted_ = false;
   features_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
   is_counted_ = is_counted(facts, settings_.is_of_cluster);
+  if (facts.has_messages) message_check_.give(&MessageCheck::open, settings_.command_timeout, now);
   can_track_ = facts.can_track;
   may_announce_ = true;
   announce_again_at_ = 0;
@@ -47,7 +77,8 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
     note_clock(now);
   }
   if (!records_.empty()) announce_held(now);
-  if (settings_.is_of_cluster) {
+  const bool is_channel_new = std::exchange(is_channel_new_, false);
+  if (settings_.is_of_cluster || is_channel_new) {
     resume_all(now);
   } else {
     for_each_record([&](TokenRecord &record) { resume(record, now); });
@@ -128,11 +159,12 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
 // Nothing here may fail: a record that still waited for an answer would be stuck.
 void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   link_ = Link::kDown;
-  connect_at_ = after(now, reconnect_.next(entropy_.next()));
+  connect_at_ = is_channel_taken_ ? now : after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();
   is_clock_known_ = is_clock_warned_ = false;
   check_at_ = kNever;
   is_tracking_ = false;
+  message_check_.give(&MessageCheck::close);
   drop_side();
   for (const auto &[id, record] : records_) record->confirmed_by = 0;
   for (const auto &record : throttled_) record->is_throttled = false;

@@ -23,6 +23,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       entropy_(seed),
       link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())),
       name_text_(protocol::name_text(settings.holder)) {
+  std::copy(random.begin(), random.end(), random_.begin());
   features_.prefix = prefix_;
   features_.is_cluster = settings.is_of_cluster;
   link_failure_ = failure(Status::kUnavailable, "not connected to " + settings.address() + " yet");
@@ -34,8 +35,7 @@ LockClient::~LockClient() {
   for (auto &[id, record] : records_) {
     if (record->lease) end_lease(*record, Lease::kLost, kClientGone);
     while (!record->lock->waitlist->is_empty()) taken(record->lock->waitlist.give(&Waitlist::take));
-    record->caller.reset();
-    record->releaser.reset();
+    record->caller = record->releaser = nullptr;
   }
 }
 
@@ -523,7 +523,7 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 Nanos LockClient::next_due() const {
   Nanos due = std::min({timers_.next_due(), announce_at_, check_at_, resend_at_});
   if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
-  return std::min({due, answer_due(), side_due()});
+  return std::min({due, answer_due(), side_due(), message_check_->due()});
 }
 
 // When the oldest answer in flight is late.
@@ -541,6 +541,7 @@ void LockClient::on_timer(Nanos now) {
   if (check_at_ <= now) ask_health(nullptr, now);
   if (resend_at_ <= now) resend_postponed(now);
   if (side_due() <= now) on_side_due(now);
+  check_messages(now);
   bool is_renewing = false;
   while (!timers_.empty()) {
     Timed &timed = timers_.top();

@@ -14,6 +14,7 @@
 // an event of the connection drops the connection, which every state here survives.
 #pragma once
 
+#include <array>
 #include <cassert>
 #include <cstdio>
 #include <deque>
@@ -35,6 +36,7 @@
 #include "lock/client_names.h"
 #include "lock/in_flight.h"
 #include "lock/lock_state.h"
+#include "lock/message_check.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
 #include "protocol/command.h"
@@ -79,6 +81,9 @@ class LockClient final : public LockService {
   void on_disconnected(size_t node, Nanos now) noexcept override;
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
   void on_push(size_t node, std::string_view message, Nanos now) override;
+  void on_messages_heard(size_t, Nanos now) override {
+    message_check_.give(&MessageCheck::on_heard, now);
+  }
   void on_invalidated(size_t node, std::string_view key, Nanos now) override;
   void on_all_invalidated(size_t node, Nanos now) override;
   void check_later(size_t node, Nanos due) override;
@@ -115,6 +120,8 @@ class LockClient final : public LockService {
   // Uses another channel from the next connection on. Called without a connection; throws
   // std::bad_alloc, and then nothing has changed.
   void change_channel(const std::string &cid, Nanos now);
+  // Another connection has the channel: it is changed before the next one.
+  bool is_channel_taken() const { return is_channel_taken_; }
   // Which of these clients has the lock; nullopt: the request is about no lock, or not started.
   static std::optional<size_t> node_of(const Request &request);
   static std::optional<size_t> node_of(const Lease &lease);
@@ -224,6 +231,8 @@ class LockClient final : public LockService {
   void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
+  bool leaves_channel(const ServerFacts &facts);
+  void draw_channel(Nanos now) noexcept;
   void fail_all(Status status, std::string_view message, Nanos now);
   template <class Action>
   void for_each_record(const Action &action);
@@ -292,6 +301,9 @@ class LockClient final : public LockService {
   void note_waiting(TokenRecord &record);
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
   void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
+  void check_messages(Nanos now);
+  void note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  void drop_deaf(std::string_view why);
   bool track_key(TokenRecord &record, Nanos now);
   void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
   void recheck(const KeyWatch::Step &step, Nanos now);
@@ -475,8 +487,12 @@ class LockClient final : public LockService {
 
   Link link_ = Link::kDown;
   bool is_push_trusted_ = true, can_track_ = false;  // track: until it was refused
-  bool is_counted_ = true;    // PUBLISH counts each subscriber that its message reaches
-  bool is_tracking_ = false;  // asked for on this connection
+  bool is_counted_ = true;            // PUBLISH counts each subscriber that its message reaches
+  std::array<uint8_t, 16> random_{};  // of the channel
+  bool is_channel_taken_ = false;     // by another connection: this one is left for that
+  bool is_channel_new_ = false;       // since the last connection
+  int taken_count_ = 0;               // of channels, since messages were trusted
+  bool is_tracking_ = false;          // asked for on this connection
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
   Nanos connect_at_ = 0;
   timing::Backoff reconnect_ = timing::kReconnect;
@@ -520,7 +536,8 @@ class LockClient final : public LockService {
   int lost_check_count_ = 0;     // such questions that the connection did not survive
   std::set<uint16_t> moving_;    // slots of a cluster that another node serves
   std::string reader_key_;       // that the last command named: a Command only borrows it
-  Nanos resend_at_ = kNever;     // when to send postponed requests again
+  Checked<MessageCheck> message_check_;
+  Nanos resend_at_ = kNever;  // when to send postponed requests again
   timing::Backoff postponed_ = timing::kServerRetry;
   ClientNames names_of_clients_;
   Checked<Replication> replication_;

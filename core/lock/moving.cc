@@ -567,6 +567,7 @@ void LockClient::change_channel(const std::string &cid, Nanos now) {
   records_.merge(numbered);
   cid_ = std::move(copy);
   channel_ = std::move(channel);
+  is_channel_new_ = true;
   for (NewIdentity &one : renamed) rename(one, now);
 }
 

@@ -51,6 +51,8 @@ class Output {
   // The same for the second connection to `node`, which LockService::begin_side_connect() asks for.
   virtual void send_on_side(size_t, std::span<const std::string_view>) {}
   virtual void drop_side(size_t) {}
+  // Append one command to what is to be sent on the connection for messages, if there is one.
+  virtual void send_on_messages(size_t, std::span<const std::string_view>) {}
   // `node` does not serve a slot that it was asked about. Nothing was carried out there, and
   // nothing about this slot is sent to it until LockClient::take_over().
   virtual void redirected(size_t, const protocol::Redirect &) {}
@@ -110,6 +112,8 @@ class LockService {
   virtual void on_disconnected(size_t node, Nanos now) noexcept = 0;
   virtual void on_reply(size_t node, const Reply &reply, Nanos now) = 0;
   virtual void on_push(size_t node, std::string_view message, Nanos now) = 0;
+  // Something has come on the connection for messages, if they have one of their own.
+  virtual void on_messages_heard(size_t, Nanos) {}
   // A second connection to a connected node, for commands that block those behind them; opened when
   // it is needed, and dropped when it is not. No message comes there.
   // @return true to connect now; then one of the next two follows.

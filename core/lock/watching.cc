@@ -13,8 +13,40 @@ namespace redlatch::lock {
 
 void LockClient::note_waiting(TokenRecord &record) {
   Checked<KeyWatch> &watch = record.lock->key_watch;
-  watch.give(&KeyWatch::set_waiting, record.watcher,
-             record.phase == Phase::kQueued || record.upgrader != nullptr);
+  const bool is_waiting = record.phase == Phase::kQueued || record.upgrader != nullptr;
+  watch.give(&KeyWatch::set_waiting, record.watcher, is_waiting);
+  if (is_waiting) message_check_.give(&MessageCheck::on_waiting);
+}
+
+void LockClient::check_messages(Nanos now) {
+  switch (message_check_.give(&MessageCheck::on_time, expects_push(), now)) {
+    case MessageCheck::Command::kNone:
+      return;
+    case MessageCheck::Command::kAsk: {
+      protocol::Command ping;
+      ping.add("PING");
+      return output_.send_on_messages(node_, ping.argv());
+    }
+    case MessageCheck::Command::kDrop:
+      return drop_deaf("no answer came within command_timeout");
+  }
+}
+
+// The fence is the time of the grant by the server's clock, unless that was stepped back.
+void LockClient::note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer,
+                                 Nanos now) {
+  const bool is_told = is_heard(record.identity.token) && !protocol::polls(record.identity.member);
+  if (!is_told || record.is_sharing || record.is_unfenced || answer.fence <= 0) return;
+  const Nanos age = answer.server_ms * kMs - answer.fence * 1'000;
+  const auto command = message_check_.give(&MessageCheck::on_late_grant, age, now);
+  if (command == MessageCheck::Command::kDrop) drop_deaf("the message of a grant did not come");
+}
+
+void LockClient::drop_deaf(std::string_view why) {
+  link_ = Link::kBroken;
+  output_.drop_link(node_);
+  output_.warn("the connection for messages to " + settings_.address() +
+               " is dead: " + std::string(why) + "; connecting anew");
 }
 
 // @return when `record`, which was not granted, asks again if no message comes.

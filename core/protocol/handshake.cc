@@ -128,6 +128,7 @@ void Handshake::on_messages(const Handshake &messages, const Send &send, Nanos n
   facts_.is_push_trusted = messages.facts_.is_push_trusted;
   facts_.why_not_trusted = messages.facts_.why_not_trusted;
   facts_.channel_owner = messages.facts_.channel_owner;
+  facts_.has_messages = facts_.is_push_trusted;
   enter(Stage::kProbe, send, now);
 }
 
@@ -475,8 +476,10 @@ void Handshake::on_probe(const Reply &reply, const Send &send, Nanos now) {
   }
   // In a cluster the second channel may be that of another node, which is a refusal.
   const int64_t none = reply.at(1).integer;
-  facts_.is_push_trusted = reply.count() == 2 && reply.at(0).integer == 1 &&
-                           (none == 0 || (settings_.is_of_cluster && none == -1));
+  const bool is_other_right =
+      reply.count() == 2 && (none == 0 || (settings_.is_of_cluster && none == -1));
+  facts_.is_push_trusted = is_other_right && reply.at(0).integer == 1;
+  facts_.is_channel_taken = is_other_right && reply.at(0).integer > 1;
   if (facts_.is_push_trusted) return end();
   if (reply.is_error()) {
     facts_.why_not_trusted = refused(reply, "the script that counts receivers").message;
@@ -491,7 +494,8 @@ void Handshake::on_probe(const Reply &reply, const Send &send, Nanos now) {
         std::to_string(reply.at(0).integer) + ", one to a channel with none by " +
         std::to_string(reply.at(1).integer) + " (-1: refused)";
   }
-  enter(Stage::kChannels, send, now);
+  // A server that counts receivers has such channels.
+  facts_.is_channel_taken ? end() : enter(Stage::kChannels, send, now);
 }
 
 // Without arguments neither does anything. A server checks their number before the rights of the

@@ -46,7 +46,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
                std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output);
   ~QuorumClient() override;
 
-  const std::string &channel(size_t) const override { return nodes_.front()->client.channel(0); }
+  const std::string &channel(size_t node) const override { return nodes_[node]->client.channel(0); }
   bool needs_identity() const override { return true; }
 
   // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach, kCheck.
@@ -64,6 +64,9 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void on_disconnected(size_t node, Nanos now) noexcept override;
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
   void on_push(size_t node, std::string_view message, Nanos now) override;
+  void on_messages_heard(size_t node, Nanos now) override {
+    nodes_[node]->client.on_messages_heard(node, now);
+  }
   void on_invalidated(size_t node, std::string_view key, Nanos now) override;
   void on_all_invalidated(size_t node, Nanos now) override;
   void check_later(size_t node, Nanos due) override { nodes_[node]->client.check_later(node, due); }
@@ -100,6 +103,10 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void lease_ended(lock::Lease &lease) override;
   void lease_moved(lock::Lease &lease) override;
   void drop_link(size_t node) override;
+  void send_on_messages(size_t node, std::span<const std::string_view> argv) override {
+    output_.send_on_messages(node, argv);
+  }
+  void warn(std::string_view text) override { output_.warn(text); }
   void defect_found(std::string_view what) noexcept override;
   void health_found(size_t node, const protocol::HealthFacts &facts,
                     const protocol::LockTrial *trial) override {
@@ -136,6 +143,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void take_answers(QuorumAcquire &acquire, Nanos now);
   void gather(QuorumAcquire &acquire, Nanos now);
   void begin_round(QuorumAcquire &acquire, Nanos now);
+  uint64_t next_rid();
   void ask_later(QuorumAcquire &acquire, size_t node, Nanos now);
   void ask(QuorumAcquire &acquire, size_t node, uint64_t rid, Nanos now);
   void take_answer(QuorumAcquire &acquire, size_t node, Nanos now);

@@ -141,6 +141,12 @@ void QuorumClient::gather(QuorumAcquire &acquire, Nanos now) {
 
 // ---- a round -----------------------------------------------------------------------------------
 
+// Higher than every number of a node's client, which takes some of its own for a new channel.
+uint64_t QuorumClient::next_rid() {
+  for (const auto &node : nodes_) last_rid_ = std::max(last_rid_, node->client.last_number());
+  return ++last_rid_;
+}
+
 void QuorumClient::begin_round(QuorumAcquire &acquire, Nanos now) {
   if (!acquire.lease) {
     acquire.phase = Phase::kGathering;
@@ -149,7 +155,7 @@ void QuorumClient::begin_round(QuorumAcquire &acquire, Nanos now) {
   }
   assert(acquire.phase != Phase::kHeld && acquire.phase != Phase::kFencing);
   acquire.phase = Phase::kRound;
-  acquire.rid = ++last_rid_;
+  acquire.rid = next_rid();
   const auto is_there = [&](const auto &node) {
     return node->client.is_up() || node->client.is_connecting(now);
   };
@@ -179,7 +185,7 @@ void QuorumClient::begin_round(QuorumAcquire &acquire, Nanos now) {
 // Ask a node that was not asked in the round, or whose vote was lost. The token is that of the
 // round, unless a RELEASE of it may still arrive: no earlier message can release a new token.
 void QuorumClient::ask_later(QuorumAcquire &acquire, size_t node, Nanos now) {
-  const uint64_t next = ++last_rid_;  // always: the nodes' clients number their acquisitions by it
+  const uint64_t next = next_rid();  // always: the nodes' clients number their acquisitions by it
   ask(acquire, node, acquire.votes[node].is_spent ? next : acquire.rid, now);
 }
 
@@ -353,7 +359,7 @@ void QuorumClient::queue_at_node(QuorumAcquire &acquire, const std::vector<size_
   if (is_new) {
     acquire.queued_at = node;
     acquire.was_queue_lost = false;
-    ask(acquire, node, ++last_rid_, now);
+    ask(acquire, node, next_rid(), now);
     if (acquire.votes[node].request->is_finished()) return mark(&acquire);
   }
   acquire.check_at = now + acquire.retry.next(entropy_.next());

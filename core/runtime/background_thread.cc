@@ -387,6 +387,7 @@ void Runtime::read_messages(Lock &lock, Link &link) {
   try {
     const Nanos now = boot_now();
     for (const net::ReplyPtr &reply : replies) take_message(link, *reply, now);
+    if (!replies.empty()) service_->on_messages_heard(link.node, now);
   } catch (...) {
     (void)note_caught();
     link.drop();
@@ -406,6 +407,7 @@ void Runtime::note_connection(Link &link, const Outcome &outcome, const ServerFa
     link.failure = outcome;
     return;
   }
+  if (link.is_broken) return;  // the service has dropped it again, and connects anew
   if (link.is_away) {
     log_.add(LogLevel::kInfo, "connected to " + link.settings.address() + " again");
   }

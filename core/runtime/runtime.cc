@@ -300,6 +300,15 @@ void Runtime::send(size_t node, std::span<const std::string_view> argv) {
   is_output_due_ = was_active_ = true;
 }
 
+// Some bytes, and rarely: if there is no room for them the peer has acknowledged nothing for long.
+void Runtime::send_on_messages(size_t node, std::span<const std::string_view> argv) {
+  Link &link = links_[node];
+  if (!link.messages || !link.is_usable()) return;
+  std::string bytes;
+  net::append_command(bytes, argv);
+  if (link.messages->send(bytes) != bytes.size()) link.drop();
+}
+
 // All requests and leases that the service reports are those of this folder.
 void Runtime::finished(lock::Request &request) {
   finished_count_ += notify_finished(static_cast<Request &>(request));

@@ -131,6 +131,7 @@ class Runtime final : public Wakeup,
   void lease_ended(lock::Lease &lease) override;
   void drop_link(size_t node) override;
   void send_on_side(size_t node, std::span<const std::string_view> argv) override;
+  void send_on_messages(size_t node, std::span<const std::string_view> argv) override;
   void drop_side(size_t node) override;
   void warn(std::string_view text) override;
   void defect_found(std::string_view what) noexcept override;

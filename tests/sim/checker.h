@@ -39,6 +39,8 @@ class Checker {
   virtual void given_up(const std::string &token) = 0;
   // A client has done something.
   virtual void check_client(int) {}
+  // The client of a channel uses another one from now on.
+  virtual void changed_channel(std::string_view /* old */, std::string_view /* other */) {}
   // A client of this channel has learnt that `node` has restarted.
   virtual void learnt_of_restart(size_t, std::string_view) {}
   // True if exclusion is not promised to this holder. Asked when another one believes as well.

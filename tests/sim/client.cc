@@ -210,6 +210,16 @@ void Client::lease_moved(lock::Lease &lease) {
   if (lease.state.load() == lock::Lease::kHeld) given_up_.erase(lease.token);
 }
 
+void Client::send_on_messages(size_t node, std::span<const std::string_view> argv) {
+  const CoreMemory::Pause pause;
+  const Wire &wire = *wires_[node];
+  CommandList commands;
+  commands.emplace_back(argv);
+  if (wire.is_up && wire.messages_link != 0) {
+    context_.network.send_up(wire.messages_link, std::move(commands));
+  }
+}
+
 // ---- the shell ---------------------------------------------------------------------------------
 
 void Client::settle() {
@@ -283,7 +293,11 @@ void Client::connect(Wire &wire) {
 }
 
 void Client::begin_opening(Wire &wire, const Settings &settings) {
-  wire.channel = service_->channel(is_cluster() ? wire.node : 0);
+  const std::string &channel = service_->channel(wire.node);
+  if (!wire.channel.empty() && wire.channel != channel) {
+    context_.checker.changed_channel(wire.channel, channel);
+  }
+  wire.channel = channel;
   {
     const CoreMemory::Scope scope;
     wire.opening.emplace(settings, wire.channel, service_->needs_identity(), now());
@@ -398,42 +412,9 @@ void Client::finish_connect(Wire &wire) {
     wire.run_id = facts.run_id;
   }
   note_channel(wire, facts);
+  wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
   take(wire, wire.messages_link, std::exchange(wire.early, {}));
-}
-
-// Two dials, two handshakes, an identity and a probe, and the error of the clock.
-void Client::check_openings() const {
-  const Nanos limit = 6 * context_.plan.timeout + context_.plan.timeout / 10 + kSecond;
-  for (const auto &wire : wires_) {
-    check_left(*wire);
-    const Nanos begin = std::max(wire->opened_at, paused_until_);
-    if (!wire->opening || context_.schedule.now() - begin < limit) continue;
-    context_.verdict.broken("an opening ends within its limits", "client " + std::to_string(slot_));
-  }
-}
-
-// What it found out is true, unless the server has ended the connection since.
-void Client::check_opening(const Wire &wire) {
-  const ServerFacts &facts = wire.opening->facts();
-  const uint64_t messages = wire.messages_link != 0 ? wire.messages_link : wire.link;
-  const auto broken = [&](std::string_view rule) {
-    context_.verdict.broken(rule, "client " + std::to_string(slot_));
-  };
-  if (facts.is_push_trusted && !server(wire).is_probed(wire.link, messages)) {
-    broken("messages are trusted after a probe");
-  }
-  if (facts.is_sharded != context_.plan.is_sharded ||
-      facts.can_track != (context_.plan.protocol == 3)) {
-    broken("a handshake finds out what the server understands");
-  }
-  if (facts.is_replica != server(wire).has_read_replica(wire.link) &&
-      context_.network.is_open(wire.link)) {
-    broken("a handshake knows a replica");
-  }
-  if (guide_ && !server(wire).has_read_primary(wire.link) && context_.network.is_open(wire.link)) {
-    broken("only a server that says that it is the primary is used");
-  }
 }
 
 void Client::fail_connect(Wire &wire, const Outcome &why) {
@@ -500,8 +481,15 @@ void Client::Wire::received(uint64_t id, Messages messages) {
 void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
   if (wire.opening) return answer(wire, link, messages);
   if (!wire.is_up) return;
+  const bool is_for_messages = link != 0 && link == wire.messages_link;
   for (const Message &message : messages) {
     if (!wire.owns(link)) return;
+    if (is_for_messages) {
+      call([&](lock::LockService &service, Nanos now) {
+        service.on_messages_heard(wire.node, now);
+      });
+      if (message.kind == Message::Kind::kReply) continue;
+    }
     call([&](lock::LockService &service, Nanos now) {
       switch (message.kind) {
         case Message::Kind::kReply: {

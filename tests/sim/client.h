@@ -52,7 +52,9 @@ class Client : private lock::Output {
   void forget_connections(Network::Ending ending);  // the process has ended
   // Block messages to `node` (is_up), from it (is_down), and new connections, until `until`.
   void cut_off(size_t node, bool is_up, bool is_down, Nanos until);
-  // The same for a server of a group, and for a sentinel, in both directions.
+  // The connection for messages dies silently.
+  void silence_messages(size_t node);
+  // As cut_off() for a server of a group, and for a sentinel, in both directions.
   void part_from_server(size_t server, Nanos until);
   void part_from_sentinel(size_t sentinel, Nanos until);
   void heal();
@@ -113,7 +115,9 @@ class Client : private lock::Output {
     bool owns(uint64_t id) const { return id != 0 && (id == link || id == messages_link); }
 
     uint64_t link = 0;
-    uint64_t messages_link = 0;  // with RESP2
+    uint64_t messages_link = 0;   // with RESP2
+    uint64_t silent_link = 0;     // the last one for messages that has died silently
+    Nanos silent_since = kNever;  // it is used, and a lock is waited for
     std::optional<protocol::Opening> opening;
     uint64_t attempt = 0;  // counts openings
     Nanos opened_at = 0;   // the last one
@@ -130,7 +134,8 @@ class Client : private lock::Output {
     Settings primary;         // that of the opening
     bool is_seeking = false;  // no primary is named yet
     Nanos up_since = 0;
-    Nanos left_since = kNever;  // it was heard then that this server is no primary any more
+    Nanos polls_since = kNever;  // its channel has a further receiver
+    Nanos left_since = kNever;   // it was heard then that this server is no primary any more
 
     // Of a cluster.
     const Settings *settings = nullptr;
@@ -153,6 +158,7 @@ class Client : private lock::Output {
   void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
   void send_on_side(size_t node, std::span<const std::string_view> argv) override;
   void drop_side(size_t) override { side_.drop(); }
+  void send_on_messages(size_t node, std::span<const std::string_view> argv) override;
   void open_node(size_t node, const Settings &settings) override;
 
   Nanos now() const { return clock_.read(context_.schedule.now()); }
@@ -184,6 +190,8 @@ class Client : private lock::Output {
   void check_left(const Wire &wire) const;
   void check_heard(const Wire &wire) const;
   void check_news(int64_t epoch) const;
+  void check_polling(const Wire &wire) const;
+  void check_silence(Wire &wire) const;
   // client_cluster.cc, called by the reader
   friend class SlotReader;
   static constexpr int kNoSlot = -1;

@@ -75,7 +75,7 @@ void Client::on_no_slots(const Outcome &why) {
 bool Client::hears(std::string_view cid) const {
   return std::any_of(wires_.begin(), wires_.end(), [&](const auto &wire) {
     const bool is_one = is_cluster() ? wire->node > 0 : wire->node == 0;
-    return is_one && wire->is_up && service_->channel(is_cluster() ? wire->node : 0).ends_with(cid);
+    return is_one && wire->is_up && service_->channel(wire->node).ends_with(cid);
   });
 }
 

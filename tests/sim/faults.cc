@@ -201,6 +201,7 @@ void World::break_connection(Fault fault, Client &client, size_t node) {
   if (fault == Fault::kStall) {
     const Nanos until =
         schedule_.now() + random_.between(1, random_.chance(700) ? 300 : 6000) * kMs;
+    if (messages != 0 && random_.chance(300)) return client.silence_messages(node);
     const int64_t which = random_.between(0, 2);
     for (const uint64_t link : {commands, messages}) {
       if (which != 0) network_.stall(link, true, until);

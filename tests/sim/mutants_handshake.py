@@ -29,6 +29,27 @@ HANDSHAKE_MUTANTS = (
         ),
     ),
     Mutant(
+        "hs-taken-channel",
+        "a client keeps the channel that its old connection still has, and polls",
+        1,
+        Edit(
+            "lock/connecting.cc",
+            "constexpr int kMostChannels = 4;",
+            "const int kMostChannels = IS_ON ? 0 : 4;",
+        ),
+    ),
+    Mutant(
+        "deaf-messages",
+        "a connection for messages that has died silently is kept",
+        1,
+        Edit(
+            "lock/message_check.cc",
+            "  if (now < due()) return Command::kNone;",
+            "  if (IS_ON && now >= due()) state_ = State::kIdle;\n"
+            "  if (now < due()) return Command::kNone;",
+        ),
+    ),
+    Mutant(
         "hs-sharded-by-version",
         "a server has sharded channels if its version had them",
         6,

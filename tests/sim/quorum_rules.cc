@@ -45,8 +45,19 @@ std::string_view token_of_acquire(Argv argv) {
 
 }  // namespace
 
-std::string QuorumRules::id_of(std::string_view token, std::string_view lock) {
-  return std::string(token.substr(0, kCidSize)).append(lock);
+std::string QuorumRules::id_of(std::string_view token, std::string_view lock) const {
+  return std::string(client_of(token.substr(0, kCidSize))).append(lock);
+}
+
+// The first cid of the client, which has another one for each node whose channel was changed.
+std::string_view QuorumRules::client_of(std::string_view cid) const {
+  const auto found = first_cids_.find(cid);
+  return found == first_cids_.end() ? cid : std::string_view(found->second);
+}
+
+void QuorumRules::changed_channel(std::string_view old, std::string_view other) {
+  const std::string_view cid = old.substr(old.size() - kCidSize);
+  first_cids_.emplace(other.substr(other.size() - kCidSize), client_of(cid));
 }
 
 QuorumRules::QuorumRules(const Plan &plan, Schedule &schedule,
@@ -137,7 +148,7 @@ void QuorumRules::sent(size_t node, int client, Argv argv) {
   if (asked.is_checked) asked.rules.sent(node, client, argv);
   const auto token = token_of_acquire(argv);
   if (token.empty()) return;
-  const auto guard = asked.guarded_until.find(token.substr(0, kCidSize));
+  const auto guard = asked.guarded_until.find(client_of(token.substr(0, kCidSize)));
   if (guard == asked.guarded_until.end() || schedule_.now() >= guard->second) return;
   verdict_.broken("a node that has restarted is not asked before its guard is over",
                   "node " + std::to_string(node) + ": client " + std::to_string(client));
@@ -145,7 +156,7 @@ void QuorumRules::sent(size_t node, int client, Argv argv) {
 
 void QuorumRules::learnt_of_restart(size_t node, std::string_view channel) {
   if (plan_.guard != Plan::Guard::kOn) return;
-  const std::string_view cid = channel.substr(channel.size() - kCidSize);
+  const std::string_view cid = client_of(channel.substr(channel.size() - kCidSize));
   // The client measures the guard by its own clock, which may be fast.
   nodes_[node]->guarded_until[std::string(cid)] =
       schedule_.now() + plan_.restart_guard - plan_.restart_guard / 50;

@@ -40,6 +40,7 @@ class QuorumRules : public Checker {
   void given_up(const std::string &token) override;
   void check_client(int client) override;
   // With a guard the client's votes on that node no longer count.
+  void changed_channel(std::string_view old, std::string_view other) override;
   void learnt_of_restart(size_t node, std::string_view channel) override;
   // True if the holder has no majority without votes that were lost in an unpromised way.
   bool is_let_off(const std::string &name, const Beliefs::Holder &holder) const override;
@@ -109,7 +110,8 @@ class QuorumRules : public Checker {
   void forget(size_t node, bool is_promised, std::string_view lock = {});
   // When a majority of the votes has ended; with or without those lost in an unpromised way.
   Nanos end_of(const std::string &name, const std::string &token, bool with_unpromised) const;
-  static std::string id_of(std::string_view token, std::string_view lock);
+  std::string id_of(std::string_view token, std::string_view lock) const;
+  std::string_view client_of(std::string_view cid) const;
 
   const Plan &plan_;
   Schedule &schedule_;
@@ -123,6 +125,7 @@ class QuorumRules : public Checker {
   std::map<std::string, Nanos, std::less<>> taken_;    // lock keys: when removed everywhere
   std::map<std::string, Nanos, std::less<>> left_;     // tokens of leases: when they ended
   std::map<std::string, Nanos> idle_;  // names of locks with waiters: when the last holder ended
+  std::map<std::string, std::string, std::less<>> first_cids_;  // of clients, by a later one
 };
 
 }  // namespace redlatch::sim

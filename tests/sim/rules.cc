@@ -150,6 +150,7 @@ void Rules::sent(size_t, int client, Argv argv) {
     case protocol::Script::kAcquireRead:
     case protocol::Script::kUpgrade:
       note_lease(call);
+      note_asker(client, call);
       if (!asked_for_.contains(call.token)) asked_for_.emplace(call.token, call.lock);
       if (released_.contains(call.token)) {
         verdict_.broken("a released token is never acquired again", who());
@@ -560,7 +561,7 @@ void Rules::queued(std::string_view key, std::string_view member, double score) 
   if (tickets.empty()) stats_.waits++;
   if (call_.ticket.empty()) {
     if (score >= 0 && score <= last_ticket_) verdict_.broken("a new ticket is the last", how);
-    tickets.insert(score);
+    note_ticket(member, score);
   } else if (!tickets.contains(score)) {
     verdict_.broken("a ticket is one that was given", how);
   }

@@ -57,6 +57,8 @@ class Rules : public Witness, public Checker {
   // A server that is no primary has queued the member with this ticket.
   void note_ticket(std::string_view member, double ticket) {
     tickets_[std::string(member)].insert(ticket);
+    const auto asker = askers_.find(member);
+    if (asker != askers_.end()) given_[asker->second].insert(ticket);
   }
   // What an ACQUIRE asks for; nullopt: `argv` is none.
   struct Asking {
@@ -158,6 +160,7 @@ class Rules : public Witness, public Checker {
   void check_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms);
   void check_downgrade(int client, const Call &call);
   // rules_others.cc
+  void note_asker(int client, const Call &call);
   Turn turn_at(std::string_view key, int64_t now_ms) const;
   bool is_waited_for(const Context &context, const std::string &lock) const;
   void excuse_holders();
@@ -217,7 +220,9 @@ class Rules : public Witness, public Checker {
     Nanos left_at = -1;
   };
   ByText<Asked> asked_;
-  ByText<std::set<double>> tickets_;  // member to the tickets it was given
+  ByText<std::set<double>> tickets_;       // member to the tickets it was given
+  ByText<int> askers_;                     // member to its client
+  std::map<int, std::set<double>> given_;  // client to the tickets of all its members
   // Tokens that became writers although the upgrade was cancelled, and their renewals since.
   ByText<int> descents_;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <string>
 
 #include "base/limits.h"
 #include "caller.h"
@@ -25,6 +26,19 @@ constexpr Nanos kSoon = 400 * kMs;
 constexpr Nanos kLongestPoll = 15 * kSecond;
 
 }  // namespace
+
+// Rule: a member that begins with a ticket is that of a waiter whose channel was changed, and that
+// has had the ticket under another token.
+void Rules::note_asker(int client, const Call &call) {
+  if (call.member.empty()) return;
+  const bool is_new = askers_.try_emplace(std::string(call.member), client).second;
+  if (!is_new || call.ticket.empty()) return;
+  auto &tickets = tickets_[std::string(call.member)];
+  const double ticket = std::stod(std::string(call.ticket));
+  if (!tickets.insert(ticket).second || given_[client].contains(ticket)) return;
+  verdict_.broken("a waiter with a new channel has had its ticket before",
+                  "client " + std::to_string(client) + ", " + std::string(call.member));
+}
 
 Rules::Turn Rules::turn_at(std::string_view key, int64_t now_ms) const {
   Turn turn;

@@ -53,6 +53,7 @@ std::optional<Value> Server::greet(Session &session, Argv argv) {
     return Value::status("OK");
   }
   if (argv[0] == "INFO") return info(session, argv[1]);
+  if (argv[0] == "PING") return Value::list({Value::of("pong"), Value::of("")});
   if (argv[0] == "TIME") return store_.execute(argv, now_us());
   if (argv[0] == "SCRIPT") return load_script(argv[2]);
   if (argv[0] == "SPUBLISH" || argv[0] == "SSUBSCRIBE") {

@@ -103,6 +103,7 @@ class _Link:
         for part in (client, server):
             part.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._is_cut = threading.Event()
+        self.is_silent = self.has_subscribed = False
         self._mutex = threading.Lock()
         self._running = 2
         pumps = (self._pump_up, self._pump_down)
@@ -142,15 +143,22 @@ class _Link:
     def _pump_up(self) -> None:
         while (data := self.client.recv(_CHUNK)) and not self._is_cut.is_set():
             self._proxy.wait_open(self._is_cut)
+            self.has_subscribed = self.has_subscribed or b"SUBSCRIBE" in data
+            if self.is_silent:
+                continue
             if rewrite := self._proxy.rewrite:
                 commands = self._originals.feed(data)
                 data = b"".join(encode(*rewrite(command)) for command in commands)
             if not self._proxy.drops_requests and self._look_for_loss(data):
                 self._proxy.send(self.server, data)
+        if self.is_silent:
+            self._is_cut.wait()  # the server does not learn that the client has closed its end
 
     def _pump_down(self) -> None:
         while (data := self.server.recv(_CHUNK)) and not self._is_cut.is_set():
             self._proxy.wait_open(self._is_cut)
+            if self.is_silent:
+                continue
             if self._loss:
                 self._swallow(self._loss, data)
             elif not self._proxy.drops_replies:
@@ -240,6 +248,13 @@ class FaultProxy:
     def lead_to(self, port: int) -> None:
         """New connections go to this server; those that are there stay where they are."""
         self._server_port = port
+
+    def silence(self, *, only_subscribed: bool = False) -> None:
+        """Nothing goes through the present connections any more, nor does the server learn that
+        the client has closed one; new ones are served."""
+        with self._mutex:
+            for link in self._links:
+                link.is_silent = link.is_silent or link.has_subscribed or not only_subscribed
 
     def hang(self) -> None:
         """Connections are accepted and stay, and no byte goes through."""

@@ -56,6 +56,7 @@ TEST_F(ChannelsTest, a_proxy_that_counts_receivers_wrongly_is_not_trusted) {
     run(handshake);
     expect_end(handshake, Status::kOk, "");
     EXPECT_FALSE(handshake.facts().is_push_trusted);
+    EXPECT_EQ(handshake.facts().is_channel_taken, own == 2);
     const std::string why = own < 0 ? "refused SPUBLISH" : "received by " + std::to_string(own);
     EXPECT_NE(handshake.facts().why_not_trusted.find(why), std::string::npos);
   }

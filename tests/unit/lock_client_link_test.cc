@@ -383,6 +383,60 @@ TEST_F(LinkTest, waiter_that_was_sent_keeps_its_member_where_it_has_to_poll) {
   EXPECT_EQ(argument(2), member);
 }
 
+// ---- another connection has the channel --------------------------------------------------------
+
+class TakenChannelTest : public LinkTest {
+ protected:
+  static ServerFacts taken() {
+    ServerFacts facts;
+    facts.is_push_trusted = false;
+    facts.why_not_trusted = "two receivers";
+    facts.is_channel_taken = true;
+    return facts;
+  }
+};
+
+TEST_F(TakenChannelTest, the_channel_is_changed_and_the_waiter_keeps_its_ticket) {
+  connect();
+  acquire();
+  ASSERT_EQ(next_script(), "acquire");
+  const std::string token = argument(0);
+  reply_queued();
+  const std::string channel = client_->channel(0);
+  disconnect();
+  connect(taken());
+  EXPECT_TRUE(is_dropped_) << "it would poll for as long as this connection lives";
+  EXPECT_TRUE(sent_.empty());
+  disconnect();
+  connect();
+  EXPECT_FALSE(is_dropped_);
+  EXPECT_NE(client_->channel(0), channel);
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_TRUE(client_->channel(0).ends_with(argument(0).substr(0, protocol::kCidSize)));
+  EXPECT_NE(argument(0), token);
+  EXPECT_NE(argument(3), "") << "the ticket";
+  EXPECT_FALSE(protocol::polls(argument(2)));
+  ASSERT_EQ(sent_.size(), 2U) << "behind it the rest of the old token is removed";
+  reply_queued();
+  EXPECT_EQ(next_script(), "cancel");
+}
+
+TEST_F(TakenChannelTest, a_server_that_always_counts_wrongly_is_polled_after_a_few_channels) {
+  acquire();
+  int dropped_count = 0;
+  for (connect(taken()); is_dropped_; connect(taken())) {
+    ASSERT_LT(++dropped_count, 10);
+    disconnect();
+  }
+  ASSERT_EQ(next_script(), "acquire");
+  EXPECT_TRUE(protocol::polls(argument(2)));
+  for (int i = 0; i < 3; i++) {
+    disconnect();
+    connect(taken());
+    EXPECT_FALSE(is_dropped_) << "that is known now";
+  }
+}
+
 TEST_F(LinkTest, leases_outlive_the_client) {
   connect();
   const auto lease = held();
