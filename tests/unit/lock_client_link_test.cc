@@ -411,14 +411,14 @@ TEST_F(TakenChannelTest, the_channel_is_changed_and_the_waiter_keeps_its_ticket)
   connect();
   EXPECT_FALSE(is_dropped_);
   EXPECT_NE(client_->channel(0), channel);
-  ASSERT_EQ(next_script(), "acquire");
+  ASSERT_EQ(next_script(), "acquire text");
   EXPECT_TRUE(client_->channel(0).ends_with(argument(0).substr(0, protocol::kCidSize)));
   EXPECT_NE(argument(0), token);
   EXPECT_NE(argument(3), "") << "the ticket";
   EXPECT_FALSE(protocol::polls(argument(2)));
   ASSERT_EQ(sent_.size(), 2U) << "behind it the rest of the old token is removed";
-  reply_queued();
-  EXPECT_EQ(next_script(), "cancel");
+  sent_.pop_front();
+  EXPECT_TRUE(next_script().starts_with("cancel")) << next_script();
 }
 
 TEST_F(TakenChannelTest, a_server_that_always_counts_wrongly_is_polled_after_a_few_channels) {
