@@ -163,8 +163,8 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   clock_offset_.forget();
   is_clock_known_ = is_clock_warned_ = false;
   check_at_ = kNever;
-  is_tracking_ = false;
   message_check_.give(&MessageCheck::close);
+  is_tracking_ = false;
   drop_side();
   for (const auto &[id, record] : records_) record->confirmed_by = 0;
   for (const auto &record : throttled_) record->is_throttled = false;
