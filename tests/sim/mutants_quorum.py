@@ -134,8 +134,8 @@ QUORUM_MUTANTS = (
         16,
         Edit(
             "quorum/round.cc",
-            "  acquire.rid = ++last_rid_;\n",
-            "  if (!IS_ON || acquire.rid == 0) acquire.rid = ++last_rid_;\n",
+            "  acquire.rid = next_rid();\n",
+            "  if (!IS_ON || acquire.rid == 0) acquire.rid = next_rid();\n",
         ),
         scenario="kRedlock",
     ),
