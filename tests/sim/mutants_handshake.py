@@ -31,7 +31,7 @@ HANDSHAKE_MUTANTS = (
     Mutant(
         "hs-taken-channel",
         "a client keeps the channel that its old connection still has, and polls",
-        1,
+        6,
         Edit(
             "lock/connecting.cc",
             "constexpr int kMostChannels = 4;",
