@@ -17,6 +17,7 @@ namespace {
 constexpr Nanos kLeaveLimit = 50 * kMs;
 constexpr Nanos kHearLimit = 200 * kMs;
 constexpr Nanos kAskLimit = 4'000 * kMs;   // a sentinel is asked after 3 s of silence
+constexpr Nanos kLongSpike = 4'000 * kMs;  // the longest delay of a message
 constexpr Nanos kHearAgain = 6'000 * kMs;  // the longest pause between dials, and a little more
 
 }  // namespace
@@ -81,6 +82,7 @@ void Client::check_heard(const Wire &wire) const {
   if (!wire.is_up || is_paused()) return;
   const Nanos now = context_.schedule.now();
   const Nanos again = kHearAgain + 4 * context_.plan.timeout;
+  const Nanos spikes = context_.plan.has(Fault::kSpike) ? 2 * kLongSpike : 0;
   for (size_t i = 0; i < context_.group->sentinel_count(); i++) {
     const Sentinel &one = context_.group->sentinel(i);
     const Sentinel::View &view = one.view();
@@ -89,8 +91,8 @@ void Client::check_heard(const Wire &wire) const {
     if (!is_old || heard_since == kNever) continue;
     const Nanos undisturbed = std::max(heard_since, paused_until_);
     const bool is_watched = undisturbed + again <= one.view_since();
-    const Nanos limit =
-        (view.is_announced && is_watched ? kHearLimit : kAskLimit) + (is_watched ? 0 : again);
+    const Nanos limit = (view.is_announced && is_watched ? kHearLimit : kAskLimit) +
+                        (is_watched ? 0 : again) + spikes;
     const Nanos since = std::max({one.view_since(), undisturbed, wire.up_since});
     if (now - since <= limit) continue;
     context_.verdict.broken("a client hears every sentinel",
