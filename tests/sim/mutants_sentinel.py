@@ -40,10 +40,9 @@ SENTINEL_MUTANTS = (
         1,
         Edit(
             "sentinel/primary_watch.cc",
-            "    if (!slot.is_known || slot.state != State::kIdle || now < slot.dial_at) continue;",
-            "    if (!slot.is_known || slot.state != State::kIdle || now < slot.dial_at) "
-            "continue;\n"
-            "    if (IS_ON && &slot != slots_.data()) continue;",
+            "  if (wanted.size() > slots_.size()) wanted.resize(slots_.size());",
+            "  if (wanted.size() > slots_.size()) wanted.resize(slots_.size());\n"
+            "  if (IS_ON) wanted.resize(1);",
         ),
         scenario="kSentinel",
     ),
