@@ -63,17 +63,6 @@ SENTINEL_MUTANTS = (
         scenario="kSentinel",
     ),
     Mutant(
-        "silent-sentinel",
-        "a sentinel that says nothing is not asked",
-        1,
-        Edit(
-            "sentinel/sentinel_watch.cc",
-            "  ask_again(send);\n  due_ = after(now, settings_.command_timeout);",
-            "  if (!IS_ON) ask_again(send);\n  due_ = after(now, settings_.command_timeout);",
-        ),
-        scenario="kSentinel",
-    ),
-    Mutant(
         "remade-lease",
         "a lease that the new primary does not know is made there",
         2,
