@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import resource
 import shutil
 import signal
@@ -115,6 +116,11 @@ class Server:
         if "valkey_version" in facts:
             return f"Valkey {facts['valkey_version']}"
         return f"Redis {facts['redis_version']}"
+
+    def command_us(self) -> dict[str, float]:
+        """The time it has spent in each command, what a script called included."""
+        found = re.findall(r"cmdstat_(\S+?):calls=\d+,usec=(\d+)", self._ask("INFO commandstats"))
+        return {name: float(usec) for name, usec in found}
 
     @property
     def pid(self) -> int:

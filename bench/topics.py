@@ -56,7 +56,7 @@ class Session:
         self._pins = pins
         self.servers = [Server(bench.server_binary, pins.server) for _ in range(servers)]
         self.server = self.servers[0]
-        self.programs = Programs(bench.build, pins.client)
+        self.use(bench.build)
         bench.server_version = self.server.version()
         self._load = Load(self.servers, pins)
 
@@ -75,6 +75,10 @@ class Session:
         )
         for server in self.servers:
             server.__exit__()
+
+    def use(self, build: Path) -> None:
+        """From here on the programs are those of this build."""
+        self.programs = Programs(build, self._pins.client)
 
     def run(self, program: str, **arguments: object) -> list[Figures]:
         """The rows of its result, or the one result that it has."""
