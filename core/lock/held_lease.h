@@ -67,6 +67,7 @@ class HeldLease {
     is_extending_ = false;
   }
   Step on_confirmed(const Confirmation &answer, Nanos now, bool is_up, uint64_t random);
+  // `is_description`: that was refused, and is sent again.
   void on_refused(bool is_description, Nanos now);
   Step on_unknown_script(bool is_description, Nanos now, bool is_up);
   void on_answer_lost(bool is_description);

@@ -91,7 +91,9 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
   }
   if (refusal) {
     record.trouble = refusal.message;
-    held.give(&HeldLease::on_refused, in_flight.is_description, now);
+    // A description that is refused for good is not sent again: the lease does not depend on it.
+    const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
+    held.give(&HeldLease::on_refused, in_flight.is_description && may_pass, now);
     return schedule(record, now);
   }
   if (answer.result < 1) return lose(record, kTakenAway, true, now);

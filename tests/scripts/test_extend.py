@@ -6,6 +6,7 @@ Method: late copies, lost locks, and the description that follows the lease."""
 from __future__ import annotations
 
 import pytest
+from support.resp import RespError
 
 from .harness import TTL_MS, Held, World, error_of
 
@@ -132,6 +133,25 @@ def test_description_of_an_earlier_holder_is_left_to_expire(world: World) -> Non
     world.admin.cmd("PEXPIRE", world.lock.i, 5000)
     assert second.extend(second.hold(), 60_000, info=True) == 1
     assert world.pttl(world.lock.i) <= 5000
+
+
+@pytest.mark.parametrize("command", ["SET", "RPUSH", "SADD"])
+def test_a_foreign_key_at_the_description_costs_no_lease(world: World, command: str) -> None:
+    """Goal: K is extended, and the key of another program stays as it is, without an expiry."""
+    client = world.client()
+    token = client.hold(ttl_ms=5000)
+    world.admin.cmd(command, world.lock.i, "theirs")
+    kind = world.admin.cmd("TYPE", world.lock.i)
+    assert client.extend(token, 20_000, "who", "a") == 1
+    assert client.extend(token, 30_000, info=True) == 1
+    assert world.pttl() > 29_000
+    assert world.admin.cmd("TYPE", world.lock.i) == kind
+    assert world.admin.cmd("PTTL", world.lock.i) == -1
+    with pytest.raises(RespError):
+        client.detach(token)
+    assert world.admin.cmd("PTTL", world.lock.i) == -1
+    world.admin.cmd("DEL", world.lock.i)
+    world.broken.clear()  # the key of the other program has no expiry
 
 
 def test_extend_without_fields_makes_no_description(world: World) -> None:

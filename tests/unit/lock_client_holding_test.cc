@@ -224,6 +224,20 @@ TEST_F(HoldingTest, description_does_not_outlive_its_holder_when_the_lock_passes
   EXPECT_EQ(argument(5), "");
 }
 
+TEST_F(HoldingTest, description_that_is_refused_is_not_sent_again) {
+  lock::AcquireOptions labelled;
+  labelled.label = "first";
+  const auto lease = held(labelled);
+  ASSERT_EQ(next_script(), "extend");
+  ASSERT_EQ(argument(4), "label");
+  reply(MadeReply::error("WRONGTYPE Operation against a key holding the wrong kind of value"));
+  advance(10'000 * kMs);
+  ASSERT_EQ(next_script(), "extend");
+  EXPECT_EQ(sent_.front().at(2), "1") << "K alone";
+  reply_count("extend", 1);
+  EXPECT_EQ(state(lease), Lease::kHeld);
+}
+
 TEST_F(HoldingTest, shut_down_gives_everything_back_and_takes_nothing_more) {
   const auto lease = held();
   const auto waiting = acquire(-1, {}, "other");

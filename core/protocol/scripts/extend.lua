@@ -7,7 +7,9 @@
 --
 -- KEYS: K, or K and I (few keys, so that it works while a slot is being moved).
 -- ARGV: token, ttl_ms, and for a new description of the holder: field, value, ...
--- Returns {1, now} extended, or {0, now}: the token does not hold K, and nothing was written.
+-- Returns {1, now} extended, or {0, now}: the token does not hold K, and nothing was written. The
+--         lease does not depend on the description: one that is refused, because another program
+--         has a key of another type at I, or for want of a right, is left out.
 -- Statuses: RL_OK; RL_E_LOST.
 local K, I = KEYS[1], KEYS[2]
 local token, lease = ARGV[1], tonumber(ARGV[2])
@@ -21,16 +23,18 @@ local pttl = math.max(redis.call('PTTL', K), lease)
 redis.call('PEXPIRE', K, pttl)
 if I then
   if #ARGV > 2 then
-    -- First, and without an effect: a user that may not set an expiry must not leave I behind.
-    redis.call('PEXPIRE', I, pttl)
-    local mark = redis.call('HGET', I, token)
-    -- DEL leaves nothing of an earlier holder, and a server without memory allows HSET behind it.
-    redis.call('DEL', I)
-    redis.call('HSET', I, 'token', token, unpack(ARGV, 3))
-    if mark then
-      redis.call('HSET', I, token, mark)
+    -- HGET first: no key of another type is touched. PEXPIRE before HSET, and without an effect: a
+    -- user that may not set an expiry must not leave I behind. DEL leaves nothing of an earlier
+    -- holder, and a server without memory allows HSET behind it.
+    local mark = redis.pcall('HGET', I, token)
+    if type(mark) ~= 'table' and type(redis.pcall('PEXPIRE', I, pttl)) == 'number' and
+        type(redis.pcall('DEL', I)) == 'number' and
+        type(redis.pcall('HSET', I, 'token', token, unpack(ARGV, 3))) == 'number' then
+      if mark then
+        redis.call('HSET', I, token, mark)
+      end
+      redis.call('PEXPIRE', I, pttl)
     end
-    redis.call('PEXPIRE', I, pttl)
   elseif redis.pcall('HGET', I, 'token') == token then
     redis.call('PEXPIRE', I, pttl)
   end

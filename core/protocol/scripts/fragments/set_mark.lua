@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Writes the mark of a lease, which lasts as long as K. PEXPIRE comes first: it is a write that a
--- server without memory allows, and a user that may not set an expiry leaves nothing behind.
+-- Writes the mark of a lease, which lasts as long as K. PEXPIRE is the first write: one that a
+-- server without memory allows, and a user that may not set an expiry leaves nothing behind. HLEN
+-- refuses a key of another type before that.
 --
 -- Fields of earlier holders are removed, so that I does not grow while leases change hands. The
 -- mark is written after every command that may be refused: a refused DETACH leaves the lease held,
@@ -11,8 +12,9 @@
 -- In:  K, I, R, readers, token, mark.
 -- Out: none. I is written.
 local left = math.max(redis.call('PTTL', K), 1)
+local count = redis.call('HLEN', I)
 redis.call('PEXPIRE', I, left)
-if redis.call('HLEN', I) >= @MARKS@ then
+if count >= @MARKS@ then
   for _, field in ipairs(redis.call('HKEYS', I)) do
     if not redis.call('ZSCORE', R, field) then
       redis.call('HDEL', I, field)
