@@ -18,9 +18,8 @@ constexpr std::string_view kSwitched = "+switch-master";
 constexpr std::string_view kPromoted = "+promoted-slave";
 constexpr size_t kChannelCount = 2;
 constexpr Nanos kSilence = 3'000 * kMs;
-constexpr size_t kMostWords = 8;
 
-using Words = std::array<std::string_view, kMostWords>;
+using Words = std::array<std::string_view, 8>;
 
 Words split(std::string_view text) {
   Words words;
