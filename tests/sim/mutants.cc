@@ -74,7 +74,7 @@ constexpr Mutant kMutants[] = {
     {"low-ticket", "a ticket after a clock step back is below the last one", Scenario::kGeneral,
      true, 5, "math.max(us, (last or 0) + 1)", "us"},
     {"late-ticket", "a late copy of a request costs its place (37ba843)", Scenario::kGeneral, true,
-     3372, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
+     524, "if score and (ticket == '' or tonumber(score) <= tonumber(ticket)) then",
      "if score then"},
     {"new-ticket", "whoever comes back to the queue gets a new ticket", Scenario::kGeneral, true, 2,
      "if ticket == '' then\nlocal last", "if true then\nlocal last"},
@@ -94,8 +94,8 @@ constexpr Mutant kMutants[] = {
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token, 'PX', ms + 1000)"},
     {"unmarked-attach", "a lease that was not detached is attached", Scenario::kGeneral, true, 2,
      "if marked % 2 == 0 and marked_by ~= name then", "if false then"},
-    {"late-detach", "a late copy of a detach allows another attach", Scenario::kHandover, false,
-     253, "if marked > count + 1 then", "if false then"},
+    {"late-detach", "a late copy of a detach allows another attach", Scenario::kHandover, false, 12,
+     "if marked > count + 1 then", "if false then"},
     {"endless-lease", "a lease has no end", Scenario::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token)"},
     // For readers and writers.
@@ -137,7 +137,7 @@ constexpr Mutant kMutants[] = {
      5, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one",
-     Scenario::kReaders, false, 143,
+     Scenario::kReaders, false, 273,
      "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +", "readers = readers +"},
     // For owners that hold more than once.
     {"owner-joins", "another owner joins", Scenario::kReentrant, false, 1,

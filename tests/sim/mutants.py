@@ -56,7 +56,7 @@ CORE_MUTANTS = (
     Mutant(
         "late-grant",
         "a grant that comes by message is believed however late it is",
-        3,
+        7,
         Edit(
             "lock/acquiring.cc",
             "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
@@ -83,7 +83,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-hold",
         "the longest hold ends nothing",
-        3,
+        6,
         Edit(
             "lock/held_lease.h",
             "return std::min(deadline_, end_at_);",
@@ -93,7 +93,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-handoffs",
         "a lock passes on inside its client without a limit",
-        7,
+        8,
         Edit(
             "timing/waiting.h",
             "return local.count < limit &&",
@@ -142,7 +142,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        26,
+        34,
         Edit(
             "lock/cleanup.cc",
             "if (now < std::max(expires_at_, left_.late_apply_until)) return next(now, is_up);",
@@ -167,7 +167,7 @@ CORE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        9,
+        11,
         Edit(
             "lock/attaching.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  forget(*record);",
@@ -325,7 +325,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        21,
+        5,
         Edit(
             "lock/lock_client.cc",
             "record->timer_ran_at != now;",
@@ -342,7 +342,7 @@ CORE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        5,
+        16,
         Edit(
             "lock/acquiring.cc",
             "answer.fence != record.held()->granted_fence()) {",
@@ -364,7 +364,7 @@ CORE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        33,
+        9,
         Edit(
             "lock/holding.cc",
             "if (held->is_over(now)) return on_record_due(record, now);",
@@ -404,7 +404,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-rollback",
         "an upgrade that was granted while it was taken back stays",
-        55,
+        71,
         Edit(
             "lock/upgrade.cc",
             "rollback_ = was_cancel && result == 2 ?",

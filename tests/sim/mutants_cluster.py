@@ -61,7 +61,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "old-place",
         "a waiter that moves keeps its old place, too",
-        2,
+        12,
         Edit(
             "lock/moving.cc",
             "  start_cleanup(old, left, 0, now);",
@@ -131,7 +131,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "kept-lease",
         "a lease that moves to a node whose clock is ahead is not shortened",
-        95,
+        24,
         Edit(
             "lock/held_lease.cc",
             "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
@@ -142,7 +142,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "forgotten-clock",
         "the clock of the node that a lease comes from is forgotten",
-        95,
+        24,
         Edit(
             "lock/moving.cc",
             "&HeldLease::on_moved, from.last_offset_);",
@@ -153,7 +153,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "miscounted",
         "a grant by a plain channel is believed on a cluster",
-        1,
+        3,
         Edit(
             "lock/connecting.cc",
             "return !is_of_cluster || facts.is_sharded;",
@@ -164,7 +164,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "whole-extension",
         "an extension is not repeated with the lock key alone while the slot moves",
-        9,
+        11,
         Edit(
             "lock/moving.cc",
             "    if (in_flight.extent == Extent::kAll) {",

@@ -142,7 +142,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        46,
+        88,
         Edit(
             "timing/quorum.h",
             "const Nanos doubt = distance + age",
@@ -180,7 +180,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        1485,
+        57,
         Edit(
             "quorum/quorum_lease.cc",
             "  const size_t written = acquire.count(State::kYes);",
@@ -210,7 +210,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-kept-votes",
         "votes that were kept while queued are never released",
-        9,
+        11,
         Edit(
             "quorum/round.cc",
             "acquire.options.is_renewed && now < acquire.keep_until;",
@@ -270,7 +270,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-queue",
         "a queued acquire does not see that its node does not answer",
-        159,
+        115,
         Edit(
             "quorum/round.cc",
             "  if (is_gone) {\n",
@@ -317,7 +317,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-revival",
         "a lease without a majority asks for new votes instead of ending",
-        1,
+        4,
         Edit(
             "quorum/quorum_lease.cc",
             "  if (acquire.phase == Phase::kHeld && !is_certain(acquire, now)) {\n",
@@ -392,7 +392,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-token",
         "a missing vote is asked for by a token of which a RELEASE may come late",
-        10,
+        2,
         Edit(
             "quorum/round.cc",
             "  ask(acquire, node, acquire.votes[node].is_spent ? next : acquire.rid, now);",

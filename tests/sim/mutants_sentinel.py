@@ -10,7 +10,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "role-unchecked",
         "a server that sentinels name is used without asking for its role",
-        9,
+        37,
         Edit(
             "protocol/handshake.cc",
             "  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
@@ -65,7 +65,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "remade-lease",
         "a lease that the new primary does not know is made there",
-        2,
+        4,
         Edit(
             "lock/holding.cc",
             "  if (answer.result < 1) return lose(record, kTakenAway, true, now);\n  note_mode(",
@@ -143,7 +143,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "old-count",
         "what replicas have confirmed counts on the next connection, too",
-        100,
+        61,
         Edit(
             "lock/connecting.cc",
             "  for (const auto &[id, record] : records_) record->confirmed_by = 0;",
@@ -176,7 +176,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "lost-place",
         "a lost lease leaves its place in the queue of the new primary",
-        58,
+        20,
         Edit(
             "lock/connecting.cc",
             "  if (may_change_server_) note_new_server(record);",
