@@ -30,6 +30,7 @@ set(OVERDUE_ENTRIES 4)      # Overdue entries that an ACQUIRE of a held lock dro
 set(FENCE_STEP 32)          # Leaves 31 fences to the holder's client for its own hand-offs.
 set(FENCE_MAX 9007199254740991)  # 2^53 - 1: numbers of Lua, JSON and JavaScript are exact to there.
 set(MARKS 32)               # Handed-over readers, beyond which marks of the past are dropped.
+set(MARK_CALLS 8)           # Late copies of that many attaches are known.
 set(TOKEN_SIZE 32)          # protocol/token.h
 set(CID_SIZE 22)
 set(MEMBER_SIZE 51)
@@ -43,7 +44,8 @@ set(SHARED rl:shared)       # What K holds while readers share it.
 set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any time in us.
 set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT POLL_APART_MS
     TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES
-    LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS)
+    LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS
+    MARK_CALLS)
 
 # Keeps the lines between `--@only word ...` and `--@end` if one of `words` is there, or drops them.
 function(choose words text result)

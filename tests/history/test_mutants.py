@@ -273,7 +273,7 @@ MUTANTS = [
     Mutant(
         "ATTACH asks for no mark",
         "attach",
-        "if marked % 2 == 0 and marked_by ~= name then\nreturn {-1, now, 0}\nend",
+        "if is_detached and at or not is_detached and at ~= 1 then\nreturn {-1, now, 0}\nend",
         "",
         attached_beside_its_holder,
         {"belief"},

@@ -36,6 +36,33 @@ def test_repetitions_change_nothing(world: World) -> None:
     assert holder.detach(token) == 2
 
 
+def test_late_attach_leaves_the_mark_of_a_later_detach(world: World) -> None:
+    clients = [world.client() for _ in range(11)]
+    token = clients[0].hold()
+    assert clients[0].detach(token) == 1
+    for number in range(1, 11):
+        count = 2 * number
+        assert clients[number].attach(token, f"call-{number}") == (1, count)
+        assert clients[number].detach(token, count) == 1
+        for late in range(max(number - 7, 1), number + 1):
+            assert clients[late].attach(token, f"call-{late}") == (-1, 0)
+    mark: bytes = world.admin.cmd("HGET", world.lock.i, token)
+    assert len(mark) < 100, "the names of old calls are dropped"
+
+
+def test_mark_of_an_earlier_version_is_used_up(world: World) -> None:
+    """It has no names while the lease is detached, and one afterwards."""
+    holder, other = world.client(), world.client()
+    token = holder.hold()
+    assert holder.detach(token) == 1
+    world.admin.cmd("HSET", world.lock.i, token, "3")
+    assert other.attach(token, "call") == (1, 4)
+    world.admin.cmd("HSET", world.lock.i, token, "4:call")
+    assert other.attach(token, "call") == (1, 4)
+    assert holder.attach(token, "other") == (-1, 0)
+    assert other.detach(token, 4) == 1 and other.attach(token, "call") == (-1, 0)
+
+
 def test_token_that_has_nothing_is_neither_detached_nor_attached(world: World) -> None:
     holder, other = world.client(), world.client()
     token = holder.hold()

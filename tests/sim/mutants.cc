@@ -93,7 +93,7 @@ constexpr Mutant kMutants[] = {
     {"long-lease", "a lease is longer than was asked for", Scenario::kGeneral, true, 1,
      "redis.call('SET', K, token, 'PX', ms)", "redis.call('SET', K, token, 'PX', ms + 1000)"},
     {"unmarked-attach", "a lease that was not detached is attached", Scenario::kGeneral, true, 2,
-     "if marked % 2 == 0 and marked_by ~= name then", "if false then"},
+     "if is_detached and at or not is_detached and at ~= 1 then", "if false then"},
     {"late-detach", "a late copy of a detach allows another attach", Scenario::kHandover, false, 12,
      "if marked > count + 1 then", "if false then"},
     {"endless-lease", "a lease has no end", Scenario::kGeneral, true, 1,

@@ -2,7 +2,8 @@
 -- Copyright The redlatch authors
 --
 -- ATTACH: take over a detached lease by using up its mark, and make it last at least ttl_ms from
--- now. So no two clients hold the lock with one token. Resending it with the same name is harmless.
+-- now. So no two clients hold the lock with one token. Resending it with the same name is harmless,
+-- also after a later DETACH: the mark of that is for another call.
 --
 -- KEYS: K, R, I.
 -- ARGV: token, ttl_ms, a name of this call that no other one has.
@@ -19,12 +20,18 @@ if not is_mine then
   return {0, now, 0}
 end
 --@include fragments/mark.lua
-if marked % 2 == 0 and marked_by ~= name then
+local is_detached = marked % 2 == 1
+local at = string.find(';' .. calls .. ';', ';' .. name .. ';', 1, true)
+if is_detached and at or not is_detached and at ~= 1 then
   return {-1, now, 0}
 end
 marked = marked + marked % 2
+if is_detached then
+  calls = name .. ';' .. calls
+  calls = string.match(calls, '^' .. string.rep('[^;]*;', @MARK_CALLS@)) or calls
+end
 -- First: it may be refused, and the lease then stays detached.
-local mark = marked .. ':' .. name
+local mark = marked .. ':' .. calls
 --@include fragments/set_mark.lua
 --@include fragments/string/prolong.lua
 redis.call('PEXPIRE', I, math.max(redis.call('PTTL', K), 1))

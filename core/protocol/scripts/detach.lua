@@ -6,7 +6,9 @@
 --
 -- The mark is the field of I with the token as its name. It counts how often the lease was detached
 -- and attached, and is odd while the lease is detached. So a late copy, which has a lower count,
--- marks nothing. The hash formats have no mark, because ATTACH does not support them.
+-- marks nothing. Behind it are the names of the last calls that attached the lease: a late copy of
+-- one of them does not use up the mark. The hash formats have no mark, because ATTACH does not
+-- support them.
 --
 -- KEYS: K, R, I.
 -- ARGV: token, count of the caller (0, or as ATTACH answered); hash format: owner.
@@ -30,7 +32,7 @@ end
 if marked > count + 1 then
   return {2, now}
 end
-local mark = count + 1
+local mark = count + 1 .. ':' .. calls
 --@include fragments/set_mark.lua
 --@end
 return {1, now}
