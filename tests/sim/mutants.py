@@ -351,17 +351,6 @@ CORE_MUTANTS = (
         scenario="kCut",
     ),
     Mutant(
-        "lost-but-queued",
-        "what is lost leaves its token in the queue (220f2fa)",
-        2073,
-        Edit(
-            "lock/holding.cc",
-            "if (is_gone && !may_be_queued) return",
-            "if (is_gone && (IS_ON || !may_be_queued)) return",
-        ),
-        scenario="kCut",
-    ),
-    Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
         9,
