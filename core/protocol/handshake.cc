@@ -113,8 +113,6 @@ void Handshake::on_reply(const Reply &reply, const Send &send, Nanos now) {
       return on_identity(reply, send, now);
     case Stage::kSubscription:
       return on_subscription(reply, send, now);
-    case Stage::kNotices:
-      return on_notices(reply, send, now);
     case Stage::kProbe:
       return on_probe(reply, send, now);
     case Stage::kChannels:
@@ -159,10 +157,7 @@ void Handshake::enter(Stage stage, const Send &send, Nanos now) {
       if (asks_identity()) return ask_identity(send, now);
       return prepare_messages(send, now);
     case Stage::kSubscription:
-      return subscribe(send, facts_.is_sharded);
-    case Stage::kNotices:
-      if (hears_notices()) return subscribe(send, false);
-      return is_for_messages_ ? end() : enter(Stage::kProbe, send, now);
+      return subscribe(send);
     case Stage::kProbe:
       if (!facts_.is_push_trusted) return enter(Stage::kChannels, send, now);
       return probe(send, true);
@@ -424,9 +419,9 @@ bool Handshake::note_time(const Reply &reply, Nanos now) {
 
 // With RESP3 a push confirms a subscription and a reply refuses it; the reply to HELLO marks the
 // end of both. With RESP2 the confirmation is a reply.
-void Handshake::subscribe(const Send &send, bool is_sharded) {
+void Handshake::subscribe(const Send &send) {
   Command subscription;
-  subscription.add(is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel_);
+  subscription.add(facts_.is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel_);
   awaited_count_ = 1;
   send(subscription.argv());
   if (is_for_messages_) return;
@@ -451,14 +446,7 @@ void Handshake::on_subscription(const Reply &reply, const Send &send, Nanos now)
       return;
     }
   }
-  enter(Stage::kNotices, send, now);
-}
-
-// Without the plain channel a waiter hears of a moved slot by its next poll.
-void Handshake::on_notices(const Reply &reply, const Send &send, Nanos now) {
-  if (is_for_messages_) return end();
-  if (!reply.is_error()) return enter(Stage::kProbe, send, now);
-  awaited_count_ = 1;
+  is_for_messages_ ? end() : enter(Stage::kProbe, send, now);
 }
 
 // Some proxies subscribe and count receivers wrongly.
