@@ -6,6 +6,7 @@
 // mutex of core/runtime.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstdint>
@@ -177,6 +178,9 @@ struct Request : Timed, Waitlist::Caller {
     }
     status.store(result, std::memory_order_release);
   }
+
+  // When it ends at the latest. Its timer may be due before, to ask for the holder's name.
+  Nanos limit() const { return std::max(due, wait_until); }
 
   const Op op;
   std::atomic<Status> status{Status::kPending};

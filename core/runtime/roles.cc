@@ -59,7 +59,7 @@ void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patienc
   while (!request.is_finished()) {
     // The background thread runs the timers, but a caller does not depend on it for the limit of
     // its own request.
-    Nanos until = std::min(limit, request.due);
+    Nanos until = std::min(limit, request.limit());
     if (until != kNever) {
       const Nanos now = boot_now();
       if (now >= request.due && !run_timers(now)) until = now + kPauseAfterException;
@@ -340,9 +340,9 @@ void Runtime::set_follower(Waiter *waiter) {
 }
 
 void Runtime::set_armed(bool is_on) {
+  if (is_armed_ == is_on || follower_ == nullptr) return;
   const int fd = watched_fd();
-  const bool is_in_vain = fd < 0 || (!has_several() && only_link().is_broken);
-  if (is_armed_ == is_on || follower_ == nullptr || is_in_vain) return;
+  if (fd < 0 || (!has_several() && only_link().is_broken)) return;
   is_armed_ = is_on;
   if (follower_ == &background_) return watch_in_background();
   check_watched(caller_set_.set(fd, 0, is_on ? net::EpollSet::kInput : net::EpollSet::kEnd));
