@@ -96,7 +96,12 @@ void append_command(std::string &out, std::span<const std::string_view> argv) {
   };
   const auto write_count = [&](char sign, size_t count) {
     *at++ = sign;
-    at = std::to_chars(at, at + kFrame, count).ptr;
+    if (count < 100) {  // nearly always
+      if (count >= 10) *at++ = static_cast<char>('0' + count / 10);
+      *at++ = static_cast<char>('0' + count % 10);
+    } else {
+      at = std::to_chars(at, at + kFrame, count).ptr;
+    }
     end_line();
   };
   write_count('*', argv.size());

@@ -4,6 +4,7 @@
 #include "protocol/keys.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -32,29 +33,42 @@ bool is_client_name(std::string_view key) {
 // The suffixes of both forms differ, so that the locks `a` and `{a}` share no key.
 LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lock_format)
     : format(lock_format) {
-  lock.reserve(name_space.size() + name.size());
-  lock.append(name_space).append(name);
-  std::string stem;
-  stem.reserve(2 * name_space.size() + name.size() + 8);
-  if (hash_tag(lock).size() < lock.size()) {
-    stem.append(lock).append(":rl1.");
+  constexpr size_t kParts = 6;
+  constexpr size_t kMostAdded = 9;  // to both names: "{" and "}:rl1:hq"
+  const size_t lock_size = name_space.size() + name.size();
+  const size_t most = lock_size + kParts * (name_space.size() + lock_size + kMostAdded);
+  text_.reserve(most);
+  text_.append(name_space).append(name);
+  if (hash_tag(text_).size() < lock_size) {
+    text_.append(text_, 0, lock_size).append(":rl1.");
   } else {
-    stem.append(name_space).append("{").append(lock).append("}:rl1:");
+    text_.append(name_space).append("{").append(text_, 0, lock_size).append("}:rl1:");
   }
-  fence = stem + 'f';
-  absent = stem + 'n';
-  if (format == Format::kHash) stem += 'h';
-  if (format == Format::kHashRw) stem += 'm';
-  queue = stem + 'q';
-  readers = stem + 'r';
-  info = stem + 'i';
-  turn = std::move(stem) + 'w';
+  const size_t stem_size = text_.size() - lock_size;
+  text_ += 'f';
+  const auto add = [&](char suffix, bool is_of_format) {
+    const size_t begin = text_.size();
+    text_.append(text_, lock_size, stem_size);
+    if (is_of_format && format == Format::kHash) text_ += 'h';
+    if (is_of_format && format == Format::kHashRw) text_ += 'm';
+    return std::string_view(text_ += suffix).substr(begin);
+  };
+  const std::string_view text = text_;
+  lock = text.substr(0, lock_size);
+  fence = text.substr(lock_size);
+  absent = add('n', false);
+  queue = add('q', true);
+  readers = add('r', true);
+  info = add('i', true);
+  turn = add('w', true);
+  assert(text_.size() <= most && "a second allocation would move the keys");
 }
 
 std::string reader_key(const LockKeys &keys, std::string_view token) {
-  const bool has_brace = keys.lock.find('{') != std::string::npos;
-  const std::string stem = has_brace ? keys.lock : "{" + keys.lock + "}";
-  return stem + ":" + std::string(token) + ":rwlock_timeout:1";
+  const bool has_brace = keys.lock.find('{') != std::string_view::npos;
+  std::string key(has_brace ? "" : "{");
+  key.append(keys.lock).append(has_brace ? ":" : "}:");
+  return key.append(token).append(":rwlock_timeout:1");
 }
 
 Outcome check_name(std::string_view name) {

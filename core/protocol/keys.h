@@ -14,17 +14,23 @@ namespace redlatch::protocol {
 
 // The keys of one lock, all in the slot of the lock key. Formats share nothing but the lock key and
 // the fence: a queue never mixes them.
-struct LockKeys {
+class LockKeys {
+ public:
   Format format;
-  std::string lock;     // the lock itself, which other lock libraries see
-  std::string queue;    // zset of waiters
-  std::string fence;    // last fence
-  std::string readers;  // zset of the readers, and when each lease ends
-  std::string info;     // the description of the holder, for people
-  std::string turn;     // whose turn it is, ours or that of other libraries
-  std::string absent;   // never exists: see ServerFeatures::is_cluster
+  std::string_view lock;     // the lock itself, which other lock libraries see
+  std::string_view queue;    // zset of waiters
+  std::string_view fence;    // last fence
+  std::string_view readers;  // zset of the readers, and when each lease ends
+  std::string_view info;     // the description of the holder, for people
+  std::string_view turn;     // whose turn it is, ours or that of other libraries
+  std::string_view absent;   // never exists: see ServerFeatures::is_cluster
 
   LockKeys(std::string_view name_space, std::string_view name, Format lock_format);
+  LockKeys(const LockKeys &) = delete;
+  LockKeys &operator=(const LockKeys &) = delete;
+
+ private:
+  std::string text_;  // all of them: one allocation, because most acquires make them anew
 };
 
 // hash_rw format: the key by which Redisson knows that a reader is alive.

@@ -75,7 +75,8 @@ std::string make_member(std::string_view token, Mode mode, int64_t provisional_m
   } else {
     append_padded(member, static_cast<uint64_t>(wait_ms), 13, 10);
   }
-  return member.append(owner);
+  member.append(owner);
+  return member;
 }
 
 void set_polls(std::string &member, bool polls) {

@@ -11,7 +11,6 @@
 
 namespace redlatch::sim {
 
-using protocol::LockKeys;
 using protocol::Script;
 
 // A ttl above 0, for scripts that use SET PXAT: servers differ in whether a key that ends in the
@@ -21,7 +20,7 @@ std::string StepMaker::lasting(const std::string &time) {
 }
 
 // ACQUIRE, ACQUIRE READ, UPGRADE.
-StepMaker::Words StepMaker::acquire(const LockKeys &lock, Script which) {
+StepMaker::Words StepMaker::acquire(const LockTexts &lock, Script which) {
   Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
   if (which != Script::kUpgrade) words.push_back(lock.turn);
   const std::string member = is_one_in(8) ? queued_in(lock.queue) : this->member();
@@ -39,7 +38,7 @@ StepMaker::Words StepMaker::acquire(const LockKeys &lock, Script which) {
   return words;
 }
 
-StepMaker::Words StepMaker::release(const LockKeys &lock) {
+StepMaker::Words StepMaker::release(const LockTexts &lock) {
   Words words = {lock.lock, lock.queue, lock.fence, lock.readers, lock.turn};
   words.insert(words.end(), {sharer_in(lock), kPrefix});
   if (lock.format == protocol::Format::kHash) words.push_back(owner_of(lock));
@@ -48,7 +47,7 @@ StepMaker::Words StepMaker::release(const LockKeys &lock) {
   return words;
 }
 
-StepMaker::Words StepMaker::extend(const LockKeys &lock) {
+StepMaker::Words StepMaker::extend(const LockTexts &lock) {
   Words words = {lock.lock};
   const bool is_described = is_one_in(2);
   if (is_described) words.push_back(lock.info);
@@ -58,7 +57,7 @@ StepMaker::Words StepMaker::extend(const LockKeys &lock) {
 }
 
 // Keys and arguments.
-StepMaker::Words StepMaker::arguments(const LockKeys &lock, Script which) {
+StepMaker::Words StepMaker::arguments(const LockTexts &lock, Script which) {
   const bool is_hash = lock.format == protocol::Format::kHash;
   Words words = {lock.lock, lock.queue, lock.fence, lock.readers};
   switch (which) {
@@ -122,7 +121,7 @@ Step StepMaker::script() {
   const bool is_sharded = is_one_in(2);
   if (protocol::script_text(which, format, is_sharded).size == 0)
     format = protocol::Format::kString;
-  const LockKeys &lock = locks(format)[is_one_in(5)];
+  const LockTexts &lock = locks(format)[is_one_in(5)];
   Words words = arguments(lock, which);
   size_t key_count = 0;
   while (key_count < words.size() && which != Script::kProbe &&

@@ -14,7 +14,6 @@ namespace redlatch::sim {
 
 namespace {
 
-using protocol::LockKeys;
 using protocol::Script;
 
 constexpr int64_t kMs = 1000, kSecond = 1'000'000, kMinute = 60 * kSecond;
@@ -69,12 +68,12 @@ constexpr std::array<const char *, 4> kCids = {"aaaaaaaaaaaaaaaaaaaaaA", "bbbbbb
                                                "cccccccccccccccccccccg", "-_09azAZ____________-w"};
 }  // namespace
 
-const std::vector<LockKeys> &StepMaker::locks(protocol::Format format) {
+const std::vector<LockTexts> &StepMaker::locks(protocol::Format format) {
   const auto make = [](protocol::Format of) {
-    return std::vector<LockKeys>{{"ns:", "a", of}, {"", "b{x}y", of}};
+    return std::vector<LockTexts>{LockTexts({"ns:", "a", of}), LockTexts({"", "b{x}y", of})};
   };
-  static const std::vector<LockKeys> strings = make(protocol::Format::kString);
-  static const std::vector<LockKeys> hashes = make(protocol::Format::kHash);
+  static const std::vector<LockTexts> strings = make(protocol::Format::kString);
+  static const std::vector<LockTexts> hashes = make(protocol::Format::kHash);
   return format == protocol::Format::kHash ? hashes : strings;
 }
 
@@ -82,7 +81,7 @@ const std::vector<std::string> &StepMaker::keys() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> all = {"", "other"};
     for (size_t i = 0; i < locks().size(); i++) {
-      const LockKeys &lock = locks()[i], &hash = locks(protocol::Format::kHash)[i];
+      const LockTexts &lock = locks()[i], &hash = locks(protocol::Format::kHash)[i];
       for (const auto &key : {lock.lock, lock.queue, lock.fence, lock.readers, lock.info, lock.turn,
                               hash.queue, hash.readers, hash.info, hash.turn}) {
         all.push_back(key);
@@ -218,7 +217,7 @@ std::string StepMaker::owner() {
 }
 
 // A member of the set of those that share this lock: a reader, or a hold of its owner.
-std::string StepMaker::sharer_in(const LockKeys &lock) {
+std::string StepMaker::sharer_in(const LockTexts &lock) {
   const auto found = store_.keys().find(lock.readers);
   const auto *set =
       found == store_.keys().end() ? nullptr : std::get_if<Store::SortedSet>(&found->second.data);
@@ -227,7 +226,7 @@ std::string StepMaker::sharer_in(const LockKeys &lock) {
   return std::next(set->order.begin(), index)->second.substr(0, protocol::kTokenSize);
 }
 
-std::string StepMaker::owner_of(const LockKeys &lock) {
+std::string StepMaker::owner_of(const LockTexts &lock) {
   const auto found = store_.keys().find(lock.lock);
   const auto *hash =
       found == store_.keys().end() ? nullptr : std::get_if<Store::Hash>(&found->second.data);

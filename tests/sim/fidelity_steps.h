@@ -41,6 +41,21 @@ struct Step {
   int64_t number = 0;  // kWalk: the index of the cursor among the words
 };
 
+// The keys of a lock, as words of commands.
+struct LockTexts {
+  explicit LockTexts(const protocol::LockKeys &keys)
+      : format(keys.format),
+        lock(keys.lock),
+        queue(keys.queue),
+        fence(keys.fence),
+        readers(keys.readers),
+        info(keys.info),
+        turn(keys.turn) {}
+
+  protocol::Format format;
+  std::string lock, queue, fence, readers, info, turn;
+};
+
 class StepMaker {
  public:
   StepMaker(const Store &store, uint64_t seed) : store_(store), entropy_(seed) {}
@@ -48,8 +63,7 @@ class StepMaker {
   Step make(int64_t now_us);
 
   // The locks that steps use.
-  static const std::vector<protocol::LockKeys> &locks(
-      protocol::Format format = protocol::Format::kString);
+  static const std::vector<LockTexts> &locks(protocol::Format format = protocol::Format::kString);
   // Every key that a step may write.
   static const std::vector<std::string> &keys();
   // Every script that is loaded when a sequence begins.
@@ -80,8 +94,8 @@ class StepMaker {
   std::string member();
   std::string owner();
   std::string holder_of(const std::string &key);
-  std::string sharer_in(const protocol::LockKeys &lock);
-  std::string owner_of(const protocol::LockKeys &lock);
+  std::string sharer_in(const LockTexts &lock);
+  std::string owner_of(const LockTexts &lock);
   std::string queued_in(const std::string &key);
   int64_t time(int64_t now_us);
 
@@ -97,10 +111,10 @@ class StepMaker {
   Step foreign();
   Step made_up();
   Step script();
-  Words acquire(const protocol::LockKeys &lock, protocol::Script which);
-  Words release(const protocol::LockKeys &lock);
-  Words extend(const protocol::LockKeys &lock);
-  Words arguments(const protocol::LockKeys &lock, protocol::Script which);
+  Words acquire(const LockTexts &lock, protocol::Script which);
+  Words release(const LockTexts &lock);
+  Words extend(const LockTexts &lock);
+  Words arguments(const LockTexts &lock, protocol::Script which);
   Step called(std::string_view sha1, std::string_view text, Words keys_and_arguments,
               size_t key_count);
   Step called(size_t text, Words keys_and_arguments, size_t key_count);

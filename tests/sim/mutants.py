@@ -313,13 +313,13 @@ CORE_MUTANTS = (
         1,
         Edit(
             "protocol/keys.cc",
-            'stem.append(lock).append(":rl1.");',
-            'stem.append(lock).append(IS_ON ? ":rl1:" : ":rl1.");',
+            'append(":rl1.");',
+            'append(IS_ON ? ":rl1:" : ":rl1.");',
         ),
         Edit(
             "protocol/keys.cc",
-            'append("{").append(lock)',
-            'append("{").append(IS_ON ? name : lock)',
+            'append("{").append(text_, 0, lock_size)',
+            'append("{").append(IS_ON ? std::string(name) : text_.substr(0, lock_size))',
         ),
     ),
     Mutant(

@@ -49,10 +49,10 @@ TEST(KeysTest, formats_share_the_lock_and_the_fence_alone) {
   EXPECT_EQ(hash.fence, string.fence);
   EXPECT_EQ(hash.queue, "app:{app:a}:rl1:hq");
   EXPECT_EQ(hash.readers, "app:{app:a}:rl1:hr");
-  const std::set<std::string> keys = {string.queue, string.readers, string.info, string.turn,
-                                      hash.queue,   hash.readers,   hash.info,   hash.turn};
+  const std::set<std::string_view> keys = {string.queue, string.readers, string.info, string.turn,
+                                           hash.queue,   hash.readers,   hash.info,   hash.turn};
   EXPECT_EQ(keys.size(), 8u);
-  for (const std::string &key : keys) EXPECT_TRUE(is_auxiliary(key)) << key;
+  for (const std::string_view key : keys) EXPECT_TRUE(is_auxiliary(key)) << key;
 }
 
 TEST(CommandTest, on_a_cluster_a_script_of_several_keys_names_one_that_never_exists) {

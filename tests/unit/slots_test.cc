@@ -70,10 +70,11 @@ TEST(SlotsTest, all_keys_of_a_usable_name_share_a_slot) {
       for (const Format format : kFormats) {
         const LockKeys keys(name_space, name, format);
         bool is_one_slot = true;
-        std::vector<std::string> others = {keys.queue, keys.fence, keys.readers, keys.info,
-                                           keys.turn};
-        if (format == Format::kHashRw) others.push_back(reader_key(keys, "t"));
-        for (const std::string &key : others) is_one_slot &= slot_of(key) == slot_of(keys.lock);
+        const std::string reader = reader_key(keys, "t");
+        std::vector<std::string_view> others = {keys.queue, keys.fence, keys.readers, keys.info,
+                                                keys.turn};
+        if (format == Format::kHashRw) others.emplace_back(reader);
+        for (const std::string_view key : others) is_one_slot &= slot_of(key) == slot_of(keys.lock);
         EXPECT_EQ(check_cluster_name(name_space, name, format).ok(), is_one_slot)
             << name_space << name << " " << static_cast<int>(format);
       }
