@@ -454,7 +454,8 @@ func TestLateAttachIsHandedBack(t *testing.T) {
 	is(t, errors.Is(err, redlatch.ErrOutcomeUnknown), "%v", err)
 	server.resume()
 	// The lease is attached, and detached again.
-	count := "local mark = redis.call('HGET', KEYS[1], ARGV[1]) or '0' return tonumber(string.match(mark, '^%d+'))"
+	count := "local mark = redis.call('HGET', KEYS[1], ARGV[1]) or '0' " +
+		"return tonumber(string.match(mark, '^%d+'))"
 	eventually(t, func() bool { return server.ask("EVAL", count, "1", "{x}:rl1:i", token) == ":3" })
 	is(t, server.ask("EXISTS", "x") == ":1", "it stays")
 	taken, err := a.Attach(background, "x", token)
