@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "exit_code.h"
+#include "guesses.h"
 #include "json.h"
 #include "text.h"
 
@@ -247,7 +248,7 @@ class Parser {
   const CLI::App* take_command() {
     const std::string& word = words_[position_++];
     const CLI::App* command = find_command(word);
-    if (command == nullptr) throw UsageError(unknown("command", word, command_names()));
+    if (command == nullptr) throw UsageError(unknown_command(word));
     arguments_.command = word;
     head_.push_back(word);
     return command;
@@ -288,28 +289,46 @@ class Parser {
     for (std::size_t i = position_; command == nullptr && i < words_.size(); ++i) {
       command = find_command(words_[i]);
     }
-    if (command == nullptr || command->get_option_no_throw(name) == nullptr) {
-      return unknown("option", name, option_names(command));
+    if (command != nullptr && command->get_option_no_throw(name) != nullptr) {
+      return "option " + in_quotes(name) + " must be behind '" + command->get_name() + "'" + hint();
     }
-    return "option " + in_quotes(name) + " must be behind '" + command->get_name() + "'" + hint();
+    const std::string guess = guessed_option(name, command == nullptr ? "" : command->get_name());
+    if (!guess.empty()) return unknown("option", name) + guess;
+    if (!name.starts_with("--")) return unknown("option", name) + hint();
+    // Without the dashes, which would make two short names similar.
+    const std::string near = nearest(name.substr(2), option_names(command));
+    return unknown("option", name) + suggestion(near.empty() ? "" : "--" + near) + hint();
   }
 
-  [[nodiscard]] std::string unknown(const std::string& kind, const std::string& word,
-                                    const std::vector<std::string>& known) const {
-    std::string text = "unknown " + kind + " " + in_quotes(without_secrets(word));
-    const std::string near = nearest(word, known);
-    if (word.starts_with("--") &&
-        std::find(kOutputs.begin(), kOutputs.end(), word.substr(2)) != kOutputs.end()) {
-      text += ", did you mean '-o " + word.substr(2) + "'?";
-    } else if (!near.empty()) {
-      text += ", did you mean '" + near + "'?";
-    }
-    return text + hint();
+  [[nodiscard]] std::string unknown_command(const std::string& word) const {
+    const std::string guess = guessed_command(word);
+    if (!guess.empty()) return unknown("command", word) + guess;
+    return unknown("command", word) + suggestion(nearest(word, command_names())) + hint();
+  }
+
+  [[nodiscard]] static std::string unknown(const std::string& kind, const std::string& word) {
+    return "unknown " + kind + " " + in_quotes(without_secrets(word));
+  }
+
+  [[nodiscard]] static std::string suggestion(const std::string& meant) {
+    return meant.empty() ? "" : ", did you mean '" + meant + "'?";
   }
 
   [[nodiscard]] std::string hint() const {
     const std::string& command = arguments_.command;
     return "\nredlatch: see 'redlatch help" + (command.empty() ? "" : " " + command) + "'";
+  }
+
+  // A line for each command, and an example.
+  [[nodiscard]] static std::string commands_text() {
+    constexpr std::size_t kColumn = 15;
+    std::string text;
+    for (const Command& command : kCommands) {
+      std::string name = command.name;
+      name.resize(kColumn, ' ');
+      text += "  " + name + command.summary + "\n";
+    }
+    return text + "Example: redlatch --url redis://HOST:6379 run nightly -- ./report";
   }
 
   [[nodiscard]] static std::vector<std::string> command_names() {
@@ -324,7 +343,7 @@ class Parser {
     for (const CLI::App* app : {command, static_cast<const CLI::App*>(&root_)}) {
       if (app == nullptr) continue;
       for (const CLI::Option* option : app->get_options()) {
-        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+        for (const std::string& name : option->get_lnames()) names.push_back(name);
       }
     }
     return names;
@@ -340,7 +359,7 @@ class Parser {
     };
     if (topic.empty()) return help_of(&root_);
     const CLI::App* command = find_command(topic);
-    if (command == nullptr) throw UsageError(unknown("command", topic, command_names()));
+    if (command == nullptr) throw UsageError(unknown_command(topic));
     return help_of(command) + "Options of every command (--url ..): see 'redlatch help'.\n";
   }
 
@@ -349,7 +368,7 @@ class Parser {
     const std::size_t count = arguments_.names.size();
     check_urls();
     if (is_insecure_) arguments_.options.set("tls_verify", "none");
-    if (command.empty()) throw UsageError("a command is missing" + hint());
+    if (command.empty()) throw UsageError("a command is missing\n" + commands_text() + hint());
     const bool takes_none = command == "version" || command == "server" || command == "doctor";
     const std::size_t most = takes_none ? 0 : command == "ls" ? 1 : count;
     if (count > most)

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "duration.h"
 #include "exit_code.h"
+#include "guesses.h"
 #include "line_writer.h"
 #include "reports.h"
 #include "runs_around.h"
@@ -103,6 +104,19 @@ void check_for_quorum(const RunOptions& run) {
   if (!flag.empty()) throw UsageError(flag + " is not possible for a lock on several servers");
 }
 
+// Throws Failure. A missing NAME makes the first word of COMMAND the name.
+Child start_child(const Arguments& arguments, const Session& session, const rl_lease* lease,
+                  const Signals& signals, Terminal& terminal) {
+  try {
+    return Child(arguments.run, variables(arguments, session, lease), signals, terminal);
+  } catch (Failure& failure) {
+    if (failure.exit_code == kExitNotFound) {
+      failure.text += not_found_hint(arguments.run.words, arguments.names.front());
+    }
+    throw;
+  }
+}
+
 int run_reported(const Arguments& arguments, const Reports& reports) {
   const std::string& name = arguments.names.front();
   Signals signals;
@@ -115,7 +129,7 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
   Terminal terminal;
   Supervisor supervisor(arguments, session.client(), lease.get(), signals, terminal, reports);
   flush_line_writers(kPatienceMs);
-  Child child(arguments.run, variables(arguments, session, lease.get()), signals, terminal);
+  Child child = start_child(arguments, session, lease.get(), signals, terminal);
   reports.log.trace("started " + escaped(joined_command(arguments.run.words)) + " as " +
                     child.words());
   reports.events.send(reports.events.make("started").number("pid", child.id()));

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "duration.h"
+#include "guesses.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -65,6 +66,24 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
   return text;
+}
+
+// The probable URL behind a text that has no scheme, for the begin of a message.
+std::string meant_url(const std::vector<std::string>& urls) {
+  for (const std::string& url : urls) {
+    if (const auto meant = with_scheme(url); !meant.empty()) return "did you mean " + meant + "? ";
+  }
+  return "";
+}
+
+bool is_of_this_host(const std::string& url) {
+  if (url.starts_with("unix://")) return true;
+  if (!url.starts_with("redis://") && !url.starts_with("rediss://")) return false;
+  std::string host = url.substr(url.find("://") + 3);
+  host = host.substr(0, host.find_first_of("/?"));
+  host = host.substr(host.rfind('@') + 1);  // npos + 1 is 0
+  return host.starts_with("127.") || host.starts_with("[::1]") ||
+         host.substr(0, host.find(':')) == "localhost";
 }
 
 // Options by name. Throws a Failure for a value that is not allowed.
@@ -140,10 +159,12 @@ void Session::open(const Arguments& arguments, const std::vector<std::string>& u
   options.set_password(arguments.password);
   const std::string text = joined(urls, "\n");
   is_quorum_ = urls.size() > 1;
+  is_default_ = arguments.urls.empty();
   const auto open_client = is_quorum_ ? rl_redlock_open : rl_client_open;
   client_.reset(open_client(text.data(), text.size(), options.get(), error_.get()));
   if (client_) return;
-  const Failure reason = failure();
+  Failure reason = failure();
+  reason.text.insert(0, meant_url(urls));
   if (is_bad_password_file(std::getenv("REDLATCH_PASSWORD_FILE"))) {
     throw Failure{kExitConfig, reason.text + ". Check REDLATCH_PASSWORD_FILE"};
   }
@@ -180,6 +201,9 @@ Failure Session::failure(rl_status status, const std::string& message,
   if (is_away) {
     if (tried_ms > 0) text += "; tried for " + seconds_text(tried_ms);
     if (!is_local()) text += ". Check --url / REDLATCH_URL";
+    if (is_default_ && is_of_this_host(server())) {
+      text += ", or use --local for locks of this host only";
+    }
   } else if (status == RL_E_DENIED && !is_local()) {
     const bool is_of_sentinel = text.find("sentinel ") != std::string::npos;
     text += is_of_sentinel ? ". Check --sentinel-user and --sentinel-password-file"

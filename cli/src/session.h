@@ -74,6 +74,7 @@ class Session {
 
   ErrorHandle error_;
   bool is_quorum_ = false;
+  bool is_default_ = false;  // No --url was given.
   ClientHandle client_;
 };
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "guesses.h"
+
+#include <algorithm>
+#include <array>
+
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+struct Guess {
+  std::string_view word;
+  std::string_view meant;  // A command or an option; empty: `text` is the answer.
+  std::string_view text;
+};
+
+constexpr std::string_view kLock =
+    ": a lock is held while a command runs: redlatch run NAME -- COMMAND";
+constexpr std::string_view kUnlock =
+    ": a lock ends with its command; 'redlatch force-release NAME' takes it away";
+
+constexpr auto kCommandGuesses = std::to_array<Guess>({
+    {"list", "ls", ""},
+    {"ps", "ls", ""},
+    {"info", "status", ""},
+    {"show", "status", ""},
+    {"inspect", "status", ""},
+    {"lock", "", kLock},
+    {"acquire", "", kLock},
+    {"unlock", "", kUnlock},
+    {"release", "", kUnlock},
+    {"break", "force-release", ""},
+    {"kill", "force-release", ""},
+    {"rm", "force-release", ""},
+    {"del", "force-release", ""},
+    {"delete", "force-release", ""},
+    {"remove", "force-release", ""},
+    {"ping", "doctor", ""},
+    {"check", "doctor", ""},
+    {"exec", "run", ""},
+});
+
+constexpr std::string_view kPassword =
+    ": use --password-file, --askpass or the variable REDISCLI_AUTH; all users of this host can "
+    "read the words of a command line";
+constexpr std::string_view kServer = ": the server is named by --url redis://HOST:PORT";
+constexpr std::string_view kTls = ": the URL says it: --url rediss://HOST:PORT";
+
+constexpr std::string_view kEvents =
+    ": the output of 'run' is that of COMMAND; --status-fd N writes events as JSON";
+
+constexpr auto kOptionGuesses = std::to_array<Guess>({
+    {"--password", "", kPassword},
+    {"--pass", "", kPassword},
+    {"--auth", "", kPassword},
+    {"-a", "", kPassword},
+    {"--host", "", kServer},
+    {"--port", "", kServer},
+    {"-p", "", kServer},
+    {"--tls", "", kTls},
+    {"--ssl", "", kTls},
+});
+
+// Options of `run` only.
+constexpr auto kRunGuesses = std::to_array<Guess>({
+    {"--no-wait", "--nonblock", ""},
+    {"--nowait", "--nonblock", ""},
+    {"--non-blocking", "--nonblock", ""},
+});
+
+constexpr auto kOutputs = std::to_array<Guess>({
+    {"--table", "-o table", ""},
+    {"--json", "-o json", ""},
+    {"--jsonl", "-o jsonl", ""},
+    {"--tsv", "-o tsv", ""},
+});
+
+template <std::size_t kCount>
+std::string answer_in(const std::array<Guess, kCount>& guesses, std::string_view word) {
+  const auto is_it = [word](const Guess& guess) { return guess.word == word; };
+  const auto* found = std::find_if(guesses.begin(), guesses.end(), is_it);
+  if (found == guesses.end()) return "";
+  if (found->meant.empty()) return std::string(found->text);
+  return ", did you mean '" + std::string(found->meant) + "'?";
+}
+
+bool consists_of(std::string_view text, std::string_view allowed) {
+  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string guessed_command(std::string_view word) { return answer_in(kCommandGuesses, word); }
+
+std::string guessed_option(std::string_view name, std::string_view command) {
+  if (auto output = answer_in(kOutputs, name); !output.empty()) {
+    // After `run`, -o is --close of flock(1), and the next word would be the name of the lock.
+    return command == "run" ? std::string(kEvents) : output;
+  }
+  if (command == "run" || command.empty()) {
+    if (auto answer = answer_in(kRunGuesses, name); !answer.empty()) return answer;
+  }
+  return answer_in(kOptionGuesses, name);
+}
+
+std::string with_scheme(const std::string& address) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::string_view kOfHosts =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+  constexpr std::size_t kMaxPortDigits = 5;
+  const std::string_view text = address;
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos || !consists_of(text.substr(0, colon), kOfHosts)) return "";
+  const std::string_view rest = text.substr(colon + 1);
+  const std::string_view port = rest.substr(0, rest.find('/'));
+  if (port.size() > kMaxPortDigits || !consists_of(port, kDigits)) return "";
+  const std::string_view path = rest.substr(port.size());
+  if (path.size() > 1 && !consists_of(path.substr(1), kDigits)) return "";
+  return "redis://" + address;
+}
+
+std::string not_found_hint(const std::vector<std::string>& words, const std::string& lock) {
+  std::string text = " (the lock is " + in_quotes(lock) + ")";
+  if (words.size() == 1 && words.front().find(' ') != std::string::npos) {
+    text += "; for a line of the shell: sh -c " + in_quotes(words.front());
+  }
+  return text;
+}
+
+}  // namespace redlatch::cli
