@@ -174,7 +174,7 @@ std::string holders_in_words(const LockReport& report) {
     return "owner " + in_quotes(report.owner) + ", " + counted(report.holding_count, "time");
   }
   const LockReport::Holder& holder = report.holders.front();
-  std::string who = who_in_words(holder.who);
+  std::string who = who_in_words(holder.who, holder.label);
   if (holder.since_ms == 0) return who;
   return who + " for " + clock_span_text(report.server_ms - holder.since_ms);
 }
@@ -192,13 +192,9 @@ void fill_empty(Cells& cells, const char* filler) {
 
 }  // namespace
 
-std::string who_in_words(const std::string& who) {
-  if (who.empty()) return "an unnamed client";
-  const std::size_t slash = who.rfind('/');
-  const bool has_pid = slash != std::string::npos && slash > 0 && slash + 1 < who.size() &&
-                       who.find_first_not_of("0123456789", slash + 1) == std::string::npos;
-  if (!has_pid) return escaped(who);
-  return escaped(who.substr(0, slash)) + " (pid " + who.substr(slash + 1) + ")";
+std::string who_in_words(const std::string& who, const std::string& label) {
+  const std::string name = who.empty() ? "an unnamed client" : escaped(who);
+  return label.empty() ? name : name + " (label: " + escaped(label) + ")";
 }
 
 const char* state_name(std::int64_t state) {

@@ -51,8 +51,8 @@ struct LockReport {
   std::vector<Waiter> waiters;
 };
 
-// "web-3/4121" reads better as "web-3 (pid 4121)".
-[[nodiscard]] std::string who_in_words(const std::string& who);
+// "web-3/4121 (label: run=1234 ./report.sh)"; the form of a holder in all messages.
+[[nodiscard]] std::string who_in_words(const std::string& who, const std::string& label);
 
 // For programs.
 [[nodiscard]] const char* state_name(std::int64_t state);
@@ -78,7 +78,7 @@ using LockRow = std::array<std::string, kLockColumns.size()>;
 // fence, waiting; "-" for a missing value.
 [[nodiscard]] std::string report_tsv(const LockReport& report);
 
-// "held by web-3 (pid 4121) for 00:12:40, lease until 2026-11-21T10:31:07Z, 2 waiting".
+// "held by web-3/4121 for 00:12:40, lease until 2026-11-21T10:31:07Z, 2 waiting".
 [[nodiscard]] std::string report_sentence(const LockReport& report);
 
 }  // namespace redlatch::cli

@@ -282,7 +282,8 @@ std::string quorum_tsv(const QuorumReport& report) {
 }
 
 std::string quorum_sentence(const QuorumReport& report) {
-  const std::string who = report.is_foreign ? "another lock library" : who_in_words(report.who);
+  const std::string who =
+      report.is_foreign ? "another lock library" : who_in_words(report.who, report.label);
   std::string text = "held by " + who + " on " + held_on(report);
   if (report.held_count == 0) text = "it is not held any more";
   return text + ", " + std::to_string(report.waiting_count) + " waiting";

@@ -80,7 +80,7 @@ class QuorumView {
 // on how many of how many, and whether it votes, or how many do.
 [[nodiscard]] std::string quorum_tsv(const QuorumReport& report);
 
-// "held by web-3 (pid 4121) on 3 of 5 servers, 2 waiting".
+// "held by web-3/4121 (label: ./report.sh) on 3 of 5 servers, 2 waiting".
 [[nodiscard]] std::string quorum_sentence(const QuorumReport& report);
 
 }  // namespace redlatch::cli

@@ -45,7 +45,7 @@ std::string time_of_day(std::int64_t unix_ms) {
 std::string holder_in_words(const LockReport& report) {
   if (report.state != RL_STATE_HELD || report.holders.size() != 1) return report_sentence(report);
   const LockReport::Holder& holder = report.holders.front();
-  std::string text = "held by " + (holder.who.empty() ? who_in_words({}) : escaped(holder.who));
+  std::string text = "held by " + who_in_words(holder.who, {});
   if (holder.since_ms > 0) text += " since " + time_of_day(holder.since_ms);
   if (report.remaining_ms > 0) {
     text += " until " + time_of_day(report.server_ms + report.remaining_ms) + "Z";

@@ -58,14 +58,15 @@ def test_verbose_says_that_it_waits(cli: Cli, name: str) -> None:
         assert waiter.wait() == 0
 
 
-def test_busy_names_holder_since_lease_and_waiting(cli: Cli, name: str) -> None:
-    with cli.hold(name) as held, cli.start("run", name, "--", "true"):
+def test_busy_names_holder_label_since_lease_and_waiting(cli: Cli, name: str) -> None:
+    with cli.hold(name, "--label", "run=7") as held, cli.start("run", name, "--", "true"):
         wait_until(lambda: cli.waiting(name) == 1)
         wait_until(lambda: "holder" in cli.status(name)["holders"][0])
         done = cli.run("run", "-n", name, "--", "true")
         host = re.escape(socket.gethostname())
         assert re.fullmatch(
-            rf"redlatch: lock '{name}' is busy: held by {host} \(pid {held.pid}\) for {CLOCK}, "
+            rf"redlatch: lock '{name}' is busy: held by {host}/{held.pid} "
+            rf"\(label: run=7 sh -c 'echo ready; exec cat >/dev/null'\) for {CLOCK}, "
             rf"lease until \d{{4}}-\d\d-\d\dT{CLOCK}Z, 1 waiting\n",
             done.stderr,
         )

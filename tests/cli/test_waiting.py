@@ -139,7 +139,7 @@ def test_a_timeout_names_the_holder(cli: Cli, name: str) -> None:
     with cli.hold(name) as holder:
         done = cli.run("run", "-w", "1s", name, "true")
         assert done.returncode == 75
-        assert f"(pid {holder.pid})" in done.stderr
+        assert f"/{holder.pid} (label: sh -c '" in done.stderr
 
 
 def test_status_names_readers_and_waiters(cli: Cli, name: str) -> None:
