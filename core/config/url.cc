@@ -442,7 +442,8 @@ Outcome UrlParser::take_option(std::string_view pair, bool is_behind_secret) {
                  std::string(kSentinelForm) + ", not in a parameter,");
   }
   if (option == nullptr || option->is_of_acquisitions()) {
-    return wrong(unknown_option(is_shown_name(pair, is_behind_secret) ? name : "").message);
+    const auto outcome = unknown_option(is_shown_name(pair, is_behind_secret) ? name : "");
+    return failure(Status::kInvalid, outcome.message + " (in " + shown_ + ")");
   }
   if (option->kind != Kind::kPASSWORD && !is_plain_value(raw)) {
     return wrong("a space, control character, '%', ';', ',', '=', '?', '@' or '|' in option " +

@@ -267,7 +267,8 @@ TEST(OptionsTest, wrong_parts_and_values_are_named) {
            Row{"redis://h?"
                "timeout=5s",
                Status::kInvalid, "unknown option 'timeout' (did you mean 'command_timeout'?)"},
-           Row{"redis://h?ttl=5s", Status::kInvalid, "it is an option of an acquisition"},
+           Row{"redis://h?ttl=5s", Status::kInvalid,
+               "it is an option of an acquisition (in redis://h?ttl=***)"},
            Row{"redis://h?db", Status::kInvalid, "="},
            Row{"redis://h?protocol=4", Status::kInvalid, "must be 2 or 3 (got '4')"},
            Row{"redis://%zz@h", Status::kInvalid, "two hexadecimal digits"},
