@@ -19,6 +19,7 @@
 #include "line_writer.h"
 #include "log.h"
 #include "secret_pipe.h"
+#include "session.h"
 
 namespace redlatch::cli {
 namespace {
@@ -79,5 +80,7 @@ int main(int argc, char** argv) {
   redlatch::cli::open_standard_descriptors();
   const int exit_code = redlatch::cli::guarded_main({argv + (argc > 0 ? 1 : 0), argv + argc});
   redlatch::cli::flush_line_writers(1000);  // a reader on a busy machine needs a moment
+  // Its threads may use what exit() destroys.
+  if (redlatch::cli::Session::was_abandoned()) _exit(exit_code);
   return exit_code;
 }

@@ -27,6 +27,9 @@
 namespace redlatch::cli {
 namespace {
 
+// A lock that was lost needs no answer to its release; a server that is away gives none.
+constexpr std::int64_t kCloseMs = 300;
+
 std::vector<std::pair<std::string, std::string>> variables(const Arguments& arguments,
                                                            const Session& session,
                                                            const rl_lease* lease) {
@@ -53,8 +56,8 @@ void report_release(const std::string& name, std::int64_t begin_us, const Report
 }
 
 // The child has ended; the lock is held since `begin_us`. Returns false if it was lost before.
-bool release(const Session& session, const std::string& name, rl_lease* lease,
-             std::int64_t begin_us, const Reports& reports) {
+bool release(Session& session, const std::string& name, rl_lease* lease, std::int64_t begin_us,
+             const Reports& reports) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
   const rl_status status = rl_release(lease, session.error());
   if (status == RL_STILL_HELD) {
@@ -69,6 +72,7 @@ bool release(const Session& session, const std::string& name, rl_lease* lease,
   if (status != RL_E_LOST) {
     reports.log.say("cannot release " + lock_words(name) + " (" + escaped(message) +
                     "); its lease ends in " + seconds_text(remaining_ms));
+    session.close_within(kCloseMs);
     return true;
   }
   const std::int64_t fence = rl_lease_fence(lease);
@@ -77,6 +81,7 @@ bool release(const Session& session, const std::string& name, rl_lease* lease,
                   "; the command had ended by the time this was seen");
   JsonObject event = reports.events.make("lost");
   reports.events.send(event.number("fence", fence).text("reason", reason));
+  session.close_within(kCloseMs);
   return false;
 }
 
@@ -120,7 +125,7 @@ Child start_child(const Arguments& arguments, const Session& session, const rl_l
 int run_reported(const Arguments& arguments, const Reports& reports) {
   const std::string& name = arguments.names.front();
   Signals signals;
-  const Session session(arguments);
+  Session session(arguments);
   if (session.is_quorum()) check_for_quorum(arguments.run);
   sleep_jitter(arguments.run, signals, reports.log);
   const LeaseHandle lease = acquire(session, arguments, signals, reports);
@@ -136,8 +141,10 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
   const Supervisor::Outcome outcome = supervisor.watch(child);
 
   const int lost_code = arguments.run.preserves_status ? outcome.exit_code : kExitLost;
-  if (outcome.is_lost) return lost_code;
-  if (outcome.is_hold_lost) return outcome.exit_code;
+  if (outcome.is_lost || outcome.is_hold_lost) {
+    session.close_within(kCloseMs);
+    return outcome.is_lost ? lost_code : outcome.exit_code;
+  }
   if (outcome.hold_left_ms > 0) {
     leave_to_lease(session, lease.get(), outcome.hold_left_ms, reports.log);
     return outcome.exit_code;

@@ -4,10 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <future>
 #include <iterator>
+#include <memory>
 #include <sstream>
 #include <string_view>
+#include <system_error>
+#include <thread>
 
 #include "duration.h"
 #include "guesses.h"
@@ -18,6 +24,8 @@ namespace {
 
 constexpr std::string_view kPasswordFile = "password_file";
 constexpr const char* kSpaces = " \t\r\n";
+
+std::atomic<bool> is_client_abandoned{false};
 
 rl_status set_option(rl_client_options* options, std::string_view name, std::string_view value,
                      rl_error* error) {
@@ -186,6 +194,25 @@ rl_status Session::connect(std::int64_t wait_ms) const {
 }
 
 void Session::shut_down() const { rl_client_shutdown(client()); }
+
+void Session::close_within(std::int64_t limit_ms) {
+  const auto end = std::make_shared<std::promise<void>>();
+  const std::future<void> has_ended = end->get_future();
+  try {
+    std::thread([client = client(), end] {
+      rl_client_shutdown(client);
+      end->set_value();
+    }).detach();
+  } catch (const std::system_error&) {
+    return;  // no thread: the destructor waits longer
+  }
+  const auto limit = std::chrono::milliseconds(limit_ms);
+  if (has_ended.wait_for(limit) == std::future_status::ready) return;
+  (void)client_.release();
+  is_client_abandoned = true;
+}
+
+bool Session::was_abandoned() { return is_client_abandoned; }
 
 Failure Session::failure(rl_status status, const std::string& message,
                          std::int64_t tried_ms) const {

@@ -57,6 +57,11 @@ class Session {
   // The status is also in error().
   [[nodiscard]] rl_status connect(std::int64_t wait_ms) const;
   void shut_down() const;
+  // Ends the client. If its servers do not answer within `limit_ms`, the end of the process has to
+  // do that: see was_abandoned().
+  void close_within(std::int64_t limit_ms);
+  // True if a client of this process still runs: the process must end without cleaning up.
+  [[nodiscard]] static bool was_abandoned();
 
   // The message and the exit code after a call that failed with `status` and `message`.
   [[nodiscard]] Failure failure(rl_status status, const std::string& message,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.servers import Server
 
-from .harness import AT_ONCE, Cli
+from .harness import AT_ONCE, HOLD, Cli
 
 # A loss is seen by the next renewal. With a short lease that would be soon as well, but on a busy
 # machine the lease could be over before, or the time that the command has to end.
@@ -293,6 +293,24 @@ def test_79_lost_and_seen_only_at_the_end(cli: Cli, name: str) -> None:
         held.close_stdin()
         assert held.wait() == 79
         held.err.wait_for(f"lost lock '{name}'")
+
+
+@pytest.mark.parametrize("how", ["paused", "killed"])
+@pytest.mark.parametrize("reaction", ["term", "ignore"])
+def test_79_comes_soon_after_the_command_if_the_server_is_away(
+    binary: str, own_server: Server, name: str, reaction: str, how: str
+) -> None:
+    """An answer to the release would be waited for twice, for the 15 s that a command may take."""
+    cli = Cli(binary, f"{own_server.url}?command_timeout=15s&connect_timeout=15s")
+    words = ["sh", "-c", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done"]
+    words = words if reaction == "term" else HOLD
+    with cli.hold(name, "--ttl", "2s", "--on-lost", reaction, words=words) as held:
+        own_server.pause() if how == "paused" else own_server.kill()
+        held.err.wait_for(f"lost lock '{name}'")
+        held.close_stdin()
+        began = time.monotonic()
+        assert held.wait() == 79
+        assert time.monotonic() - began < AT_ONCE
 
 
 def test_child_code_after_a_loss_if_asked(cli: Cli, name: str) -> None:
