@@ -110,7 +110,8 @@ rl_status trial_connect(const Session& session, const Log& log) {
     if (session.is_quorum()) {
       text += ": " + quorum_sentence(QuorumView(arguments).report_on(name));
     } else if (const InfoHandle info = session.try_inspect(name)) {
-      text += ": " + report_sentence(LockReport(info.get()));
+      const LockReport report(info.get());
+      text += ": " + report_sentence(report) + (report.is_endless() ? kOtherName : "");
     }
   }
   if (arguments.run.wait_ms > 0) text += "; waited " + seconds_text(waited_ms);

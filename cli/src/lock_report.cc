@@ -59,7 +59,8 @@ std::string state_in_words(const LockReport& report) {
       if (report.is_shared()) return "HELD (shared, fair)";
       return report.is_reentrant() ? "HELD (exclusive, reentrant, fair)" : "HELD (exclusive, fair)";
     case RL_STATE_FOREIGN:
-      return "HELD by another lock library";
+      return report.is_endless() ? std::string("HELD: ") + kEndless + kOtherName
+                                 : "HELD by another lock library";
     default:
       return "NO LOCK (the key is of the type " + escaped(report.type) + ")";
   }
@@ -333,6 +334,8 @@ std::string report_sentence(const LockReport& report) {
     out = "its key is of the type " + escaped(report.type) + " and no lock";
   } else if (report.state == RL_STATE_HELD && !report.holders.empty()) {
     out = "held by " + holders_in_words(report);
+  } else if (report.is_endless()) {
+    out = kEndless;
   }
   if (!report.is_free() && report.remaining_ms > 0) {
     out += ", lease until " + date_text(report.server_ms + report.remaining_ms);

@@ -35,6 +35,8 @@ struct LockReport {
   [[nodiscard]] bool is_shared() const {
     return !holders.empty() && holders.front().mode == RL_MODE_READ;
   }
+  // A value that no lock library of today leaves: probably the name has another use.
+  [[nodiscard]] bool is_endless() const { return state == RL_STATE_FOREIGN && remaining_ms < 0; }
   [[nodiscard]] bool is_reentrant() const { return !owner.empty(); }
   [[nodiscard]] std::vector<std::string> tokens() const;  // One for each holder.
 
@@ -53,6 +55,10 @@ struct LockReport {
 
 // "web-3/4121 (label: run=1234 ./report.sh)"; the form of a holder in all messages.
 [[nodiscard]] std::string who_in_words(const std::string& who, const std::string& label);
+
+// The holder of a name without an end, and the advice for a name that has another use.
+inline constexpr const char* kEndless = "data of another program, or a lock without end";
+inline constexpr const char* kOtherName = ": use another name, or --namespace";
 
 // For programs.
 [[nodiscard]] const char* state_name(std::int64_t state);

@@ -75,7 +75,7 @@ std::string state_in_words(const QuorumReport& report) {
 }
 
 std::string lock_in_words(const LockReport& lock) {
-  std::string text = "held by another lock library";
+  std::string text = lock.is_endless() ? kEndless : "held by another lock library";
   if (lock.state == RL_STATE_FREE) {
     text = "free";
   } else if (lock.state == RL_STATE_NO_LOCK) {
@@ -284,9 +284,11 @@ std::string quorum_tsv(const QuorumReport& report) {
 std::string quorum_sentence(const QuorumReport& report) {
   const std::string who =
       report.is_foreign ? "another lock library" : who_in_words(report.who, report.label);
-  std::string text = "held by " + who + " on " + held_on(report);
+  const bool is_endless = report.is_foreign && report.remaining_ms < 0;
+  std::string text = (is_endless ? kEndless : "held by " + who) + " on " + held_on(report);
   if (report.held_count == 0) text = "it is not held any more";
-  return text + ", " + std::to_string(report.waiting_count) + " waiting";
+  text += ", " + std::to_string(report.waiting_count) + " waiting";
+  return is_endless ? text + kOtherName : text;
 }
 
 }  // namespace redlatch::cli

@@ -112,7 +112,12 @@ int show_quorum(const Arguments& arguments, const Log& log) {
   return exit_code;
 }
 
-int show_one(const Arguments& arguments) {
+int exit_code_of(const LockReport& report) {
+  if (report.state == RL_STATE_NO_LOCK) return kExitConfig;
+  return report.is_free() ? kExitFree : kExitHeld;
+}
+
+int show_one(const Arguments& arguments, const Log& log) {
   const Session session(arguments);
   int exit_code = kExitHeld;
   for (const std::string& name : arguments.names) {
@@ -131,7 +136,11 @@ int show_one(const Arguments& arguments) {
     } else {
       write_output(report_json(report, session.server()) + "\n");
     }
-    if (report.is_free()) exit_code = kExitFree;
+    if (report.state == RL_STATE_NO_LOCK) {
+      log.say("the key of " + lock_words(name) + " is of the type " + escaped(report.type) +
+              " and no lock" + kOtherName);
+    }
+    exit_code = std::max(exit_code, exit_code_of(report));
   }
   return exit_code;
 }
@@ -139,7 +148,7 @@ int show_one(const Arguments& arguments) {
 }  // namespace
 
 int show_status(const Arguments& arguments, const Log& log) {
-  return server_urls(arguments).size() > 1 ? show_quorum(arguments, log) : show_one(arguments);
+  return server_urls(arguments).size() > 1 ? show_quorum(arguments, log) : show_one(arguments, log);
 }
 
 int list_locks(const Arguments& arguments, const Log& log) {

@@ -63,9 +63,39 @@ def test_json_of_a_foreign_lock_and_of_no_lock(
     assert answer["holders"][0]["token"] == "foreign\n"
     assert "fence" not in answer["holders"][0]
     assert "lease_until" not in cli.status(name + "-eternal")["holders"][0]
-    answer = cli.status(name + "-set")
+    done = cli.run("status", "-o", "json", name + "-set")
+    answer = json.loads(done.stdout)
     assert (answer["state"], answer["type"]) == ("no_lock", "set")
-    assert cli.run("status", name, name + "-set").returncode == 0
+
+
+@pytest.mark.parametrize("form", ["table", "json", "tsv"])
+def test_status_of_a_key_of_another_type_is_78_as_run(
+    cli: Cli, name: str, form: str, shared_server: Server
+) -> None:
+    with shared_server.connect() as connection:
+        connection.cmd("SADD", name, "x")
+    for words in ([name], [name + "-free", name], [name, name + "-free"]):
+        done = cli.run("status", "-o", form, *words)
+        assert done.returncode == 78
+        assert f"the key of lock '{name}' is of the type set and no lock: use ano" in done.stderr
+    assert cli.run("run", "-n", name, "true").returncode == 78
+
+
+def test_a_value_without_end_is_called_data_of_another_program(
+    cli: Cli, name: str, shared_server: Server
+) -> None:
+    with shared_server.connect() as connection:
+        connection.cmd("SET", name, "7")
+        says = "data of another program, or a lock without end"
+        advice = ": use another name, or --namespace\n"
+        assert f"HELD: {says}{advice}" in cli.run("status", "-o", "table", name).stdout
+        done = cli.run("run", "-n", name, "true")
+        assert done.returncode == 75
+        assert done.stderr.endswith(f"is busy: {says}, 0 waiting{advice}")
+        # With an end it is the lock of another library.
+        connection.cmd("PEXPIRE", name, "60000")
+        assert says not in cli.run("run", "-n", name, "true").stderr
+        assert says not in cli.run("status", "-o", "table", name).stdout
 
 
 def test_json_of_several_is_one_line_each(cli: Cli, name: str) -> None:
