@@ -41,6 +41,12 @@ const char* level_name(std::int64_t level) {
   }
 }
 
+// A check that is well and has an advice all the same: no danger, but good to know.
+const char* level_name(const Check& check) {
+  const bool is_note = check.level == RL_LEVEL_OK && !check.advice.empty();
+  return is_note ? "note" : level_name(check.level);
+}
+
 std::int64_t count_of(const Checks& checks, std::int64_t level) {
   return std::count_if(checks.begin(), checks.end(),
                        [level](const Check& check) { return check.level == level; });
@@ -199,7 +205,7 @@ std::string table_of(const Checks& checks, bool is_quorum, bool is_colored) {
     if (is_quorum && check.server != server) out += "\n" + escaped(check.server) + "\n";
     server = check.server;
     const bool is_bad = check.level == RL_LEVEL_WARN || check.level == RL_LEVEL_FAIL;
-    out += bold(padded(level_name(check.level), std::size_t{7}), is_bad && is_colored);
+    out += bold(padded(level_name(check), std::size_t{7}), is_bad && is_colored);
     out += padded(check.id, id_width) + escaped(check.seen);
     if (!check.advice.empty()) out += " -> " + escaped(check.advice);
     out += "\n";
@@ -211,15 +217,15 @@ std::string tsv_of(const Checks& checks) {
   const auto cell = [](const std::string& text) { return text.empty() ? "-" : escaped(text); };
   std::string out;
   for (const Check& check : checks) {
-    out += std::string(level_name(check.level)) + "\t" + check.id + "\t" + cell(check.server) +
-           "\t" + cell(check.seen) + "\t" + cell(check.advice) + "\n";
+    out += std::string(level_name(check)) + "\t" + check.id + "\t" + cell(check.server) + "\t" +
+           cell(check.seen) + "\t" + cell(check.advice) + "\n";
   }
   return out;
 }
 
 std::string json_of(const Check& check) {
   JsonObject object;
-  object.text("id", check.id).text("level", level_name(check.level));
+  object.text("id", check.id).text("level", level_name(check));
   if (!check.server.empty()) object.text("server", check.server);
   return object.text("seen", check.seen).text("advice", check.advice).done();
 }

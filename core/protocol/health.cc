@@ -129,6 +129,10 @@ class Judge {
   static Finding ok(std::string id, std::string seen) {
     return {std::move(id), FindingLevel::kOk, std::move(seen), ""};
   }
+  // No danger, but good to know.
+  static Finding note(std::string id, std::string seen, std::string advice) {
+    return {std::move(id), FindingLevel::kOk, std::move(seen), std::move(advice)};
+  }
   static Finding unknown(std::string id, std::string why) {
     return {std::move(id), FindingLevel::kUnknown, std::move(why), ""};
   }
@@ -262,12 +266,12 @@ Finding Judge::persistence() const {
   const bool is_guarded = !context_.is_node || context_.is_guarded;
   if (!is_guarded) return node_persistence();
   if (*facts_.has_log) return ok("persistence", "append-only file");
-  if (!facts_.snapshots) {
-    return ok("persistence", "no append-only file: a crash forgets locks");
+  std::string seen = "no append-only file: a crash forgets locks";
+  if (facts_.snapshots) {
+    seen = facts_.snapshots->empty() ? "nothing is written to disk: a restart forgets all locks"
+                                     : "snapshots only: a crash forgets locks since the last one";
   }
-  return ok("persistence", facts_.snapshots->empty()
-                               ? "nothing is written to disk: a restart forgets all locks"
-                               : "snapshots only: a crash forgets locks since the last one");
+  return note("persistence", std::move(seen), "set appendonly yes to keep locks over a restart");
 }
 
 Finding Judge::node_persistence() const {

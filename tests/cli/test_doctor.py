@@ -9,6 +9,7 @@ Method: real servers, each with one fault.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -49,7 +50,7 @@ class Report:
 
     def level(self, name: str) -> str:
         (check,) = self.all(name)
-        assert bool(check["advice"]) == (check["level"] in ("warn", "fail")), check
+        assert bool(check["advice"]) == (check["level"] in ("note", "warn", "fail")), check
         return check["level"]
 
     def seen(self, name: str) -> str:
@@ -57,8 +58,9 @@ class Report:
 
     @property
     def bad(self) -> dict[str, str]:
-        """Only what is not ok."""
-        return {check["id"]: check["level"] for check in self.checks if check["level"] != "ok"}
+        """Only what is neither ok nor a note."""
+        good = ("ok", "note")
+        return {check["id"]: check["level"] for check in self.checks if check["level"] not in good}
 
 
 def configure(server: Server, *words: str) -> None:
@@ -82,6 +84,17 @@ def test_a_good_server_has_no_finding(own_cli: Cli, own_server: Server) -> None:
         assert done.returncode == GOOD
         assert len(done.stdout.splitlines()) == len(report.checks) + (output == "table")
     assert own_cli.run("doctor", "-o", "table").stdout.endswith("\n0 findings\n")
+
+
+def test_a_server_that_keeps_nothing_is_a_note(own_cli: Cli, own_server: Server) -> None:
+    """A restart forgets all locks: that is no finding, and not simply ok."""
+    report = Report(own_cli)
+    assert (report.code, report.level("persistence")) == (GOOD, "note")
+    assert "a restart forgets all locks" in report.seen("persistence")
+    for output, line in (("table", r"^note +persistence "), ("tsv", "^note\tpersistence\t")):
+        assert re.search(line, own_cli.run("doctor", "-o", output).stdout, re.MULTILINE)
+    configure(own_server, "appendonly", "yes")
+    assert Report(own_cli).level("persistence") == "ok"
 
 
 @pytest.mark.parametrize(
