@@ -39,6 +39,20 @@ std::string removal_in_words(const LockReport& report, const std::string& name,
          " of " + lock_words(name);
 }
 
+// The holder notices the loss at its next renewal, or when its lease ends.
+std::string stop_in_words(std::int64_t server_ms, std::int64_t lease_ms) {
+  if (lease_ms <= 0) return "";
+  return "; the former holder stops " + stop_text(server_ms, lease_ms) + " at the latest";
+}
+
+// As the lease is now: the question may have been open for long, and the lease was renewed.
+std::string stop_in_words(const Session& session, const std::string& name) {
+  const InfoHandle info = session.try_inspect(name);
+  if (!info) return "";
+  const LockReport report(info.get());
+  return stop_in_words(report.server_ms, report.longest_lease_ms());
+}
+
 // An empty --if-owner is refused before, so this is a decision. The value of a foreign key may be
 // empty, too: then there is no other way to name its holder.
 constexpr const char* kAnyHolder = "";
@@ -71,6 +85,7 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
     // The confirmation is for the holders that were shown, not for later ones.
     if (tokens.front().empty() && !report.holders.empty()) tokens = report.tokens();
   }
+  const std::string stop = stop_in_words(session, name);
   std::int64_t removed_count = 0;
   for (const std::string& token : tokens) {
     const rl_status status = remove(session, name, token);
@@ -78,7 +93,7 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
     if (status == RL_OK) removed_count += token.empty() ? report.holding_count : 1;
   }
   if (removed_count > 0) {
-    log.say(removal_in_words(report, name, removed_count));
+    log.say(removal_in_words(report, name, removed_count) + stop);
     return 0;
   }
   log.say("did not remove " + lock + ": " + escaped(rl_error_message(session.error())) +
@@ -113,6 +128,9 @@ int force_release_all(const QuorumView& view, const Arguments& arguments, const 
     log.say("that is not the name, nothing was changed");
     return kExitFree;
   }
+  const QuorumReport present = view.report_on(name);
+  const std::string stop =
+      present.is_foreign ? "" : stop_in_words(present.server_ms, present.remaining_ms);
   std::size_t removed_count = 0;
   int exit_code = kExitFree;
   for (std::size_t i = 0; i < report.nodes.size(); ++i) {
@@ -125,7 +143,7 @@ int force_release_all(const QuorumView& view, const Arguments& arguments, const 
             escaped(rl_error_message(node.error())));
   }
   log.say("removed " + lock + " from " + std::to_string(removed_count) + " of " +
-          std::to_string(report.nodes.size()) + " servers");
+          std::to_string(report.nodes.size()) + " servers" + (removed_count > 0 ? stop : ""));
   return exit_code == kExitFree && removed_count > 0 ? 0 : exit_code;
 }
 

@@ -198,6 +198,10 @@ std::string who_in_words(const std::string& who, const std::string& label) {
   return label.empty() ? name : name + " (label: " + escaped(label) + ")";
 }
 
+std::string stop_text(std::int64_t server_ms, std::int64_t lease_ms) {
+  return "by " + date_text(server_ms + lease_ms) + " (" + span_text(lease_ms) + ")";
+}
+
 const char* state_name(std::int64_t state) {
   switch (state) {
     case RL_STATE_FREE:
@@ -245,6 +249,13 @@ LockReport::LockReport(const rl_info* info)
   owner = text_field(info, RL_PART_LOCK, 0, RL_FIELD_OWNER);
   // A holder without a named owner: a mutex, in the other format, or that of another library.
   if (!holders.empty() && owner == holders.front().token) owner.clear();
+}
+
+std::int64_t LockReport::longest_lease_ms() const {
+  if (state != RL_STATE_HELD) return 0;
+  std::int64_t longest_ms = remaining_ms;  // of holders without a row
+  for (const Holder& holder : holders) longest_ms = std::max(longest_ms, holder.remaining_ms);
+  return std::max<std::int64_t>(longest_ms, 0);
 }
 
 std::vector<std::string> LockReport::tokens() const {
@@ -295,6 +306,9 @@ std::string report_table(const LockReport& report, bool is_colored) {
     out += shared_rows(report);
   } else {
     for (const LockReport::Holder& holder : report.holders) out += holder_rows(report, holder);
+  }
+  if (const std::int64_t lease_ms = report.longest_lease_ms(); lease_ms > 0) {
+    out += report_line("stops", stop_text(report.server_ms, lease_ms) + " if it is removed now");
   }
   if (report.fence > 0) out += report_line("fence", std::to_string(report.fence));
   if (report.waiting_count > 0) out += waiting_row(report);

@@ -38,6 +38,9 @@ struct LockReport {
   // A value that no lock library of today leaves: probably the name has another use.
   [[nodiscard]] bool is_endless() const { return state == RL_STATE_FOREIGN && remaining_ms < 0; }
   [[nodiscard]] bool is_reentrant() const { return !owner.empty(); }
+  // The longest lease of the holders, if they are of redlatch; 0 = not known. A holder that is
+  // removed now works until then at the latest.
+  [[nodiscard]] std::int64_t longest_lease_ms() const;
   [[nodiscard]] std::vector<std::string> tokens() const;  // One for each holder.
 
   std::string name;
@@ -59,6 +62,9 @@ struct LockReport {
 // The holder of a name without an end, and the advice for a name that has another use.
 inline constexpr const char* kEndless = "data of another program, or a lock without end";
 inline constexpr const char* kOtherName = ": use another name, or --namespace";
+
+// "by 2026-11-21T10:31:32Z (25s)": the latest end of a holder that is removed now.
+[[nodiscard]] std::string stop_text(std::int64_t server_ms, std::int64_t lease_ms);
 
 // For programs.
 [[nodiscard]] const char* state_name(std::int64_t state);

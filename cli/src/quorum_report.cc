@@ -238,6 +238,10 @@ std::string quorum_table(const QuorumReport& report, bool is_colored) {
     out += report_line("lease", "until " + date_text(report.server_ms + report.remaining_ms) +
                                     " (" + span_text(report.remaining_ms) + " left)");
   }
+  if (report.remaining_ms > 0 && !report.is_foreign) {
+    out += report_line("stops",
+                       stop_text(report.server_ms, report.remaining_ms) + " if it is removed now");
+  }
   for (const NodeReport& node : report.nodes) out += report_line("node", node_in_words(node));
   return out;
 }

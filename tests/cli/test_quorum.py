@@ -380,6 +380,7 @@ def test_force_release_takes_it_from_every_server(quorum: Cli, name: str) -> Non
         assert done.returncode == 1 and status(quorum, name)["held_on"] == 3
         done = quorum.run("force-release", NO_GUARD, "--yes", name)
         assert done.returncode == 0 and "from 3 of 3 servers" in done.stderr, done.stderr
+        assert "; the former holder stops by 20" in done.stderr
         assert held.wait() == LOST
     wait_until(lambda: status(quorum, name)["state"] == "free")
 

@@ -116,6 +116,8 @@ def test_table(cli: Cli, name: str) -> None:
         assert re.search(r"^  token     \S{32}$", text, re.M)
         assert re.search(rf"^  since     {RFC3339} \(\d\.\d\ds\)$", text, re.M)
         assert re.search(rf"^  lease     until {RFC3339} \(19m5\ds left\)$", text, re.M)
+        stops = rf"^  stops     by {RFC3339} \(19m5\ds\) if it is removed now$"
+        assert re.search(stops, text, re.M)
         assert re.search(r"^  fence     \d+$", text, re.M)
         assert re.search(r"^  waiting   1: \S+ writes \(\d\.\d\ds\)$", text, re.M)
 
@@ -138,6 +140,17 @@ def test_force_release_shows_whom_it_removed_and_serves_the_next(cli: Cli, name:
             assert waiter.wait_output() == 0
             assert int(waiter.out.text) > fence
         assert held.wait() == 79
+
+
+@pytest.mark.parametrize("options", [[], ["-s"], ["--owner", "o"]])
+def test_force_release_says_when_the_former_holder_stops(
+    cli: Cli, name: str, options: list[str]
+) -> None:
+    with cli.hold(name, "--ttl", "20m", *options):
+        done = cli.run("force-release", "--yes", name)
+        assert done.returncode == 0
+        stop = rf"; the former holder stops by {RFC3339} \(19m5\ds\) at the latest$"
+        assert re.search(stop, done.stderr, re.M), done.stderr
 
 
 def test_force_release_if_owner(cli: Cli, name: str) -> None:
@@ -166,7 +179,10 @@ def test_force_release_of_nothing_and_of_no_lock(
 def test_force_release_of_a_foreign_lock(cli: Cli, name: str, shared_server: Server) -> None:
     with shared_server.connect() as connection:
         connection.cmd("SET", name, "foreign", "PX", 60000)
-        assert cli.run("force-release", "--yes", name).returncode == 0
+        done = cli.run("force-release", "--yes", name)
+        assert done.returncode == 0
+        # Another library may not notice the loss at all.
+        assert "stops" not in done.stderr
         assert connection.cmd("EXISTS", name) == 0
 
 
