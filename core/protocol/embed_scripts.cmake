@@ -25,6 +25,7 @@ set(hash_rw_names ${hash_names} acquire_read upgrade downgrade)
 set(FENCE_TTL_MS 3600000)   # Outlives any step of the server's clock that is not gross.
 set(QUEUE_TTL_MS 600000)    # Far above the longest time between two polls of a waiter.
 set(MAX_ENTRIES 256)        # Queue entries that one call looks at: 100,000 would stall the server.
+set(SILENT_MS 100)          # For waiters that come back with a channel of this node.
 set(OVERDUE_ENTRIES 4)      # Overdue entries that an ACQUIRE of a held lock drops on its way.
 set(FENCE_STEP 32)          # Leaves 31 fences to the holder's client for its own hand-offs.
 set(FENCE_MAX 9007199254740991)  # 2^53 - 1: numbers of Lua, JSON and JavaScript are exact to there.
@@ -43,7 +44,8 @@ set(SHARED rl:shared)       # What K holds while readers share it.
 set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any time in us.
 set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT POLL_APART_MS
     TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES
-    LEAST_POLLED_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS MARK_CALLS)
+    LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS
+    MARK_CALLS)
 
 # Keeps the lines between `--@only word ...` and `--@end` if one of `words` is there, or drops them.
 function(choose words text result)

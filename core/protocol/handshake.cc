@@ -113,6 +113,8 @@ void Handshake::on_reply(const Reply &reply, const Send &send, Nanos now) {
       return on_identity(reply, send, now);
     case Stage::kSubscription:
       return on_subscription(reply, send, now);
+    case Stage::kNotices:
+      return on_notices(reply, send, now);
     case Stage::kProbe:
       return on_probe(reply, send, now);
     case Stage::kChannels:
@@ -157,7 +159,10 @@ void Handshake::enter(Stage stage, const Send &send, Nanos now) {
       if (asks_identity()) return ask_identity(send, now);
       return prepare_messages(send, now);
     case Stage::kSubscription:
-      return subscribe(send);
+      return subscribe(send, facts_.is_sharded);
+    case Stage::kNotices:
+      if (hears_notices()) return subscribe(send, false);
+      return is_for_messages_ ? end() : enter(Stage::kProbe, send, now);
     case Stage::kProbe:
       if (!facts_.is_push_trusted) return enter(Stage::kChannels, send, now);
       return probe(send, true);
@@ -419,9 +424,9 @@ bool Handshake::note_time(const Reply &reply, Nanos now) {
 
 // With RESP3 a push confirms a subscription and a reply refuses it; the reply to HELLO marks the
 // end of both. With RESP2 the confirmation is a reply.
-void Handshake::subscribe(const Send &send) {
+void Handshake::subscribe(const Send &send, bool is_sharded) {
   Command subscription;
-  subscription.add(facts_.is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel_);
+  subscription.add(is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel_);
   awaited_count_ = 1;
   send(subscription.argv());
   if (is_for_messages_) return;
@@ -446,7 +451,14 @@ void Handshake::on_subscription(const Reply &reply, const Send &send, Nanos now)
       return;
     }
   }
-  is_for_messages_ ? end() : enter(Stage::kProbe, send, now);
+  enter(Stage::kNotices, send, now);
+}
+
+// Without the plain channel a waiter hears of a moved slot by its next poll.
+void Handshake::on_notices(const Reply &reply, const Send &send, Nanos now) {
+  if (is_for_messages_) return end();
+  if (!reply.is_error()) return enter(Stage::kProbe, send, now);
+  awaited_count_ = 1;
 }
 
 // Some proxies subscribe and count receivers wrongly.

@@ -8,6 +8,9 @@
 //   kHello --> kDatabase --> kScripts --> kIdentity --> kSubscription --> kProbe --> kOver
 //      \--> kPassword --> kVersion --^        \--> kMessages -----------------^
 //
+// On a cluster kNotices stands between kSubscription and kProbe: a node that cannot reach the
+// sharded channel of a waiter notifies it by the plain one of the same name.
+//
 // If no message comes by a sharded channel, kSubscription or kProbe is followed by kChannels: does
 // the server have such channels at all? If it has none, the handshake goes back to kScripts with
 // plain ones. The answer must depend on the server only, or two clients would publish to channels
@@ -46,6 +49,7 @@ class Handshake {
     kIdentity,      // if asked for: run id, age, role
     kMessages,      // RESP2: the connection for messages is being opened
     kSubscription,  // of the client's channel
+    kNotices,       // of a cluster: of the plain channel
     kProbe,         // whether the server counts receivers rightly
     kChannels,      // whether the server has sharded channels; asked if it seems to lack them
     kOver,
@@ -85,7 +89,10 @@ class Handshake {
   void say_password(const Send &send);
   void load_scripts(const Send &send);
   void ask_identity(const Send &send, Nanos now);
-  void subscribe(const Send &send);
+  void subscribe(const Send &send, bool is_sharded);
+  bool hears_notices() const {
+    return settings_.is_of_cluster && facts_.is_sharded && facts_.is_push_trusted;
+  }
   void probe(const Send &send, bool has_key);
   void ask_channels(const Send &send);
 
@@ -95,6 +102,7 @@ class Handshake {
   void on_database(const Reply &reply, const Send &send, Nanos now);
   void on_identity(const Reply &reply, const Send &send, Nanos now);
   void on_subscription(const Reply &reply, const Send &send, Nanos now);
+  void on_notices(const Reply &reply, const Send &send, Nanos now);
   void on_probe(const Reply &reply, const Send &send, Nanos now);
   void on_channels(const Reply &reply, const Send &send, Nanos now);
   void note_identity(const Reply &reply, Nanos now);

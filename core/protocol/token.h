@@ -65,5 +65,7 @@ struct Push {
   std::string_view key_digest;  // of the lock key; borrowed from the message
 };
 std::optional<Push> parse_push(std::string_view message);
+// A message that grants nothing.
+inline bool is_notice(std::string_view message) { return message.starts_with('n'); }
 
 }  // namespace redlatch::protocol

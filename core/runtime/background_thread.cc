@@ -365,6 +365,7 @@ int Runtime::watch_new(const Link &link) {
 // has failed then.
 void Runtime::connect_link(Link &link, Attempt &ended) {
   unwatch_messages(link);
+  link.facts.is_sharded = ended.connections.facts.is_sharded;  // take_message() depends on it
   link.connect(std::move(ended.connections));
   link.login = ended.login.number;
   const int error = watch_new(link);

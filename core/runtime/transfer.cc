@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "protocol/token.h"
 #include "runtime/runtime.h"
 
 namespace redlatch::runtime {
@@ -120,6 +121,9 @@ void Runtime::dispatch(Link &link) {
 
 void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
   const std::string_view kind = reply.at(0).text();
+  // No server counts who hears the plain channel beside a sharded one: it is for notices only.
+  const bool is_beside = kind == "message" && link.facts.is_sharded;
+  if (is_beside && !protocol::is_notice(reply.at(2).text())) return;
   if (kind == "message" || kind == "smessage") {
     return service_->on_push(link.node, reply.at(2).text(), now);
   }

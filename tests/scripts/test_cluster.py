@@ -310,6 +310,44 @@ def test_a_dead_waiter_whose_channel_moved_blocks_no_queue(
         wait_until(lambda: lock.acquire(lock.to, mine, member(mine))[0] == 1, 5.0)
 
 
+SILENT_MS = 100  # for which waiters that no message reaches have K, all of them together
+
+
+@each_move
+@pytest.mark.parametrize("format", ["string", "hash", "hash_rw"])
+def test_dead_waiters_whose_channels_moved_cost_no_more_than_one(
+    cluster: Cluster, composed: Texts, format: str, kind: str
+) -> None:
+    """Goal: one call passes over all of them, and notifies each by the plain channel of its name,
+    which reaches every node; the next waiter is told when K is free. A live one comes back to its
+    place by its ticket."""
+    lock = Slot(cluster, composed[1], format)
+    with waiting_at(lock.source, lock) as away, waiting_at(lock.to, lock) as here:
+        away.subscription.send("SUBSCRIBE", PREFIX + away.cid)
+        assert away.subscription.push(5.0) is not None
+        holder = token()
+        assert lock.acquire(lock.source, holder)[0] == 1
+        silent = [away.token() for _ in range(20)]
+        tickets = [lock.acquire(lock.source, it, member(it))[3] for it in silent]
+        lock.move(kind)
+        last = here.token()
+        assert lock.acquire(lock.to, last, member(last))[4] == len(silent)
+        release = [holder, PREFIX, *lock.owner(holder), *TURN]
+        assert lock.run(lock.to, "release", *release)[0] == 2
+        assert lock.to.cmd("ZCARD", lock.q) == 1 and lock.to.cmd("PTTL", lock.k) <= SILENT_MS
+        notice = here.subscription.push(5.0)
+        assert notice is not None and notice[2][:11].decode() == "n" + last[22:]
+        assert int(notice[2][11:]) <= SILENT_MS
+        heard = [away.subscription.push(5.0) for _ in silent]
+        assert [it and it[2].decode() for it in heard] == [f"n{it[22:]}00000" for it in silent]
+        # Those that live queue again, with a channel of this node, in front of the last one.
+        back = here.token()
+        text = [back, TTL_MS, member(back), tickets[3], PREFIX, *lock.owner(back)]
+        assert lock.run(lock.to, "acquire", *text)[4] in (0, -1)
+        wait_until(lambda: lock.acquire(lock.to, last, member(last))[0] == 0)
+        wait_until(lambda: lock.acquire(lock.to, back, member(back))[0] == 1, 5.0)
+
+
 @each_move
 def test_holder_and_queue_are_the_same_after_a_move(
     cluster: Cluster, composed: Texts, kind: str

@@ -129,10 +129,10 @@ constexpr Mutant kMutants[] = {
      1,
      "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
      "local granted, own, looked, flags = 0, nil, 0, 0\n"
-     "local is_written, may_write = false, false\nwhile true do",
+     "local is_written, may_write, silent = false, false, nil\nwhile true do",
      "lease = nil\nlocal check = string.sub(redis.sha1hex(K), 1, 8)\n"
      "local granted, own, looked, flags = 0, nil, 0, 0\n"
-     "local is_written, may_write = false, false\nwhile false do"},
+     "local is_written, may_write, silent = false, false, nil\nwhile false do"},
     {"reader-returns", "an extension brings back a reader that was gone", Scenario::kReaders, false,
      5, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},

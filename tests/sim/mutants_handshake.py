@@ -13,8 +13,8 @@ HANDSHAKE_MUTANTS = (
         6,
         Edit(
             "protocol/handshake.cc",
-            "      return subscribe(send);\n",
-            "      if (IS_ON) return end();\n      return subscribe(send);\n",
+            "      return subscribe(send, facts_.is_sharded);\n",
+            "      if (IS_ON) return end();\n      return subscribe(send, facts_.is_sharded);\n",
         ),
     ),
     Mutant(

@@ -215,7 +215,8 @@ int64_t Server::published(std::string_view channel, std::string_view message, bo
 int64_t Server::deliver(std::string_view channel, std::string_view message, bool is_sharded) {
   int64_t count = 0;
   for (const auto &[link, session] : sessions_) {
-    if (session.channel != channel || session.is_sharded != is_sharded) continue;
+    const bool is_beside = !is_sharded && session.notices == channel;
+    if (!is_beside && (session.channel != channel || session.is_sharded != is_sharded)) continue;
     if (!session.is_uncounted) count++;
     push(link, {Message::Kind::kPush, {}, std::string(message)});
   }

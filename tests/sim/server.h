@@ -170,6 +170,7 @@ class Server : public ServerEnd, private Store::Listener {
     uint64_t flushes_before = 0;  // the connection
     std::string channel;
     bool is_sharded = false;
+    std::string notices;  // the plain channel beside a sharded one
     bool was_subscribed = false;
     bool is_probed = false;
     bool has_read_replica = false;

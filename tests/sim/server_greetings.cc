@@ -149,9 +149,13 @@ Value Server::subscribe(Session &session, Argv argv) const {
     auto refusal = shards_->refusal_of_channel(static_cast<size_t>(number_ - 1), argv[1]);
     if (refusal) return *std::move(refusal);
   }
-  session.channel = argv[1];
-  session.was_subscribed = true;
-  session.is_sharded = is_sharded;
+  if (shards_ != nullptr && plan_.is_sharded && !is_sharded) {
+    session.notices = argv[1];
+  } else {
+    session.channel = argv[1];
+    session.was_subscribed = true;
+    session.is_sharded = is_sharded;
+  }
   return Value::list(
       {Value::of("subscribe"), Value::of(std::string(argv[1])), Value::of(int64_t{1})});
 }

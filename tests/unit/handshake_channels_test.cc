@@ -47,6 +47,30 @@ TEST_F(ChannelsTest, a_redirected_subscription_names_the_node_that_has_the_chann
   EXPECT_FALSE(denied.facts().channel_owner);
 }
 
+// A node that cannot reach the sharded channel of a waiter notifies it by the plain one.
+TEST_F(ChannelsTest, on_a_cluster_the_plain_channel_is_heard_too) {
+  Handshake alone(settings_, "c", false);
+  run(alone);
+  EXPECT_EQ(count_of("SUBSCRIBE c"), 0U);
+  settings_.is_of_cluster = true;
+  for (const bool is_refused : {false, true}) {
+    if (is_refused) refuse("SUBSCRIBE", "NOPERM this user has no permissions");
+    said_.clear();
+    Handshake handshake(settings_, "c", false);
+    run(handshake);
+    expect_end(handshake, Status::kOk, "");
+    EXPECT_TRUE(handshake.facts().is_push_trusted) << "the waiter hears by its next poll";
+    EXPECT_EQ(count_of("SSUBSCRIBE c"), 1U);
+    EXPECT_EQ(count_of("SUBSCRIBE c"), 1U);
+    EXPECT_EQ(count_of("EVAL"), 1U);
+  }
+  refuse("SSUBSCRIBE ", "MOVED 7 there:7001");
+  said_.clear();
+  Handshake moved(settings_, "c", false);
+  run(moved);
+  EXPECT_EQ(count_of("SUBSCRIBE c"), 0U) << "its channel is drawn anew";
+}
+
 TEST_F(ChannelsTest, a_proxy_that_counts_receivers_wrongly_is_not_trusted) {
   for (const auto &[own, unused] : {std::pair{0, 0}, {1, 1}, {-1, -1}, {2, 0}}) {
     on("EVAL", [own = own, unused = unused] {

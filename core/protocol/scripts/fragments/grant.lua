@@ -9,10 +9,14 @@
 -- about the waiter: it stays queued. The work of one call is bounded. An entry that is not of our
 -- making counts as overdue: it must not stop the queue.
 --
--- Two kinds of waiters get K for their provisional time, whatever PUBLISH says: a waiter that polls
--- ('+' in its entry), and on a cluster a waiter whose channel has moved to another node. A live one
--- finds the grant by its next poll, and a dead one blocks the queue no longer than that. The time
--- of one that polls is at least two of its polls.
+-- A waiter that polls ('+' in its entry) gets K for its provisional time, whatever PUBLISH says. A
+-- live one finds the grant by its next poll, and a dead one blocks the queue no longer than that.
+-- That time is at least two of its polls.
+--
+-- On a cluster the slot of a waiter's channel may be elsewhere: no sharded message reaches it from
+-- here. All such waiters are notified by the plain channel, which reaches every node, and leave the
+-- queue. A live one comes back to its place by its ticket, with a channel of this node. Meanwhile
+-- the first of them has K, if it can: once for all, so that many dead ones cost as much as one.
 --
 -- The entry leaves the queue before anything else is written, because a server without memory
 -- refuses a script whose first write needs some.
@@ -29,7 +33,7 @@
 --      can be minted: the head is notified to poll). K is written.
 local check = string.sub(redis.sha1hex(K), 1, 8)
 local granted, own, looked, flags = 0, nil, 0, 0
-local is_written, may_write = false, false
+local is_written, may_write, silent = false, false, nil
 while true do
   local head = redis.call('ZRANGE', Q, 0, 0, 'WITHSCORES')
   local member = head[1]
@@ -54,6 +58,11 @@ while true do
     if can_have and not window then
       redis.call('ZREM', Q, member)
       local ms = is_me and tonumber(lease) or provisional
+      --@only sharded
+      if member == silent then
+        --@include fragments/@FORMAT@/lend.lua
+      end
+      --@end
       --@include fragments/@FORMAT@/fence.lua
       if spoilt and is_me then
         return spoilt
@@ -87,9 +96,13 @@ while true do
             receivers = 1
           end
           --@only sharded
-          if type(receivers) == 'table' and
-              string.find(receivers.err, 'access a non local key', 1, true) then
+          if member == silent then
+            --@include fragments/notify_silent.lua
             receivers = 1
+          elseif type(receivers) == 'table' and
+              string.find(receivers.err, 'access a non local key', 1, true) then
+            -- It gets K again, for a shorter time.
+            silent = member
           end
           --@end
         end
@@ -113,6 +126,13 @@ while true do
       if polls then
         receivers = 1
       end
+      --@only sharded
+      if type(receivers) == 'table' and
+          string.find(receivers.err, 'access a non local key', 1, true) then
+        --@include fragments/notify_silent.lua
+        receivers = 0
+      end
+      --@end
       if receivers ~= 0 then
         flags = type(receivers) == 'table' and 2 or 0
         break
@@ -125,8 +145,10 @@ while true do
       -- The waiter queues again with its ticket; a queue without an expiry would never go.
       redis.call('ZREM', Q, member)
     end
-    flags = 2
-    break
+    if not was_given or member ~= silent then
+      flags = 2
+      break
+    end
   end
   if not was_given then
     redis.call('ZREM', Q, member)
