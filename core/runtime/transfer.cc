@@ -121,11 +121,12 @@ void Runtime::dispatch(Link &link) {
 
 void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
   const std::string_view kind = reply.at(0).text();
-  // No server counts who hears the plain channel beside a sharded one: it is for notices only.
-  const bool is_beside = kind == "message" && link.facts.is_sharded;
-  if (is_beside && !protocol::is_notice(reply.at(2).text())) return;
   if (kind == "message" || kind == "smessage") {
-    return service_->on_push(link.node, reply.at(2).text(), now);
+    const std::string_view text = reply.at(2).text();
+    // No server counts who hears the plain channel beside a sharded one: it is for notices only.
+    const bool is_beside = kind == "message" && link.facts.is_sharded;
+    if (is_beside && !protocol::is_notice(text)) return;
+    return service_->on_push(link.node, text, now);
   }
   if (kind == "sunsubscribe") return service_->on_unsubscribed(link.node, now);
   if (kind != "invalidate") return;

@@ -349,6 +349,26 @@ def test_dead_waiters_whose_channels_moved_cost_no_more_than_one(
 
 
 @each_move
+def test_what_is_lent_is_no_hold_of_the_owner(
+    cluster: Cluster, composed: Texts, kind: str
+) -> None:
+    """Goal: an owner that no message reaches comes back with another token, and has one hold."""
+    lock = Slot(cluster, composed[1], "hash")
+
+    def acquire(node: Node, it: str) -> Any:
+        return lock.run(node, "acquire", it, TTL_MS, member(it) + "job", "", PREFIX, "job")
+
+    with waiting_at(lock.source, lock) as away, waiting_at(lock.to, lock) as here:
+        holder, silent, back = token(), away.token(), here.token()
+        assert lock.acquire(lock.source, holder)[0] == 1
+        assert acquire(lock.source, silent)[0] == 0
+        lock.move(kind)
+        assert lock.run(lock.to, "release", holder, PREFIX, holder, *TURN)[0] == 2
+        assert lock.to.cmd("HKEYS", lock.k) == [silent.encode()]
+        wait_until(lambda: (it := acquire(lock.to, back))[0] == 1 and it[3] == 1)
+
+
+@each_move
 def test_holder_and_queue_are_the_same_after_a_move(
     cluster: Cluster, composed: Texts, kind: str
 ) -> None:

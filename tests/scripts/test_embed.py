@@ -96,6 +96,13 @@ OF_CLUSTERS = (
 ms = math.min(ms, 100)
 end
 """,
+    """if member == silent then
+ms = math.min(ms, 100)
+if not holder then
+owner = token
+end
+end
+""",
     f"""if member == silent then
 {NOTICE}receivers = 1
 elseif type(receivers) == 'table' and

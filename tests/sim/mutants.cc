@@ -46,6 +46,8 @@ constexpr Mutant kMutants[] = {
     {"vote-past", "VOTE overtakes the queue", Scenario::kRedlock, false, 44,
      "if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then",
      "if redis.call('EXISTS', KEYS[1]) == 0 then"},
+    {"long-silence", "a waiter that no message reaches keeps the lock for its provisional time",
+     Scenario::kClusterMoves, false, 2, "ms = math.min(ms, 100)", "ms = ms"},
     {"dead-waiter", "a waiter without receivers is granted the lock", Scenario::kGeneral, true, 4,
      "if type(receivers) == 'table' or receivers == 0 then", "if type(receivers) == 'table' then"},
     {"no-turn", "others are left no turn where they are about", Scenario::kGeneral, true, 9,

@@ -18,6 +18,7 @@ constexpr Nanos kEnough = 1'000 * kMs;        // to be notified, while the conne
 constexpr Nanos kReleaseSlack = 1'600 * kMs;  // a release is repeated each second
 constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer, so older grants have ended
 constexpr double kUpgradeTicket = 4e15;       // subtracted from the scores of waiting upgrades
+constexpr int64_t kSilentMs = 100;            // what a waiter that no message reaches gets at most
 constexpr int64_t kLeastPolledMs = 500;       // what a waiter that polls gets at least
 
 int64_t number(std::string_view text) {
@@ -422,6 +423,12 @@ void Rules::check_grant(const Call &call, const std::string &token, const Lock &
     if (call.token == token) continue;
     const bool is_here = server_->is_channel_here(channel_of(gone.member));
     if (is_here && is_dead(gone.member)) verdict_.broken("the dead are skipped", how);
+    const auto hold = is.holds.find(token);
+    const int64_t end_ms = hold == is.holds.end() ? is.expires_ms : hold->second;
+    if (plan_.is_sharded && !is_here && !is_upgrade && !protocol::polls(gone.member) &&
+        end_ms > now_ms + kSilentMs) {
+      verdict_.broken("a grant that no message announces is short", how);
+    }
     if (is_overdue(gone.member, gone.score, now_ms)) {
       verdict_.broken("nobody is granted a lock after its wait", how);
     }
