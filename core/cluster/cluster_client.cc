@@ -291,19 +291,21 @@ void ClusterClient::plan_moves(size_t from, Nanos now) {
     const auto found = node_numbers_.find(number);
     const bool is_at_home = found != node_numbers_.end() && found->second == from;
     const bool has_home = number != SlotMap::kNone;
-    if (!is_at_home && (has_home || from != 0)) (void)plan_move(slot, from, now);
+    if (!is_at_home && (has_home || from != 0)) plan_move(slot, from, now);
   }
 }
 
 // @return false: it was planned before.
-bool ClusterClient::plan_move(uint16_t slot, size_t from, Nanos not_before) {
-  const bool is_planned = std::any_of(moves_.begin(), moves_.end(),
-                                      [slot](const Move &move) { return move.slot == slot; });
-  if (is_planned) return false;
+bool ClusterClient::is_moving(uint16_t slot) const {
+  return std::any_of(moves_.begin(), moves_.end(),
+                     [slot](const Move &move) { return move.slot == slot; });
+}
+
+void ClusterClient::plan_move(uint16_t slot, size_t from, Nanos not_before) {
+  if (is_moving(slot)) return;
   moves_.reserve(moves_.size() + 1);  // a slot that is held back without a move would be stuck
   client(from).hold_back(slot);
   moves_.push_back({slot, from, not_before});
-  return true;
 }
 
 // The map is known. Requests that are not about a lock find their nodes. Requests for a lock that
@@ -475,12 +477,14 @@ void ClusterClient::redirected(size_t node, const protocol::Redirect &redirect) 
   if (is_map_read_) recent_[redirect.slot] = redirect.to;
   moves_.reserve(moves_.size() + 1);
   map_.set(redirect.slot, redirect.to);
+  // The other commands that were under way meet the same redirect: it counts once.
+  if (is_moving(redirect.slot)) return;
   if (now_ - bounce.since >= kBounceWindow) bounce = {};
   if (bounce.count == 0) bounce.since = now_;
   const bool is_loop = bounce.count >= kMaxRedirects;
   const Nanos pause = is_loop ? bounce.pause.next(entropy_.next()) : 0;
-  // The other commands that were under way meet the same redirect.
-  if (plan_move(redirect.slot, node, now_ + pause)) bounce.count++;
+  plan_move(redirect.slot, node, now_ + pause);
+  bounce.count++;
 }
 
 // A node that has no slot yet has no client until its first ASK.

@@ -186,7 +186,8 @@ class ClusterClient final : public lock::LockService, private lock::Output {
 
   void want_map(Nanos now);
   void note_lost_channels();
-  bool plan_move(uint16_t slot, size_t from, Nanos not_before);
+  bool is_moving(uint16_t slot) const;
+  void plan_move(uint16_t slot, size_t from, Nanos not_before);
   void plan_moves(size_t from, Nanos now);
   void place_unrouted(Nanos now);
   std::string why_homeless() const;

@@ -82,6 +82,26 @@ TEST_F(ClusterTest, more_than_five_redirects_in_a_second_wait) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
+// Found as seed 1051 of the cluster's clocks: a lease ended, because a renewal waited for as long as
+// eight redirects one after the other would.
+TEST_F(ClusterTest, commands_that_meet_one_redirect_together_wait_as_long_as_one) {
+  const std::string tag = "{" + name_at('a') + "}";
+  held(name_at('b'));
+  std::vector<std::shared_ptr<Request>> requests;
+  for (int i = 0; i < 8; i++) requests.push_back(acquire(tag + std::to_string(i)));
+  run();
+  answers_map_ = false;
+  char host = owner_of(slot_of(tag + "0"));
+  for (int count = 0; count < 20 && !scripts(host).empty(); count++) {
+    const char other = host == 'a' ? 'b' : 'a';
+    while (!sent_[host].empty()) reply(host, moved(slot_of(tag + "0"), other));
+    run();
+    host = other;
+  }
+  EXPECT_EQ(scripts('a') + scripts('b'), "");
+  advance_to_command(host, 25 * kMs);
+}
+
 TEST_F(ClusterTest, a_caller_that_is_only_redirected_gets_an_answer_in_time) {
   settings_.connect_timeout = kSecond;
   const std::string name = name_at('a');
