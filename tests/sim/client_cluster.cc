@@ -142,6 +142,13 @@ bool Client::knows_clock(const lock::Lease &lease, size_t server, Nanos moved_at
   return is_there && (held == nullptr || !(*held)->awaits_clock());
 }
 
+bool Client::may_miss_a_stay(const lock::Lease &lease, Nanos moved_before_at) const {
+  const lock::TokenRecord *record = lease.record;
+  if (record == nullptr) return false;
+  const auto *held = std::get_if<lock::Checked<lock::HeldLease>>(&record->stage);
+  return held != nullptr && !(*held)->is_renewed() && when((*held)->granted_at()) < moved_before_at;
+}
+
 // As the client was told last.
 size_t Client::named_server(uint16_t slot) const {
   if (const auto found = redirects_.find(slot); found != redirects_.end()) return found->second;

@@ -111,7 +111,9 @@ void ClusterRules::moved(uint16_t slot, size_t server, const size_t *other) {
   const auto found = place_numbers_.find(slot);
   if (found == place_numbers_.end()) return;
   Place &place = *places_[found->second];
-  if (place.server != server) place.moved_at = schedule_.now();
+  if (place.server != server) {
+    place.moved_before_at = std::exchange(place.moved_at, schedule_.now());
+  }
   place.server = server;
   place.other = other == nullptr ? SIZE_MAX : *other;
   place.rules.move(*servers_[server], other == nullptr ? nullptr : servers_[*other].get());
@@ -248,13 +250,15 @@ void ClusterRules::given_up(const std::string &token) {
 }
 
 // A node whose clock is ahead ends a lease early. The client cannot know that before it knows of
-// the node and of its clock.
+// the node and of its clock, and never knows the clock of a node that the slot has left again: no
+// renewal at the next one makes up for that if the lease is not renewed.
 bool ClusterRules::is_let_off(const std::string &name, const Beliefs::Holder &holder) const {
   if (plan_.scenario != Scenario::kClusterClocks || !holder.lease) return false;
   const size_t number = place_numbers_.at(protocol::slot_of(std::string(kNamespace) + name));
   const auto &client = context_->slots[static_cast<size_t>(holder.client)].client;
   const Place &place = *places_[number];
-  return client && !client->knows_clock(*holder.lease, place.server, place.moved_at);
+  return client && (!client->knows_clock(*holder.lease, place.server, place.moved_at) ||
+                    client->may_miss_a_stay(*holder.lease, place.moved_before_at));
 }
 
 bool ClusterRules::was_granted(const std::string &token) const {
