@@ -21,8 +21,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +40,7 @@ import third_parties
 from archives import sha256_of, write_tar
 
 TOP = Path(__file__).resolve().parent.parent
+SHOWN_EVERY_S = 10.0
 OWN_FILES = ("contents.json", "SHA256SUMS", "redlatch.spdx.json", "THIRD-PARTY-NOTICES.txt")
 
 
@@ -252,12 +255,48 @@ def sbom_of(inputs: Inputs, packages: dict[str, Path]) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
+@contextmanager
+def shown_at_work(kind: str) -> Iterator[None]:
+    """A line every ten seconds: some kinds take minutes."""
+    began, over = time.monotonic(), threading.Event()
+
+    def show() -> None:
+        while not over.wait(SHOWN_EVERY_S):
+            seconds = time.monotonic() - began
+            print(f"package.py: {kind}, {seconds:.0f} s so far", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=show)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def make(inputs: Inputs, kinds: list[str], out: Path) -> None:
+    """A kind that fails does not keep the others from being made."""
     out.mkdir(parents=True, exist_ok=True)
+    failed = []
     for kind in kinds:
         shutil.rmtree(out / kind, ignore_errors=True)  # packages of another version
-        for path in KINDS[kind].make(inputs, out):
+        try:
+            with shown_at_work(kind):
+                made = KINDS[kind].make(inputs, out)
+        except (SystemExit, OSError, subprocess.SubprocessError) as why:
+            shutil.rmtree(out / kind, ignore_errors=True)
+            print(f"package.py: {kind}: {why}", file=sys.stderr)
+            failed.append(kind)
+            continue
+        for path in made:
             print(f"{path.stat().st_size:>9}  {path.relative_to(out)}")
+    write_lists(inputs, out)
+    if failed:
+        sys.exit(f"package.py: not made: {', '.join(failed)}")
+
+
+def write_lists(inputs: Inputs, out: Path) -> None:
+    """What is about all packages that are there now."""
     packages = packages_in(out)
     (out / "contents.json").write_text(contents_of(inputs, packages))
     (out / "redlatch.spdx.json").write_text(sbom_of(inputs, packages))

@@ -27,10 +27,17 @@ from archives import write_entries
 from tool_venv import tool_python
 
 OLDEST = 9  # of CPython 3: requires-python in pyproject.toml
+NEWEST = 13  # .. that has been tried
 SYSTEMS = {"gnu": f"manylinux_{natives.GLIBC.replace('.', '_')}", "musl": "musllinux_1_2"}
 PLATFORMS = {
     target: f"{SYSTEMS[target.split('-')[2]]}_{target.split('-')[0]}" for target in natives.TARGETS
 }
+# A line of pyconfig.h, and the types whose sizes it has to have, in C.
+SIZE = re.compile(r"^#define SIZEOF_(\w+) (\d+)$", re.MULTILINE)
+TYPES = {"VOID_P": "void *", "PID_T": "pid_t", "SIZE_T": "size_t", "WCHAR_T": "wchar_t",
+         "LONG": "long", "LONG_LONG": "long long", "TIME_T": "time_t", "OFF_T": "off_t",
+         "INT": "int", "SHORT": "short", "DOUBLE": "double", "PTHREAD_T": "pthread_t",
+         "PTHREAD_KEY_T": "pthread_key_t", "UINTPTR_T": "uintptr_t"}
 PROBE = """\
 import sys, sysconfig
 if sys.implementation.name == "cpython" and not hasattr(sys, "gettotalrefcount"):
@@ -38,6 +45,7 @@ if sys.implementation.name == "cpython" and not hasattr(sys, "gettotalrefcount")
         print(sys.version_info[1], sys.version_info[0])
         print(sysconfig.get_path("include"))
         print(sysconfig.get_config_h_filename())
+        print(sysconfig.get_config_var("MULTIARCH") or "")
 """
 HOOKS = """\
 import sys
@@ -69,21 +77,31 @@ def candidates() -> list[str]:
     return [name for name in names if re.search(r"/python3\.\d+$", name) and "/shims/" not in name]
 
 
+def configuration_of(path: Path, multiarch: str) -> Path:
+    """Debian's pyconfig.h only includes that of the machine, /usr/include/MULTIARCH/python3.N/."""
+    if not multiarch or not path.is_file() or SIZE.search(path.read_text()):
+        return path
+    return path.parent.parent / multiarch / path.parent.name / path.name
+
+
 def find_pythons() -> list[Python]:
     """One of each version, with its headers; the first of PATH wins."""
     found: dict[int, Python] = {}
     for name in candidates():
         done = subprocess.run([name, "-c", PROBE], capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
-        if done.returncode != 0 or len(lines) != 3:
+        if done.returncode != 0 or len(lines) != 4:
             continue
-        minor, include, configuration = int(lines[0].split()[0]), Path(lines[1]), Path(lines[2])
+        minor, include = int(lines[0].split()[0]), Path(lines[1])
+        configuration = configuration_of(Path(lines[2]), lines[3])
         if minor >= OLDEST and (include / "Python.h").is_file() and configuration.is_file():
             found.setdefault(minor, Python(minor, include, configuration))
     pythons = [found[minor] for minor in sorted(found)]
+    for python in pythons:
+        sizes_of(python)  # before anything is compiled
     if not pythons:
         sys.exit(f"package_python.py: needs a CPython >= 3.{OLDEST} with its headers (python3-dev)")
-    missing = sorted(set(range(OLDEST, pythons[-1].minor)) - found.keys())
+    missing = sorted(set(range(OLDEST, NEWEST + 1)) - found.keys())
     if missing:
         versions = ", ".join(f"3.{minor}" for minor in missing)
         print(f"package_python.py: no wheels for CPython {versions}, which are not on this machine",
@@ -133,19 +151,22 @@ def make_sdist(root: Path, hiredis: Path, python: Path, out: Path, epoch: int) -
     return path
 
 
+def sizes_of(python: Python) -> list[tuple[str, str]]:
+    """The types of C with their sizes, as its headers have them."""
+    found = SIZE.findall(python.configuration.read_text())
+    sizes = [(TYPES[name], size) for name, size in found if name in TYPES]
+    if len(sizes) < len(TYPES) - 2:
+        sys.exit(f"{python.configuration} must have the sizes of {', '.join(TYPES)} (got "
+                 f"{len(sizes)} of them): install the headers of this Python again, or leave it "
+                 "out of PATH")
+    return sizes
+
+
 def check_configuration(zig: natives.Compiler, python: Python, folder: Path) -> None:
     """The sizes of types in the headers, which are another machine's, must be those of the
     target."""
-    sizes = re.findall(r"^#define SIZEOF_(\w+) (\d+)$", python.configuration.read_text(),
-                       re.MULTILINE)
-    names = {"VOID_P": "void *", "PID_T": "pid_t", "SIZE_T": "size_t", "WCHAR_T": "wchar_t",
-             "LONG": "long", "LONG_LONG": "long long", "TIME_T": "time_t", "OFF_T": "off_t",
-             "INT": "int", "SHORT": "short", "DOUBLE": "double", "PTHREAD_T": "pthread_t",
-             "PTHREAD_KEY_T": "pthread_key_t", "UINTPTR_T": "uintptr_t"}
-    lines = [f'_Static_assert(sizeof({names[name]}) == {size}, "{name}");'
-             for name, size in sizes if name in names]
-    if len(lines) < len(names) - 2:
-        sys.exit(f"{python.configuration} must have the sizes of {', '.join(names)}")
+    lines = [f'_Static_assert(sizeof({name}) == {size}, "{name}");'
+             for name, size in sizes_of(python)]
     source = folder / "sizes.c"
     includes = ("pthread.h", "stdint.h", "sys/types.h", "time.h", "wchar.h")
     source.write_text("\n".join([*(f"#include <{name}>" for name in includes), *lines]) + "\n")

@@ -16,6 +16,7 @@ from support.servers import Server
 
 sys.path.insert(0, str(ROOT / "tools"))
 import natives as natives  # noqa: E402
+import package as package  # noqa: E402
 import package_java as package_java  # noqa: E402
 import package_deb as package_deb  # noqa: E402
 import package_python as package_python  # noqa: E402

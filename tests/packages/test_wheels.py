@@ -171,3 +171,25 @@ def test_a_missing_program_of_a_trial_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     needs = "debootstrap, unshare, chroot, redis-server, qemu-aarch64-static, skopeo, umoci"
     assert f"needs {needs}" in done.stderr
+
+
+def test_debian_has_the_configuration_of_python_in_the_folder_of_the_machine(
+    tmp_path: Path,
+) -> None:
+    general = tmp_path / "python3.11" / "pyconfig.h"
+    own = tmp_path / "x86_64-linux-gnu" / "python3.11" / "pyconfig.h"
+    for path in (general, own):
+        path.parent.mkdir(parents=True)
+    general.write_text("# include <x86_64-linux-gnu/python3.11/pyconfig.h>\n")
+    own.write_text("#define SIZEOF_LONG 8\n")
+    assert package_python.configuration_of(general, "x86_64-linux-gnu") == own
+    assert package_python.configuration_of(general, "") == general
+    # A Python that was built by hand has it in one place, also where Debian's compiler built it.
+    assert package_python.configuration_of(own, "x86_64-linux-gnu") == own
+
+
+def test_a_configuration_without_sizes_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "pyconfig.h"
+    path.write_text("#define SIZEOF_LONG 8\n")
+    with pytest.raises(SystemExit, match=r"pyconfig.h must have the sizes of .* \(got 1 of them"):
+        package_python.sizes_of(package_python.Python(11, tmp_path, path))
