@@ -1722,7 +1722,7 @@ enum {
   RL_MAX_HOST_BYTES = 253, /**< Host name. */
   RL_MAX_DATABASE = 16383, /**< Database number. */
   RL_MAX_NODES = 15, /**< Nodes of a Redlock: an odd number up to this. */
-  RL_MAX_SENTINELS = 15, /**< Sentinels in a URL. */
+  RL_MAX_SENTINELS = 15, /**< Sentinels in a URL, and those watched. */
   RL_MAX_CLUSTER_ADDRESSES = 64, /**< Nodes of a cluster in a URL; they know the others. */
   RL_MAX_PRIMARY_NAME_BYTES = 255,
       /**< Name of a primary in a URL of sentinels: letters, digits, '.', '-' and '_'. */
