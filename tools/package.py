@@ -296,7 +296,7 @@ def make(inputs: Inputs, kinds: list[str], out: Path) -> None:
 
 
 def write_lists(inputs: Inputs, out: Path) -> None:
-    """What is about all packages that are there now."""
+    """Write the files about all packages in `out`."""
     packages = packages_in(out)
     (out / "contents.json").write_text(contents_of(inputs, packages))
     (out / "redlatch.spdx.json").write_text(sbom_of(inputs, packages))

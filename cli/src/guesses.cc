@@ -124,7 +124,7 @@ std::string with_scheme(const std::string& address) {
 std::string not_found_hint(const std::vector<std::string>& words, const std::string& lock) {
   std::string text = " (the lock is " + in_quotes(lock) + ")";
   if (words.size() == 1 && words.front().find(' ') != std::string::npos) {
-    text += "; for a line of the shell: sh -c " + in_quotes(words.front());
+    text += "; to run a line of the shell: sh -c LINE";
   }
   return text;
 }

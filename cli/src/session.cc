@@ -228,7 +228,7 @@ Failure Session::failure(rl_status status, const std::string& message,
   if (is_away) {
     if (tried_ms > 0) text += "; tried for " + seconds_text(tried_ms);
     if (!is_local()) text += ". Check --url / REDLATCH_URL";
-    if (is_default_ && is_of_this_host(server())) {
+    if (is_default_ && !is_quorum() && status == RL_E_UNAVAILABLE && is_of_this_host(server())) {
       text += ", or use --local for locks of this host only";
     }
   } else if (status == RL_E_DENIED && !is_local()) {

@@ -295,7 +295,6 @@ void ClusterClient::plan_moves(size_t from, Nanos now) {
   }
 }
 
-// @return false: it was planned before.
 bool ClusterClient::is_moving(uint16_t slot) const {
   return std::any_of(moves_.begin(), moves_.end(),
                      [slot](const Move &move) { return move.slot == slot; });

@@ -179,7 +179,7 @@ struct Request : Timed, Waitlist::Caller {
     status.store(result, std::memory_order_release);
   }
 
-  // When it ends at the latest. Its timer may be due before, to ask for the holder's name.
+  // The latest end of the request. Its timer may be due earlier, to ask for the holder's name.
   Nanos limit() const { return std::max(due, wait_until); }
 
   const Op op;

@@ -546,6 +546,7 @@ const char *Handshake::check() const {
     return "the connection for messages only subscribes";
   }
   if (stage_ == Stage::kMessages && protocol_ == 3) return "RESP3 needs one connection";
+  if (stage_ == Stage::kNotices && !hears_notices()) return "sharded channels of a cluster only";
   if (stage_ == Stage::kPassword && settings_.password.empty()) return "there is no password";
   if (facts_.is_push_trusted != facts_.why_not_trusted.empty()) return "a distrust has its reason";
   if (stage_ == Stage::kChannels && facts_.is_push_trusted) return "channels that work are used";

@@ -8,7 +8,7 @@
 //   kHello --> kDatabase --> kScripts --> kIdentity --> kSubscription --> kProbe --> kOver
 //      \--> kPassword --> kVersion --^        \--> kMessages -----------------^
 //
-// On a cluster kNotices stands between kSubscription and kProbe: a node that cannot reach the
+// On a cluster kNotices comes between kSubscription and kProbe: a node that cannot reach the
 // sharded channel of a waiter notifies it by the plain one of the same name.
 //
 // If no message comes by a sharded channel, kSubscription or kProbe is followed by kChannels: does

@@ -123,7 +123,7 @@ void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
   const std::string_view kind = reply.at(0).text();
   if (kind == "message" || kind == "smessage") {
     const std::string_view text = reply.at(2).text();
-    // No server counts who hears the plain channel beside a sharded one: it is for notices only.
+    // No server counts the receivers of the plain channel beside a sharded one: notices only.
     const bool is_beside = kind == "message" && link.facts.is_sharded;
     if (is_beside && !protocol::is_notice(text)) return;
     return service_->on_push(link.node, text, now);

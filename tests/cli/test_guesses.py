@@ -126,7 +126,7 @@ def test_a_missing_name_is_seen_in_the_message(cli: Cli) -> None:
 def test_a_line_of_the_shell_is_no_program(cli: Cli, name: str) -> None:
     done = cli.run("run", name, "--", "echo hi")
     assert done.returncode == NOT_FOUND
-    assert f"(the lock is '{name}'); for a line of the shell: sh -c 'echo hi'\n" in done.stderr
+    assert f"(the lock is '{name}'); to run a line of the shell: sh -c LINE\n" in done.stderr
 
 
 @pytest.mark.parametrize("address", ["localhost:6379", "cache-1.example:6380/2"])

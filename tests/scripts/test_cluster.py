@@ -319,8 +319,8 @@ def test_dead_waiters_whose_channels_moved_cost_no_more_than_one(
     cluster: Cluster, composed: Texts, format: str, kind: str
 ) -> None:
     """Goal: one call passes over all of them, and notifies each by the plain channel of its name,
-    which reaches every node; the next waiter is told when K is free. A live one comes back to its
-    place by its ticket."""
+    which reaches every node; the next waiter is notified when K is free. A live one comes back to
+    its place by its ticket."""
     lock = Slot(cluster, composed[1], format)
     with waiting_at(lock.source, lock) as away, waiting_at(lock.to, lock) as here:
         away.subscription.send("SUBSCRIBE", PREFIX + away.cid)
@@ -334,7 +334,8 @@ def test_dead_waiters_whose_channels_moved_cost_no_more_than_one(
         assert lock.acquire(lock.to, last, member(last))[4] == len(silent)
         release = [holder, PREFIX, *lock.owner(holder), *TURN]
         assert lock.run(lock.to, "release", *release)[0] == 2
-        assert lock.to.cmd("ZCARD", lock.q) == 1 and lock.to.cmd("PTTL", lock.k) <= SILENT_MS
+        assert lock.to.cmd("ZCARD", lock.q) == 1
+        assert lock.to.cmd("PTTL", lock.k) in (-2, *range(SILENT_MS + 1))
         notice = here.subscription.push(5.0)
         assert notice is not None and notice[2][:11].decode() == "n" + last[22:]
         assert int(notice[2][11:]) <= SILENT_MS
@@ -364,8 +365,17 @@ def test_what_is_lent_is_no_hold_of_the_owner(
         assert acquire(lock.source, silent)[0] == 0
         lock.move(kind)
         assert lock.run(lock.to, "release", holder, PREFIX, holder, *TURN)[0] == 2
-        assert lock.to.cmd("HKEYS", lock.k) == [silent.encode()]
-        wait_until(lambda: (it := acquire(lock.to, back))[0] == 1 and it[3] == 1)
+        # Absent: the 100 ms are over.
+        assert lock.to.cmd("HKEYS", lock.k) in ([silent.encode()], [])
+        counts: list[int] = []
+
+        def is_granted() -> bool:
+            answer = acquire(lock.to, back)
+            counts.extend(answer[3:4] if answer[0] == 1 else [])
+            return bool(counts)
+
+        wait_until(is_granted)
+        assert counts == [1]
 
 
 @each_move

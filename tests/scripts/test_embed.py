@@ -87,10 +87,10 @@ def test_composed_texts_carry_no_comment_directive_or_indentation(composed: Comp
         assert text.endswith("\n")
 
 
-# What only a cluster can answer to SPUBLISH.
 NOTICE = """redis.pcall('PUBLISH', prefix .. string.sub(member, 1, 22),
 'n' .. string.sub(member, 23, 32) .. '00000')
 """
+# The lines that only scripts with sharded channels have.
 OF_CLUSTERS = (
     """if member == silent then
 ms = math.min(ms, 100)

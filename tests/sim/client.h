@@ -94,8 +94,8 @@ class Client : private lock::Output {
   // server before. The lock is there since `moved_at`: of a slot that went away and came back
   // meanwhile the client knows nothing.
   bool knows_clock(const lock::Lease &lease, size_t server, Nanos moved_at) const;
-  // Whether the lease is not renewed, and its slot has been at two nodes since the grant: it came
-  // to the one before the last at `moved_before_at`.
+  // True if the lease is not renewed and its slot has been at two nodes since the grant. The slot
+  // came to the node before the last at `moved_before_at`.
   bool may_miss_a_stay(const lock::Lease &lease, Nanos moved_before_at) const;
   // True if its service has nothing left to do.
   bool is_through() const;

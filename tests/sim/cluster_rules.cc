@@ -250,8 +250,8 @@ void ClusterRules::given_up(const std::string &token) {
 }
 
 // A node whose clock is ahead ends a lease early. The client cannot know that before it knows of
-// the node and of its clock, and never knows the clock of a node that the slot has left again: no
-// renewal at the next one makes up for that if the lease is not renewed.
+// the node and of its clock. It never learns the clock of a node that the slot has left again, and
+// only a renewal at the next node would make up for that.
 bool ClusterRules::is_let_off(const std::string &name, const Beliefs::Holder &holder) const {
   if (plan_.scenario != Scenario::kClusterClocks || !holder.lease) return false;
   const size_t number = place_numbers_.at(protocol::slot_of(std::string(kNamespace) + name));

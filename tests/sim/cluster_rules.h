@@ -61,7 +61,7 @@ class ClusterRules : public Checker {
     Rules rules;
     size_t server = 0;
     Nanos moved_at = 0;                       // since when it is there
-    Nanos moved_before_at = 0;                // .. and at the server before
+    Nanos moved_before_at = 0;                // since when it was at the server before
     size_t other = SIZE_MAX;                  // has some of its keys
     std::map<double, std::set<int>> tickets;  // to the clients whose waiters were given them
     std::map<std::string, Nanos, std::less<>> strays;  // members without a channel: since when

@@ -137,7 +137,7 @@ def channels(server: Server) -> list[bytes]:
 
 
 def subscriber_count(server: Server) -> int:
-    """Clients that are connected and can be told. On a cluster each has two channels of a name."""
+    """Connected clients that can be notified. On a cluster each has two channels of one name."""
     return len(set(channels(server)))
 
 

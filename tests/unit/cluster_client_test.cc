@@ -82,8 +82,8 @@ TEST_F(ClusterTest, more_than_five_redirects_in_a_second_wait) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-// Found as seed 1051 of the cluster's clocks: a renewal waited for as long as eight redirects one
-// after the other would, and its lease ended.
+// Found by seed 1051 of cluster-clocks: a renewal waited as long as after eight redirects in a row,
+// and its lease ended.
 TEST_F(ClusterTest, commands_that_meet_one_redirect_together_wait_as_long_as_one) {
   const std::string tag = "{" + name_at('a') + "}";
   held(name_at('b'));

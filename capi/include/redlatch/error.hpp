@@ -58,7 +58,7 @@ class outcome {
 
   operator rl_error*() const noexcept { return err_.get(); }
   [[nodiscard]] rl_status status() const noexcept { return rl_error_status(err_.get()); }
-  void raise() const { throw error(status(), rl_error_message(err_.get())); }
+  [[noreturn]] void raise() const { throw error(status(), rl_error_message(err_.get())); }
   void require(rl_status status) const {
     if (status != RL_OK) raise();
   }

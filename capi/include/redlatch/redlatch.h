@@ -997,8 +997,8 @@ RL_API rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag);
  * Wait until `request` is finished, at most for `wait_ms`. It continues without this call, too.
  *
  * @return RL_PENDING      not finished: wait again or cancel.
- *         RL_INTERRUPTED  a signal handler ran; the request continues, with its place in the lock's
- *                         queue: call again.
+ *         RL_INTERRUPTED  a signal handler ran, or the process was stopped and continued; the
+ *                         request continues, with its place in the lock's queue: call again.
  *         RL_E_INVALID    NULL, or a negative wait other than -1.
  *         RL_E_FORKED     see convention 9.
  *         otherwise       the result, as the function without _start returns it.
@@ -1722,7 +1722,7 @@ enum {
   RL_MAX_HOST_BYTES = 253, /**< Host name. */
   RL_MAX_DATABASE = 16383, /**< Database number. */
   RL_MAX_NODES = 15, /**< Nodes of a Redlock: an odd number up to this. */
-  RL_MAX_SENTINELS = 15, /**< Sentinels in a URL, and those watched. */
+  RL_MAX_SENTINELS = 15, /**< Sentinels in a URL, and watched. */
   RL_MAX_CLUSTER_ADDRESSES = 64, /**< Nodes of a cluster in a URL; they know the others. */
   RL_MAX_PRIMARY_NAME_BYTES = 255,
       /**< Name of a primary in a URL of sentinels: letters, digits, '.', '-' and '_'. */

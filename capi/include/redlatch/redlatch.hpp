@@ -36,6 +36,12 @@
 #ifndef REDLATCH_HPP
 #define REDLATCH_HPP
 
+#if __cplusplus < 201703L
+#error "redlatch.hpp must be compiled as C++17 or later (-std=c++17); redlatch.h is for older ones"
+#elif !defined(__cpp_exceptions)
+#error "redlatch.hpp must be compiled with exceptions (no -fno-exceptions); redlatch.h needs none"
+#else
+
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -484,4 +490,5 @@ class redlock : public client {
 
 #include "redlatch/mutex.hpp"  // IWYU pragma: export
 
+#endif
 #endif

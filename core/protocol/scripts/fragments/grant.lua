@@ -14,9 +14,10 @@
 -- That time is at least two of its polls.
 --
 -- On a cluster the slot of a waiter's channel may be elsewhere: no sharded message reaches it from
--- here. All such waiters are notified by the plain channel, which reaches every node, and leave the
--- queue. A live one comes back to its place by its ticket, with a channel of this node. Meanwhile
--- the first of them has K, if it can: once for all, so that many dead ones cost as much as one.
+-- here. All such waiters that do not poll are notified by the plain channel, which reaches every
+-- node, and leave the queue. A live one comes back to its place by its ticket, with a channel of
+-- this node. Meanwhile only the first of them has K, if it can, so that many dead ones cost as much
+-- as one.
 --
 -- The entry leaves the queue before anything else is written, because a server without memory
 -- refuses a script whose first write needs some.

@@ -3,5 +3,6 @@
 --
 -- Shortens the time for which a waiter that no message reaches gets K.
 --
+-- In:  ms.
 -- Out: ms.
 ms = math.min(ms, @SILENT_MS@)
