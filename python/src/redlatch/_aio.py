@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union, overload
 
 from . import _core
+from ._advice import made
 from ._aio_lease import AsyncLease, OnLost, new_guards
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
@@ -155,7 +156,7 @@ class Aio(AioBase):
         """
         guards, options = new_guards(on_lost), make_options(**keywords)
         name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
-        return AsyncLock(self._client, name_bytes, wait_ms, options, self, guards)
+        return made(AsyncLock, self._client, name_bytes, wait_ms, options, self, guards)
 
     async def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
@@ -185,14 +186,16 @@ class Aio(AioBase):
         """
         guards, named = new_guards(on_lost), None if owner is None else check_owner(owner)
         name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
-        return AsyncRLock(self._client, name_bytes, wait_ms, named, keywords, self, guards)
+        return made(
+            AsyncRLock, self._client, name_bytes, wait_ms, named, keywords, self, guards
+        )
 
     def rwlock(
         self, name: Name, *, owner: Optional[Name] = None, format: RWFormat = "string"
     ) -> AsyncRWLock:
         """The read-write lock `name`. Sends nothing. As Client.rwlock()."""
         named = None if owner is None else check_owner(owner)
-        return AsyncRWLock(self._client, to_bytes(name, "name"), named, format, self)
+        return made(AsyncRWLock, self._client, to_bytes(name, "name"), named, format, self)
 
     async def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
@@ -289,7 +292,7 @@ class RedlockAio(AioBase):
         """
         guards, options = new_guards(on_lost), make_redlock_options(**keywords)
         name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
-        return AsyncLock(self._client, name_bytes, wait_ms, options, self, guards)
+        return made(AsyncLock, self._client, name_bytes, wait_ms, options, self, guards)
 
     async def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from asyncio import Future, Task, current_task
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 
 from . import _core
+from ._advice import URL, made, no_keywords
 from ._aio_lease import AsyncLease, Guard, Guards, OnLost, begin_block, end_block, new_guards
 from ._convert import NO_LIMIT, Seconds, to_wait_ms
 from ._errors import AlreadyHeld, Error
@@ -62,6 +63,7 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
 
     __slots__ = ("_aio", "_guards")
 
+    _MADE_BY = f"client.aio.lock(name), where client = redlatch.connect({URL!r})"
     _TAKER = "task"
 
     def __init__(
@@ -84,11 +86,15 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
         """The lease by which this task holds it."""
         return self._lease_of(current_task())
 
-    async def acquire(self, blocking: bool = True, timeout: Seconds = None) -> bool:
+    async def acquire(
+        self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
+    ) -> bool:
         """Acquire as asyncio.Lock does: whether the lock is ours now.
 
         `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
         """
+        if unknown:
+            no_keywords(unknown)
         wait_ms = self._wait_of(blocking, timeout)
         key = current_task()
         if self._holds and not self._may_take(key, wait_ms, False):
@@ -162,6 +168,8 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
 
     __slots__ = ("_aio", "_guards")
 
+    _MADE_BY = f"client.aio.rlock(name), where client = redlatch.connect({URL!r})"
+
     def __init__(
         self,
         client: Client,
@@ -184,12 +192,14 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
         return self._holds.latest(current_task())
 
     async def acquire(
-        self, blocking: bool = True, timeout: Seconds = None
+        self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
     ) -> Optional[AsyncLease]:
         """Acquire, or acquire once more: a lease, or None when it is busy or the time is over.
 
         `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
         """
+        if unknown:
+            no_keywords(unknown)
         task = _this_task()
         got = await self._take(task, self._wait_of(blocking, timeout))
         if not isinstance(got, AsyncLease):
@@ -240,6 +250,8 @@ class AsyncRWSide(AsyncShape, RWSideBase[AsyncLease]):
 
     __slots__ = ("_aio", "_guards", "_start")
 
+    _MADE_BY = "client.aio.rwlock(name).read() and .write()"
+
     def __init__(
         self,
         client: Client,
@@ -282,6 +294,8 @@ class AsyncRWLock(RWLockBase):
     """
 
     __slots__ = ("_aio",)
+
+    _MADE_BY = f"client.aio.rwlock(name), where client = redlatch.connect({URL!r})"
 
     def __init__(
         self, client: Client, name: bytes, owner: Optional[bytes], format: RWFormat, aio: Aio
@@ -332,7 +346,9 @@ class AsyncRWLock(RWLockBase):
     ) -> AsyncRWSide:
         guards, wait_ms = new_guards(on_lost), to_wait_ms(timeout)
         name, owner, said = self._name, self._owner, self._with_format(keywords)
-        return AsyncRWSide(self._client, name, wait_ms, owner, said, self._aio, guards, start)
+        return made(
+            AsyncRWSide, self._client, name, wait_ms, owner, said, self._aio, guards, start
+        )
 
     async def _acquire(
         self, start: Start, timeout: Seconds, keywords: Keywords

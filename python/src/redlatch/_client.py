@@ -9,9 +9,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Optional, overload
 
 from . import _core
+from ._advice import URL, Made, made, takes_url, warn_of_with
 from ._aio import Aio
 from ._base import Base, Option, options_from_env, options_of
-from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
+from ._convert import (
+    ANY_HOLDER,
+    NO_LIMIT,
+    Name,
+    Seconds,
+    check_fence,
+    shown,
+    to_bytes,
+    to_wait_ms,
+)
 from ._credentials import Provider
 from ._errors import new_error, raise_of
 from ._info import LockInfo, read_info
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Client(Base):
+class Client(Base, metaclass=Made):
     """One server, for any number of threads. Made by connect() and from_env().
 
     In a forked process it opens a connection of its own with the first call; the leases of the
@@ -36,6 +46,8 @@ class Client(Base):
     """
 
     __slots__ = ()
+
+    _MADE_BY = f"redlatch.connect({URL!r})"
 
     def __init__(
         self,
@@ -57,7 +69,7 @@ class Client(Base):
         {acquire}
         """
         options = make_options(**keywords)
-        return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return made(Lock, self, to_bytes(name, "name"), to_wait_ms(timeout), options)
 
     def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
@@ -68,7 +80,10 @@ class Client(Base):
         """
         options = make_options(**keywords)
         got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
-        return got if isinstance(got, Lease) else None
+        if isinstance(got, Lease):
+            return got
+        warn_of_with(f"client.acquire({shown(name)})", f"client.lock({shown(name)})")
+        return None
 
     def rlock(
         self,
@@ -87,7 +102,8 @@ class Client(Base):
         name there should be one kind, because to each the other one is busy.
         """
         named = None if owner is None else check_owner(owner)
-        return RLock(self, to_bytes(name, "name"), to_wait_ms(timeout), named, keywords)
+        name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
+        return made(RLock, self, name_bytes, wait_ms, named, keywords)
 
     def rwlock(
         self, name: Name, *, owner: Optional[Name] = None, format: RWFormat = "string"
@@ -101,7 +117,7 @@ class Client(Base):
                is at most Redisson's lockWatchdogTimeout
         """
         named = None if owner is None else check_owner(owner)
-        return RWLock(self, to_bytes(name, "name"), named, format)
+        return made(RWLock, self, to_bytes(name, "name"), named, format)
 
     def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
@@ -193,6 +209,7 @@ class Client(Base):
         return self._inspect(name).is_free
 
 
+@takes_url
 @documented
 def connect(
     url: Name,
@@ -231,7 +248,7 @@ def from_env(
 def _opened(
     url: bytes, options: _core.ClientOptions, wait: Seconds, credentials: Optional[Provider]
 ) -> Client:
-    client = Client(url, options, credentials)
+    client = made(Client, url, options, credentials)
     if wait is not None:
         client._connect(wait)
     return client

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Optional, Union
+from typing import TYPE_CHECKING, Generic, NoReturn, Optional, Union
 
 from . import _core
+from ._advice import URL, Made, no_keywords
 from ._convert import NO_LIMIT, Seconds, check_limit, shown, to_text, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._holds import Hold, L, ThreadKey, this_thread
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from ._base import Base
 
 
-class NamedLock(Generic[L]):
+class NamedLock(Generic[L], metaclass=Made):
     """What all kinds of lock objects share."""
 
     __slots__ = ("_client", "_name", "_wait_ms", "__weakref__")
+
+    _MADE_BY: str
 
     def __init__(self, client: Base, name: bytes, wait_ms: int) -> None:
         self._client = client
@@ -189,6 +192,7 @@ class Lock(LockBase[Lease]):
 
     __slots__ = ()
 
+    _MADE_BY = f"client.lock(name), where client = redlatch.connect({URL!r})"
     _TAKER = "thread"
 
     _is_gone = staticmethod(ThreadKey.is_gone)
@@ -198,11 +202,15 @@ class Lock(LockBase[Lease]):
         """The lease by which this thread holds it."""
         return self._lease_of(this_thread.key)
 
-    def acquire(self, blocking: bool = True, timeout: Seconds = None) -> bool:
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
+    ) -> bool:
         """Acquire as threading.Lock does: whether the lock is ours now.
 
         `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
         """
+        if unknown:
+            no_keywords(unknown)
         return isinstance(self._take(self._wait_of(blocking, timeout), False), Lease)
 
     def release(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, Literal, Optional, TypeVar, Union
 
 from . import _core
+from ._advice import instead_of
 from ._convert import Name, shown, to_bytes, to_ms, to_text
 from ._errors import error_of, invalid, new_error, raise_of
 from ._option_table import (
@@ -88,6 +89,7 @@ def _unexpected(keyword: str, known: frozenset[str]) -> TypeError:
     names = " ".join(["timeout", *sorted(known)]).encode()
     near = to_text(_core.nearest_word(to_bytes(keyword, "keyword"), names))
     hint = f". Did you mean '{near}'?" if near else ""
+    hint = instead_of(keyword) or hint
     return TypeError(f"{called}() got an unexpected keyword argument {shown(keyword)}{hint}")
 
 

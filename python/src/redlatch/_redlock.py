@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Optional
 
 from . import _core
+from ._advice import made, warn_of_with
 from ._aio import RedlockAio
 from ._base import Base, Option, options_from_env, options_of
-from ._convert import NO_LIMIT, Name, Seconds, to_bytes, to_wait_ms
+from ._convert import NO_LIMIT, Name, Seconds, shown, to_bytes, to_wait_ms
 from ._credentials import Provider
 from ._errors import invalid
 from ._lease import Lease
@@ -82,7 +83,7 @@ class Redlock(Base):
         {redlock}
         """
         options = make_redlock_options(**keywords)
-        return Lock(self, to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return made(Lock, self, to_bytes(name, "name"), to_wait_ms(timeout), options)
 
     def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
@@ -93,7 +94,10 @@ class Redlock(Base):
         """
         options = make_redlock_options(**keywords)
         got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
-        return got if isinstance(got, Lease) else None
+        if isinstance(got, Lease):
+            return got
+        warn_of_with(f"redlock.acquire({shown(name)})", f"redlock.lock({shown(name)})")
+        return None
 
     @property
     def aio(self) -> RedlockAio:

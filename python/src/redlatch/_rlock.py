@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
 from . import _core
-from ._convert import NO_LIMIT, Seconds, to_text
+from ._advice import URL, no_keywords, warn_of_with
+from ._convert import NO_LIMIT, Seconds, shown, to_text
 from ._errors import Error
 from ._holds import Hold, Holds, L, ThreadKey, owner_of, this_thread
 from ._lease import Lease
@@ -92,6 +93,8 @@ class RLock(RLockBase[Lease]):
 
     __slots__ = ()
 
+    _MADE_BY = f"client.rlock(name), where client = redlatch.connect({URL!r})"
+
     _is_gone = staticmethod(ThreadKey.is_gone)
 
     @property
@@ -99,13 +102,20 @@ class RLock(RLockBase[Lease]):
         """The lease that this thread has taken last, and not released."""
         return self._holds.latest(this_thread.key)
 
-    def acquire(self, blocking: bool = True, timeout: Seconds = None) -> Optional[Lease]:
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
+    ) -> Optional[Lease]:
         """Acquire, or acquire once more: a Lease, or None when it is busy or the time is over.
 
         `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
         """
+        if unknown:
+            no_keywords(unknown)
         got = self._take(self._wait_of(blocking, timeout), False)
-        return got if isinstance(got, Lease) else None
+        if isinstance(got, Lease):
+            return got
+        warn_of_with("acquire()", f"client.rlock({shown(self.name)})")
+        return None
 
     def release(self) -> None:
         """Release what this thread has taken last by this object.

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Optional, Union, cast, get_args
 
 from . import _core
+from ._advice import URL, Made, made, warn_of_with
 from ._convert import NO_LIMIT, Seconds, shown, to_text, to_wait_ms
 from ._errors import AlreadyHeld, invalid
 from ._holds import Holds, L, new_number, owner_of, this_thread
@@ -79,6 +80,8 @@ class RWSide(RWSideBase[Lease]):
 
     __slots__ = ("_start",)
 
+    _MADE_BY = "client.rwlock(name).read() and .write()"
+
     def __init__(
         self,
         client: Client,
@@ -114,10 +117,12 @@ class RWSide(RWSideBase[Lease]):
             lease._leave(exception)
 
 
-class RWLockBase:
+class RWLockBase(metaclass=Made):
     """A read-write lock by its name."""
 
     __slots__ = ("_client", "_name", "_owner", "_format", "__weakref__")
+
+    _MADE_BY: str
 
     def __init__(
         self, client: Client, name: bytes, owner: Optional[bytes], format: RWFormat
@@ -165,6 +170,8 @@ class RWLock(RWLockBase):
 
     __slots__ = ()
 
+    _MADE_BY = f"client.rwlock(name), where client = redlatch.connect({URL!r})"
+
     def read(self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]) -> RWSide:
         """For `with`: reads in the block, together with other readers. Sends nothing.
 
@@ -183,17 +190,23 @@ class RWLock(RWLockBase):
 
         It is nobody's but of the owner who was named, and may be handed to another thread.
         """
-        return self._acquire(_core.rw_acquire_read_start, timeout, keywords)
+        lease = self._acquire(_core.rw_acquire_read_start, timeout, keywords)
+        if lease is None:
+            warn_of_with("acquire_read()", "read()")
+        return lease
 
     def acquire_write(
         self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
     ) -> Optional[Lease]:
         """Acquire to write, otherwise as acquire_read()."""
-        return self._acquire(_core.rw_acquire_write_start, timeout, keywords)
+        lease = self._acquire(_core.rw_acquire_write_start, timeout, keywords)
+        if lease is None:
+            warn_of_with("acquire_write()", "write()")
+        return lease
 
     def _side(self, start: Start, timeout: Seconds, keywords: Keywords) -> RWSide:
         said, wait_ms = self._with_format(keywords), to_wait_ms(timeout)
-        return RWSide(self._client, self._name, wait_ms, self._owner, said, start)
+        return made(RWSide, self._client, self._name, wait_ms, self._owner, said, start)
 
     def _acquire(
         self, start: Start, timeout: Seconds, keywords: Keywords

@@ -15,6 +15,7 @@ import gc
 from typing import Optional
 
 from . import _core
+from ._advice import made
 from ._aio_lease import AsyncLease
 from ._client import Client
 from ._convert import Name, shown
@@ -47,7 +48,7 @@ def steal(client: Client, name: Name, ttl: Optional[float] = None) -> Lease:
 
     Waits behind those who wait for the lock. The former holder learns of it as with expire().
     """
-    thief = Client(client._url, client._options)
+    thief = made(Client, client._url, client._options)
     info = client.inspect(name)
     if not info.is_free:
         expire(client, name)

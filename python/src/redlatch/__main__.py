@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""`python3 -m redlatch` says what the command is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> int:
+    beside = os.path.join(os.path.dirname(sys.executable), "redlatch")
+    command = beside if os.path.exists(beside) else "redlatch"
+    words = " ".join(sys.argv[1:]) or "--help"
+    print(f"redlatch: the command is not run by -m: {command} {words}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

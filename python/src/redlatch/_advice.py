@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""What to write instead, for calls that other libraries have, or that a newcomer tries first."""
+
+from __future__ import annotations
+
+import functools
+import opcode
+import sys
+import warnings
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, TypeVar, cast
+
+from ._convert import shown
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+URL = "redis://localhost:6379"
+
+# By the keyword of redis-py.
+_INSTEAD = {
+    "blocking_timeout": "the time to wait is `timeout` here, and redis-py's `timeout` is `ttl`",
+    "blocking": "one try is `timeout=0`",
+    "sleep": "leave it out: a waiter is notified, and does not poll",
+    "thread_local": "leave it out: any thread may release",
+}
+
+
+def instead_of(keyword: str) -> str:
+    """What there is in the place of a keyword of redis-py, as the end of a message; or nothing."""
+    advice = _INSTEAD.get(keyword)
+    return f": {advice}" if advice else ""
+
+
+def no_keywords(keywords: dict[str, Any]) -> NoReturn:
+    """Raise what Python says of `acquire(**keywords)`, and what there is instead."""
+    name = next(iter(keywords))
+    advice = instead_of(name)
+    if name == "blocking":
+        advice = ""
+    raise TypeError(f"acquire() got an unexpected keyword argument {shown(name)}{advice}")
+
+
+# ---- what only calls of the package make ---------------------------------------------------------
+
+
+class Made(type):
+    """The type of a class that made() makes: a call by its name says which call to write."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *arguments: Any, **keywords: Any) -> NoReturn:
+            raise TypeError(f"redlatch.{cls.__name__} is made by {cls._MADE_BY}")
+
+
+def made(kind: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
+    return cast(T, type.__call__(cast(type, kind), *arguments, **keywords))
+
+
+# ---- connect() -----------------------------------------------------------------------------------
+
+
+def takes_url(connect: F) -> F:
+    """`connect`, which says what a URL is to a call by host and port."""
+
+    @functools.wraps(connect)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        has_url = bool(arguments) or "url" in options
+        by_host = [name for name in ("host", "port") if name in options]
+        if by_host or not has_url or len(arguments) > 1:
+            host, port = options.get("host", "localhost"), options.get("port", 6379)
+            named = isinstance(host, str) and isinstance(port, int)
+            url = f"redis://{host}:{port}" if named else URL
+            got = " and ".join(by_host) or f"{len(arguments)} positional arguments"
+            raise TypeError(f"connect() takes one URL: redlatch.connect({url!r}) (got {got})")
+        return connect(*arguments, **options)
+
+    return cast(F, checked)
+
+
+# ---- with client.acquire(..) ---------------------------------------------------------------------
+
+_BEFORE = tuple(opcode.opmap.get(name, -1) for name in ("CACHE", "EXTENDED_ARG", "COPY"))
+_ENTERS = tuple(
+    opcode.opmap.get(name, -1) for name in ("SETUP_WITH", "BEFORE_WITH", "LOAD_SPECIAL")
+)
+
+
+def _enters_next(frame: FrameType) -> bool:
+    """Whether the result of the call that `frame` is in goes to `with`, and nowhere else."""
+    code, at = frame.f_code.co_code, frame.f_lasti + 2
+    while at < len(code) and code[at] in _BEFORE:
+        at += 2
+    return at < len(code) and code[at] in _ENTERS
+
+
+def warn_of_with(call: str, lock: str) -> None:
+    """The call of two frames above returns None. Python's error would only name that.
+
+    A warning and no error, because code in C may be between the two frames, and return something
+    else.
+    """
+    if _enters_next(sys._getframe(2)):
+        text = f"{call} returns None when the lock is busy: it is not for `with`; {lock} is"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
