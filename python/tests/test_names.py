@@ -12,8 +12,11 @@ import logging
 
 import pytest
 import redlatch
+from redlatch import _wait
 from support.servers import Server
 from support.wait import wait_until
+
+from .conftest import Starter
 
 
 @pytest.fixture
@@ -120,3 +123,26 @@ def test_a_huge_value_in_place_of_a_name_costs_no_connection(
         assert client.inspect("report").holders[0].who.startswith("web-2")
         assert not client.acquire("report", timeout=0)
         assert admin.cmd("INFO", "stats").split(b"\r\n")[1] == connections
+
+
+@pytest.mark.parametrize("starter", ["wait", "threading.Thread(target=wait).start"])
+def test_a_thread_that_waits_for_itself_is_told_while_it_waits(
+    starter: str, script: Starter
+) -> None:
+    program = script(
+        f"""
+import sys, threading
+sys.stderr = sys.stdout
+client = redlatch.connect(url)
+def wait():
+    with client.lock("report"), client.lock("report"):
+        pass
+{starter}()
+"""
+    )
+    said = "lock 'report': a thread waits for a lock that it holds itself"
+    assert program.read() == said
+
+
+def test_a_wait_looks_at_the_log_within_ten_seconds() -> None:
+    assert _wait.SLICE_MS + _wait.LOG_SLICE_MS < 10_000

@@ -205,12 +205,11 @@ class Lease(LeaseBase):
         while state == _HELD:
             left_ms = slice_ms()
             if end is not None:
-                rest_ms = max(to_ms(end - time.monotonic(), "timeout"), 0)
-                left_ms = rest_ms if left_ms < 0 else min(left_ms, rest_ms)
+                left_ms = min(left_ms, max(to_ms(end - time.monotonic(), "timeout"), 0))
             state = _core.lease_wait_lost(self._handle, left_ms)
+            pass_on_log(self._client)
             if left_ms == 0:
                 break
-        pass_on_log(self._client)
         if state < 0:
             raise error_of(state)
         return state == LOST

@@ -8,8 +8,8 @@ import logging
 
 from . import _core
 
+# Without a handler: a program without a logging setup sees warnings on standard error.
 logger = logging.getLogger("redlatch")
-logger.addHandler(logging.NullHandler())
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO}
 

@@ -15,6 +15,8 @@ from ._status import Status
 # The main thread is where Python runs signal handlers. A signal interrupts its wait; one that comes
 # just before the wait begins does not, and is seen when this is over.
 SLICE_MS = 250
+# Other threads wake up for the log: it may say that the thread waits for itself.
+LOG_SLICE_MS = 5000
 
 # acquire_start() of _core and its twins.
 Start = Callable[
@@ -31,7 +33,7 @@ INTERRUPTED = int(Status.INTERRUPTED)
 def slice_ms() -> int:
     """How long this thread may wait at a time."""
     is_main = threading.get_ident() == threading.main_thread().ident
-    return SLICE_MS if is_main else -1
+    return SLICE_MS if is_main else LOG_SLICE_MS
 
 
 def finish(request: _core.Request, client: _core.Client) -> int:
@@ -46,6 +48,7 @@ def finish(request: _core.Request, client: _core.Client) -> int:
             limit_ms = slice_ms()
             while status in (PENDING, INTERRUPTED):
                 status = _core.request_wait(request, limit_ms)
+                pass_on_log(client)
         pass_on_log(client)
         return status
     except BaseException:
