@@ -12,7 +12,8 @@ from ._advice import made
 from ._aio_lease import AsyncLease, OnLost, new_guards
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
-from ._errors import error_of
+from ._errors import NotHeld, error_of
+from ._force import TRIES, check_arguments, token_of
 from ._info import Finding, LockInfo, read_findings, read_info
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, check_owner, make_options, make_redlock_options
@@ -220,35 +221,50 @@ class Aio(AioBase):
 
     async def inspect(self, name: Name) -> LockInfo:
         """What the server knows about the lock `name`. Changes nothing."""
-        name_bytes = to_bytes(name, "name")
+        return await self._inspect(to_bytes(name, "name"))
+
+    async def _inspect(self, name: bytes) -> LockInfo:
         request, _ = await self._ask(
-            lambda handle, queue, tag: _core.inspect_watched(handle, name_bytes, queue, tag)
+            lambda handle, queue, tag: _core.inspect_watched(handle, name, queue, tag)
         )
         return read_info(_info_of(request))
 
     @overload
-    async def force_release(self, name: Name) -> None: ...
+    async def force_release(self, name: Name, *, any: bool = False) -> None: ...
 
     @overload
     async def force_release(self, name: Name, token: Name) -> None: ...
 
-    async def force_release(self, name: Name, token: Any = ANY_HOLDER) -> None:
+    async def force_release(
+        self, name: Name, token: Any = ANY_HOLDER, *, any: bool = False
+    ) -> None:
         """Remove all holders of the lock `name`, or only the one with `token`; for operators.
 
         As Client.force_release(). What was sent is not taken back by cancelling.
         """
+        check_arguments(token, any)
         name_bytes = to_bytes(name, "name")
-        if token is ANY_HOLDER:
-            await self._ask(
-                lambda handle, queue, tag: _core.force_release_any_watched(
-                    handle, name_bytes, queue, tag
-                )
-            )
+        if token is not ANY_HOLDER:
+            await self._force(name_bytes, to_bytes(token, "token"))
             return
-        token_bytes = to_bytes(token, "token")
+        for _ in range(0 if any else TRIES):
+            found = token_of(await self._inspect(name_bytes))
+            if found is None:
+                break
+            try:
+                return await self._force(name_bytes, found)
+            except NotHeld:
+                pass  # Another one holds it by now, or none.
+        await self._ask(
+            lambda handle, queue, tag: _core.force_release_any_watched(
+                handle, name_bytes, queue, tag
+            )
+        )
+
+    async def _force(self, name: bytes, token: bytes) -> None:
         await self._ask(
             lambda handle, queue, tag: _core.force_release_watched(
-                handle, name_bytes, token_bytes, queue, tag
+                handle, name, token, queue, tag
             )
         )
 

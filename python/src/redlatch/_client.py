@@ -23,7 +23,8 @@ from ._convert import (
     to_wait_ms,
 )
 from ._credentials import Provider
-from ._errors import new_error, raise_of
+from ._errors import NotHeld, new_error, raise_of
+from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, read_info
 from ._lease import Lease
 from ._lock import Lock
@@ -158,26 +159,40 @@ class Client(Base, metaclass=Made):
         return self._inspect(to_bytes(name, "name"))
 
     @overload
-    def force_release(self, name: Name) -> None: ...
+    def force_release(self, name: Name, *, any: bool = False) -> None: ...
 
     @overload
     def force_release(self, name: Name, token: Name) -> None: ...
 
-    def force_release(self, name: Name, token: Any = ANY_HOLDER) -> None:
+    def force_release(
+        self, name: Name, token: Any = ANY_HOLDER, *, any: bool = False
+    ) -> None:
         """Remove all holders of the lock `name`, or only the one with `token`; for operators.
 
+        any  also the locks of other libraries, and data that are in the place of the lock, such as
+             a counter. Without it these raise WrongType, and stay
+
         A token that is passed must not be empty, nor None, which is what a variable that was not
-        set may hold. The holder learns of it with its next renewal or release. Raises NotHeld if
-        there is nothing to remove.
+        set may hold; it may be that of another library's lock, as inspect() shows it. The holder
+        learns of it with its next renewal or release. Raises NotHeld if there is nothing to remove.
         """
+        check_arguments(token, any)
         name_bytes = to_bytes(name, "name")
-        if token is ANY_HOLDER:
-            self._call(lambda handle, err: _core.force_release_any(handle, name_bytes, err))
+        if token is not ANY_HOLDER:
+            self._force(name_bytes, to_bytes(token, "token"))
             return
-        token_bytes = to_bytes(token, "token")
-        self._call(
-            lambda handle, err: _core.force_release(handle, name_bytes, token_bytes, err)
-        )
+        for _ in range(0 if any else TRIES):
+            found = token_of(self._inspect(name_bytes))
+            if found is None:
+                break
+            try:
+                return self._force(name_bytes, found)
+            except NotHeld:
+                pass  # Another one holds it by now, or none.
+        self._call(lambda handle, err: _core.force_release_any(handle, name_bytes, err))
+
+    def _force(self, name: bytes, token: bytes) -> None:
+        self._call(lambda handle, err: _core.force_release(handle, name, token, err))
 
     def list(self, pattern: Name = "") -> Iterator[LockInfo]:
         """The locks that redlatch clients hold, whose names match `pattern` (* ? [a-z]).

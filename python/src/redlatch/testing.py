@@ -20,38 +20,41 @@ from ._aio_lease import AsyncLease
 from ._client import Client
 from ._convert import Name, shown
 from ._errors import new_error
-from ._info import LockInfo
+from ._info import LockInfo, LockState
 from ._lease import Lease
 from ._option_table import Format
 
 __all__ = ["assert_free", "assert_locked", "expire", "steal"]
 
 
-def expire(client: Client, name: Name) -> None:
+def expire(client: Client, name: Name, *, any: bool = False) -> None:
     """Let all leases of the lock `name` end now, as if its holder had been cut off for too long.
 
     The next waiter has the lock. Leases of this process know at once that they are lost; a holder
-    elsewhere learns of it with its next renewal, at a third of its lease. Raises NotHeld if nobody
-    holds it.
+    elsewhere learns of it with its next renewal, at a third of its lease. Raises NotHeld if it is
+    free, and WrongType if it is not a lock of redlatch: any=True also removes others.
     """
-    holders = client.inspect(name).holders
-    if len(holders) == 1:
+    info = client.inspect(name)
+    holders = info.holders
+    if len(holders) == 1 and (any or info.state is LockState.HELD):
         # By its token, so that a later holder is spared.
         client.force_release(name, holders[0].token)
     else:
-        client.force_release(name)
+        client.force_release(name, any=any)
     _notice({holder.token for holder in holders})
 
 
-def steal(client: Client, name: Name, ttl: Optional[float] = None) -> Lease:
+def steal(
+    client: Client, name: Name, ttl: Optional[float] = None, *, any: bool = False
+) -> Lease:
     """Take the lock `name` away from its holder, by another client: the thief's lease.
 
-    Waits behind those who wait for the lock. The former holder learns of it as with expire().
+    Waits behind those who wait for the lock. Otherwise as expire().
     """
     thief = made(Client, client._url, client._options)
     info = client.inspect(name)
     if not info.is_free:
-        expire(client, name)
+        expire(client, name, any=any)
     lease = thief.acquire(name, ttl=ttl, format=_format_of(info))
     assert lease is not None
     return lease

@@ -69,7 +69,7 @@ async def do_force_release(values: Values) -> Answer:
 
 
 async def do_force_release_any(values: Values) -> Answer:
-    await runner.client.aio.force_release(values["name"])
+    await runner.client.aio.force_release(values["name"], any=True)
     return Status.OK, {}
 
 

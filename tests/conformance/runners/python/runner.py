@@ -220,7 +220,7 @@ def do_force_release(values: Values) -> Answer:
 
 
 def do_force_release_any(values: Values) -> Answer:
-    client.force_release(values["name"])
+    client.force_release(values["name"], any=True)
     return Status.OK, {}
 
 

@@ -78,7 +78,7 @@ class Redlatch(Library):
         held.extend(ttl_ms / 1000)
 
     def force(self, name: str) -> None:
-        self._client.force_release(name)
+        self._client.force_release(name, any=True)
 
     def look(self, name: str) -> Request:
         info = self._client.inspect(name)
