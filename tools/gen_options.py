@@ -224,6 +224,7 @@ PYTHON_HEAD = '''\
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Literal, Optional, TypedDict, Union
 
 '''
@@ -237,6 +238,18 @@ def python_type(option: Option) -> str:
     if option.kind == "CHOICE":
         return option.name.capitalize()
     return PYTHON_TYPES.get(option.kind, "Union[str, bytes, None]")
+
+
+def python_client_type(option: Option) -> str:
+    """For a client: None is as good as not given."""
+    if option.kind == "CHOICE":
+        words = ", ".join(f'"{word}"' for word in option.words)
+        return f"Optional[Literal[{words}]]"
+    if option.kind == "PROGRAM" or "FILE" in option.kind:
+        return "Union[str, bytes, PathLike[str], None]"
+    if option.kind == "DURATION" and option.words:
+        return "Union[float, Literal[False], None]"
+    return "Optional[bool]" if option.kind == "SWITCH" else python_type(option)
 
 
 def python_default(option: Option) -> str:
@@ -281,6 +294,7 @@ def render_python(table: Table) -> str:
     general = table.of("acquire")
     locks = [one for one in table.of("lock") if one.name not in PYTHON_OF_LOCK]
     rest = [one for one in table.of("lock") if one.name in PYTHON_OF_LOCK]
+    clients = table.of("client", "tls", "sentinel", "sentinel_tls", "cluster")
     text = PYTHON_HEAD + "# By name, as in options.def.\nKINDS = {\n"
     text += "".join(f'    "{option.name}": "{option.kind}",\n' for option in table.options) + "}\n"
     text += "# What False means as a duration.\nWORDS = {\n"
@@ -299,6 +313,12 @@ def render_python(table: Table) -> str:
     ):
         text += f'\n\nclass {name}({base}, total=False):\n    """{what}"""\n\n'
         text += "".join(f"    {option.name}: {python_type(option)}\n" for option in options)
+    for name, base, what, options in (
+        ("ClientOptions", "TypedDict", "Of connect(), from_env() and every Redlock.", clients),
+        ("RedlockOptions", "ClientOptions", "Of a Redlock.", table.of("quorum")),
+    ):
+        text += f'\n\nclass {name}({base}, total=False):\n    """{what}"""\n\n'
+        text += "".join(f"    {one.name}: {python_client_type(one)}\n" for one in options)
     text += "\n\n# The names of these keywords.\n"
     for name, options in (
         ("OF_REDLOCK", general),
@@ -309,7 +329,7 @@ def render_python(table: Table) -> str:
         text += f"{name} = frozenset(\n    (\n{listed}    )\n)\n"
     text += "\n# What docstrings say of the options.\nMANUAL = {\n"
     for name, options in (
-        ("client", table.of("client", "tls", "sentinel", "sentinel_tls", "cluster")),
+        ("client", clients),
         ("quorum", table.of("quorum")),
         ("acquire", general + table.of("lock")),
         ("redlock", general),

@@ -422,7 +422,8 @@ void bind_info(py::module_ &m) {
 }  // namespace
 
 // The module as pybind11 makes it, entered by PyInit__core() below.
-PYBIND11_MODULE(_core_unchecked, m) {
+// No GIL where Python has none: nothing here is shared but by handles, which any threads may use.
+PYBIND11_MODULE(_core_unchecked, m, py::mod_gil_not_used()) {
   m.doc() = "The C ABI of redlatch, function by function. Use the package around it.";
   bind_handles(m);
   bind_options(m);

@@ -217,10 +217,26 @@ def test_wrong_type_of_an_option_is_named(options: dict[str, Any]) -> None:
 def test_a_file_may_be_a_path(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "password"
     file.write_text("secret\n")
-    with redlatch.connect("redis://h", wait=None, password_file=file, db="1") as client:
+    with redlatch.connect("redis://h", wait=None, password_file=file, db=1) as client:
         assert client.option("db") == "1"
     with pytest.raises(redlatch.Invalid, match=str(tmp_path / "none")):
         redlatch.connect("redis://h", wait=None, password_file=tmp_path / "none")
+
+
+def test_type_checkers_know_the_options() -> None:
+    """mypy, which is strict here, finds each of these: else it calls the comment unused."""
+    with pytest.raises(redlatch.Invalid, match="unknown option 'hodler'.*'holder'"):
+        redlatch.connect("redis://h", wait=None, hodler="me")  # type: ignore[call-arg]
+    with pytest.raises(redlatch.Invalid, match="'connect_timeout' must be"):
+        redlatch.connect("redis://h", connect_timeout="500")  # type: ignore[arg-type]
+    with pytest.raises(redlatch.Invalid, match="must be used with a Redlock only"):
+        redlatch.from_env(fenced=True)  # type: ignore[call-arg]
+    with pytest.raises(redlatch.Invalid, match="unknown option"):
+        redlatch.Redlock(["redis://h"], quorum=2)  # type: ignore[call-arg]
+    # The text of a URL works in a program without types.
+    options: Any = {"connect_timeout": "500ms", "db": "1"}
+    with redlatch.connect("redis://h", wait=None, **options) as client:
+        assert client.option("connect_timeout") == "500ms" and client.option("db") == "1"
 
 
 def test_unknown_keyword_of_a_redlock() -> None:

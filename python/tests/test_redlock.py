@@ -351,7 +351,7 @@ def test_options_of_a_mutex_alone_are_refused(redlock: redlatch.Redlock) -> None
         with pytest.raises(TypeError, match=keyword):
             redlock.lock("words", **{keyword: 1})  # type: ignore[arg-type]
     with pytest.raises(redlatch.Invalid, match="options? .*Redlock|fenced"):
-        redlatch.connect("redis://a", wait=None, fenced=True)
+        redlatch.connect("redis://a", wait=None, fenced=True)  # type: ignore[call-arg]
 
 
 def test_validity_that_cannot_be_is_refused(opened: Open) -> None:

@@ -50,6 +50,7 @@ from ._info import (
 )
 from ._lease import Lease, LostReason
 from ._lock import Lock
+from ._option_table import ClientOptions, RedlockOptions
 from ._redlock import Redlock
 from ._rlock import RLock
 from ._rwlock import RWLock, RWSide
@@ -66,6 +67,7 @@ __all__ = [
     "AsyncRWLock",
     "AsyncRWSide",
     "Client",
+    "ClientOptions",
     "Closed",
     "Credentials",
     "Deadlock",
@@ -96,6 +98,7 @@ __all__ = [
     "RWSide",
     "Redlock",
     "RedlockAio",
+    "RedlockOptions",
     "ServerError",
     "Status",
     "Unavailable",

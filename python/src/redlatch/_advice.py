@@ -63,6 +63,25 @@ def made(kind: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
     return cast(T, type.__call__(cast(type, kind), *arguments, **keywords))
 
 
+# ---- copies and pickles --------------------------------------------------------------------------
+
+
+class Unique:
+    """What stays in its process, and of which a copy is the same object."""
+
+    __slots__ = ()
+
+    _IN_ANOTHER_PROCESS: str
+
+    def __copy__(self: T) -> T:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        advice = self._IN_ANOTHER_PROCESS
+        raise TypeError(f"a redlatch.{kind} cannot be sent to another process: {advice}")
+
+
 # ---- connect() -----------------------------------------------------------------------------------
 
 

@@ -8,10 +8,12 @@ import math
 import os
 import threading
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _core
+from ._advice import Unique
 from ._convert import Seconds, to_bytes, to_ms, to_text, to_wait_ms
 from ._credentials import Provider, provide
 from ._errors import Error, error_of, new_error, raise_of
@@ -19,14 +21,13 @@ from ._holds import new_number
 from ._info import Finding, NodeInfo, read_findings, read_nodes
 from ._lease import Lease
 from ._log import pass_on_log
-from ._options import Value, option_text, set_option
+from ._options import option_text, set_option
 from ._status import Status
 from ._wait import SLICE_MS, Refusal, Start, finish, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Option = Value
 T = TypeVar("T")
 
 _OK = int(Status.OK)
@@ -56,7 +57,7 @@ def _none() -> None:
     return None
 
 
-class Base:
+class Base(Unique):
     """A handle that acquires, for any number of threads.
 
     In a forked process it is opened anew with the first call; the leases of the parent are the
@@ -75,6 +76,10 @@ class Base:
         "_provider",
         "_end_provider",
         "__weakref__",
+    )
+
+    _IN_ANOTHER_PROCESS = (
+        "open one there, as here (only a forked child may use the one of its parent)"
     )
 
     def __init__(
@@ -216,7 +221,7 @@ class Base:
             handle = self._reopen(handle)
 
 
-def options_of(options: dict[str, Option]) -> _core.ClientOptions:
+def options_of(options: Mapping[str, object]) -> _core.ClientOptions:
     """Those that are not None."""
     made = _core.client_options_new()
     if made is None:
@@ -228,7 +233,7 @@ def options_of(options: dict[str, Option]) -> _core.ClientOptions:
     return made
 
 
-def options_from_env(options: dict[str, Option]) -> _core.ClientOptions:
+def options_from_env(options: Mapping[str, object]) -> _core.ClientOptions:
     """Likewise, and what they do not say comes from the environment."""
     made = options_of(options)
     err = new_error()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, overload
 from . import _core
 from ._advice import URL, Made, made, takes_url, warn_of_with
 from ._aio import Aio
-from ._base import Base, Option, options_from_env, options_of
+from ._base import Base, options_from_env, options_of
 from ._convert import (
     ANY_HOLDER,
     NO_LIMIT,
@@ -29,7 +29,7 @@ from ._info import LockInfo, read_info
 from ._lease import Lease
 from ._lock import Lock
 from ._log import pass_on_log
-from ._option_table import Keywords, LockKeywords, RedlockKeywords
+from ._option_table import ClientOptions, Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, check_owner, documented, make_options, make_redlock_options
 from ._rlock import RLock
 from ._rwlock import RWLock
@@ -231,7 +231,7 @@ def connect(
     *,
     wait: Seconds = 0,
     credentials: Optional[Provider] = None,
-    **options: Option,
+    **options: Unpack[ClientOptions],
 ) -> Client:
     """A client of the server at `url`, which is reached before this returns.
 
@@ -250,7 +250,7 @@ def connect(
 
 
 def from_env(
-    *, wait: Seconds = 0, credentials: Optional[Provider] = None, **options: Option
+    *, wait: Seconds = 0, credentials: Optional[Provider] = None, **options: Unpack[ClientOptions]
 ) -> Client:
     """connect() to what the environment names: REDLATCH_URL, else VALKEY_URL, else REDIS_URL.
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Callable, Optional
 
 from . import _core
+from ._advice import Unique
 from ._convert import NO_LIMIT, Seconds, shown, to_ms, to_text, to_wait_ms
 from ._errors import (
     Denied,
@@ -58,10 +59,12 @@ class LostReason(Enum):
     """A defect of redlatch; the log has more."""
 
 
-class LeaseBase:
+class LeaseBase(Unique):
     """What is known of a hold without asking the server."""
 
     __slots__ = ("_handle", "_client", "_is_given_back", "__weakref__")
+
+    _IN_ANOTHER_PROCESS = "send the token that detach() returns, and call client.attach() there"
 
     def __init__(self, handle: _core.Lease, client: _core.Client) -> None:
         self._handle = handle

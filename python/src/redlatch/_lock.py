@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, Optional, Union
 
 from . import _core
-from ._advice import URL, Made, no_keywords
+from ._advice import URL, Made, Unique, no_keywords
 from ._convert import NO_LIMIT, Seconds, check_limit, shown, to_text, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._holds import Hold, L, ThreadKey, this_thread
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from ._base import Base
 
 
-class NamedLock(Generic[L], metaclass=Made):
+class NamedLock(Unique, Generic[L], metaclass=Made):
     """What all kinds of lock objects share."""
 
     __slots__ = ("_client", "_name", "_wait_ms", "__weakref__")
 
     _MADE_BY: str
+    _IN_ANOTHER_PROCESS = "send its name, and open a client and make the lock there"
 
     def __init__(self, client: Base, name: bytes, wait_ms: int) -> None:
         self._client = client

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Literal, Optional, TypedDict, Union
 
 # By name, as in options.def.
@@ -91,6 +92,48 @@ class LockKeywords(Keywords, total=False):
     owner: Union[str, bytes, None]
     reentrant: bool
     format: Format
+
+
+class ClientOptions(TypedDict, total=False):
+    """Of connect(), from_env() and every Redlock."""
+
+    namespace: Union[str, bytes, None]
+    user: Union[str, bytes, None]
+    password: Union[str, bytes, None]
+    password_file: Union[str, bytes, PathLike[str], None]
+    db: Optional[int]
+    holder: Union[str, bytes, None]
+    client_name: Union[str, bytes, None]
+    connect_timeout: Optional[float]
+    command_timeout: Optional[float]
+    protocol: Optional[int]
+    health: Optional[bool]
+    server: Union[str, bytes, PathLike[str], None]
+    tls_ca: Union[str, bytes, PathLike[str], None]
+    tls_cert: Union[str, bytes, PathLike[str], None]
+    tls_key: Union[str, bytes, PathLike[str], None]
+    tls_sni: Union[str, bytes, None]
+    tls_verify: Optional[Literal["full", "ca", "none"]]
+    sentinel_user: Union[str, bytes, None]
+    sentinel_password: Union[str, bytes, None]
+    sentinel_password_file: Union[str, bytes, PathLike[str], None]
+    sentinel_tls: Optional[bool]
+    sentinel_tls_ca: Union[str, bytes, PathLike[str], None]
+    sentinel_tls_cert: Union[str, bytes, PathLike[str], None]
+    sentinel_tls_key: Union[str, bytes, PathLike[str], None]
+    sentinel_tls_sni: Union[str, bytes, None]
+    sentinel_tls_verify: Optional[Literal["full", "ca", "none"]]
+    cluster_hosts: Union[str, bytes, None]
+
+
+class RedlockOptions(ClientOptions, total=False):
+    """Of a Redlock."""
+
+    restart_guard: Union[float, Literal[False], None]
+    durable: Optional[bool]
+    fenced: Optional[bool]
+    node_timeout: Union[float, Literal[False], None]
+    min_validity: Union[float, Literal[False], None]
 
 
 # The names of these keywords.

@@ -45,7 +45,7 @@ def documented(function: T) -> T:
     return function
 
 
-def option_text(name: str, value: Union[str, bytes, int, float, "os.PathLike[str]"]) -> bytes:
+def option_text(name: str, value: object) -> bytes:
     """For a client: the text of a URL, or a value of the type that it has in Python."""
     kind = KINDS.get(name)
     if isinstance(value, os.PathLike) and kind in _PATHS:

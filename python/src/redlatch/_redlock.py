@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Optional
 from . import _core
 from ._advice import made, warn_of_with
 from ._aio import RedlockAio
-from ._base import Base, Option, options_from_env, options_of
+from ._base import Base, options_from_env, options_of
 from ._convert import NO_LIMIT, Name, Seconds, shown, to_bytes, to_wait_ms
 from ._credentials import Provider
 from ._errors import invalid
 from ._lease import Lease
 from ._lock import Lock
-from ._option_table import RedlockKeywords
+from ._option_table import RedlockKeywords, RedlockOptions
 from ._options import documented, make_redlock_options
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Redlock(Base):
         urls: Iterable[Name],
         *,
         credentials: Optional[Provider] = None,
-        **options: Option,
+        **options: Unpack[RedlockOptions],
     ) -> None:
         """`urls` are an odd number of them.
 
@@ -54,7 +54,9 @@ class Redlock(Base):
         super().__init__(_core.redlock_open, _joined(urls), options_of(options), credentials)
 
     @classmethod
-    def from_env(cls, *, credentials: Optional[Provider] = None, **options: Option) -> Self:
+    def from_env(
+        cls, *, credentials: Optional[Provider] = None, **options: Unpack[RedlockOptions]
+    ) -> Self:
         """The nodes that REDLATCH_URL names, with spaces between their URLs.
 
         REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, count for what neither

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Optional, Union, cast, get_args
 
 from . import _core
-from ._advice import URL, Made, made, warn_of_with
+from ._advice import URL, Made, Unique, made, warn_of_with
 from ._convert import NO_LIMIT, Seconds, shown, to_text, to_wait_ms
 from ._errors import AlreadyHeld, invalid
 from ._holds import Holds, L, new_number, owner_of, this_thread
@@ -36,7 +36,7 @@ class RWOwner:
     __slots__ = ("named", "_number")
 
     def __init__(self, named: Optional[bytes]) -> None:
-        self.named = named
+        self.named: Optional[bytes] = named
         self._number = new_number()
 
     def of_block(self, taker: int) -> bytes:
@@ -117,12 +117,13 @@ class RWSide(RWSideBase[Lease]):
             lease._leave(exception)
 
 
-class RWLockBase(metaclass=Made):
+class RWLockBase(Unique, metaclass=Made):
     """A read-write lock by its name."""
 
     __slots__ = ("_client", "_name", "_owner", "_format", "__weakref__")
 
     _MADE_BY: str
+    _IN_ANOTHER_PROCESS = NamedLock._IN_ANOTHER_PROCESS
 
     def __init__(
         self, client: Client, name: bytes, owner: Optional[bytes], format: RWFormat
