@@ -224,12 +224,17 @@ PYTHON_HEAD = '''\
 
 from __future__ import annotations
 
+from datetime import timedelta
 from os import PathLike
 from typing import Literal, Optional, TypedDict, Union
 
 '''
 
-PYTHON_TYPES = {"DURATION": "Optional[float]", "COUNT": "Optional[int]", "SWITCH": "bool"}
+PYTHON_TYPES = {
+    "DURATION": "Union[float, timedelta, None]",
+    "COUNT": "Optional[int]",
+    "SWITCH": "bool",
+}
 # rlock() and rwlock() take an owner, and decide the rest by it.
 PYTHON_OF_LOCK = ("owner", "reentrant", "format")
 
@@ -248,7 +253,7 @@ def python_client_type(option: Option) -> str:
     if option.kind == "PROGRAM" or "FILE" in option.kind:
         return "Union[str, bytes, PathLike[str], None]"
     if option.kind == "DURATION" and option.words:
-        return "Union[float, Literal[False], None]"
+        return "Union[float, timedelta, Literal[False], None]"
     return "Optional[bool]" if option.kind == "SWITCH" else python_type(option)
 
 

@@ -240,7 +240,7 @@ def test_wrong_type_is_named(client: redlatch.Client, arguments: dict[str, objec
 
 @pytest.mark.parametrize("name", ["ttl", "max_hold", "timeout"])
 def test_duration_as_text_says_what_is_allowed(client: redlatch.Client, name: str) -> None:
-    said = rf"{name} must be a number of seconds, such as 0.5 or 2 \(got '2s'\)$"
+    said = rf"{name} must be a number of seconds, such as 0.5 or 2, or a timedelta \(got '2s'\)$"
     with pytest.raises(TypeError, match=said):
         client.lock("report", **{name: "2s"}).acquire()  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, Optional
 
 from . import _core
-from ._convert import NO_LIMIT, Seconds, to_ms, to_wait_ms
+from ._convert import NO_LIMIT, Duration, Seconds, to_ms, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._holds import Holds
 from ._lease import LOST, LeaseBase
@@ -90,7 +90,7 @@ class AsyncLease(LeaseBase):
         started = _core.rw_downgrade_watched(self._handle, pump.queue, tag)
         raise_unless_ok(await pump.finish(started, tag))
 
-    async def extend(self, ttl: float) -> None:
+    async def extend(self, ttl: Duration) -> None:
         """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
         ttl_ms = to_ms(ttl, "ttl")
         pump = pump_here()

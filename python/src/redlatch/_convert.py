@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import math
 import threading
+from datetime import timedelta
 from typing import Optional, Union
 
 from ._errors import invalid
 
 Name = Union[str, bytes]
-Seconds = Optional[float]
+Duration = Union[float, timedelta]
+Seconds = Optional[Duration]
 
 NO_LIMIT = -1
 # Past this, a wait has no limit: three hundred years in ms, far inside what C takes.
@@ -55,10 +57,12 @@ def to_text(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
 
 
-def to_ms(value: float, what: str) -> int:
+def to_ms(value: Duration, what: str) -> int:
     """Whole milliseconds, away from zero, which often has a meaning of its own."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        allowed = "a number of seconds, such as 0.5 or 2"
+        allowed = "a number of seconds, such as 0.5 or 2, or a timedelta"
         raise TypeError(f"{what} must be {allowed} (got {shown(value)})")
     if value != value:  # math.isnan() takes no integer that is no float
         raise invalid(f"{what} must be a number of seconds (got nan)")
@@ -79,7 +83,8 @@ def to_wait_ms(timeout: Seconds, what: str = "timeout") -> int:
 
 def check_limit(timeout: Seconds) -> None:
     """Raise what threading raises for a timeout above its limit."""
-    if timeout is not None and timeout > threading.TIMEOUT_MAX:
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    if seconds is not None and seconds > threading.TIMEOUT_MAX:
         raise OverflowError(
             f"timeout must be -1 (no limit) or 0 to {threading.TIMEOUT_MAX:.0f} seconds"
             f" (got {timeout!r})"

@@ -12,7 +12,7 @@ from typing import Callable, Optional
 
 from . import _core
 from ._advice import Unique
-from ._convert import NO_LIMIT, Seconds, shown, to_ms, to_text, to_wait_ms
+from ._convert import NO_LIMIT, Duration, Seconds, shown, to_ms, to_text, to_wait_ms
 from ._errors import (
     Denied,
     Error,
@@ -253,7 +253,7 @@ class Lease(LeaseBase):
         pass_on_log(self._client)
         raise_of(err)
 
-    def extend(self, ttl: float) -> None:
+    def extend(self, ttl: Duration) -> None:
         """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
         err = new_error()
         _core.extend(self._handle, to_ms(ttl, "ttl"), err)

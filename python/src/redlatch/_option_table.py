@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from os import PathLike
 from typing import Literal, Optional, TypedDict, Union
 
@@ -69,9 +70,9 @@ Format = Literal["auto", "string", "hash", "hash-rw"]
 class RedlockKeywords(TypedDict, total=False):
     """Of every acquisition."""
 
-    ttl: Optional[float]
+    ttl: Union[float, timedelta, None]
     renew: bool
-    max_hold: Optional[float]
+    max_hold: Union[float, timedelta, None]
     label: Union[str, bytes, None]
 
 
@@ -81,9 +82,9 @@ class Keywords(RedlockKeywords, total=False):
     confirm: bool
     max_local_handoffs: Optional[int]
     yield_every: Optional[int]
-    yield_for: Optional[float]
+    yield_for: Union[float, timedelta, None]
     min_replicas: Optional[int]
-    sync_timeout: Optional[float]
+    sync_timeout: Union[float, timedelta, None]
 
 
 class LockKeywords(Keywords, total=False):
@@ -104,8 +105,8 @@ class ClientOptions(TypedDict, total=False):
     db: Optional[int]
     holder: Union[str, bytes, None]
     client_name: Union[str, bytes, None]
-    connect_timeout: Optional[float]
-    command_timeout: Optional[float]
+    connect_timeout: Union[float, timedelta, None]
+    command_timeout: Union[float, timedelta, None]
     protocol: Optional[int]
     health: Optional[bool]
     server: Union[str, bytes, PathLike[str], None]
@@ -129,11 +130,11 @@ class ClientOptions(TypedDict, total=False):
 class RedlockOptions(ClientOptions, total=False):
     """Of a Redlock."""
 
-    restart_guard: Union[float, Literal[False], None]
+    restart_guard: Union[float, timedelta, Literal[False], None]
     durable: Optional[bool]
     fenced: Optional[bool]
-    node_timeout: Union[float, Literal[False], None]
-    min_validity: Union[float, Literal[False], None]
+    node_timeout: Union[float, timedelta, Literal[False], None]
+    min_validity: Union[float, timedelta, Literal[False], None]
 
 
 # The names of these keywords.

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Callable, Literal, Optional, TypeVar, Union
 
 from . import _core
@@ -26,7 +27,7 @@ from ._option_table import (
 )
 from ._status import Status
 
-Value = Union[str, bytes, int, float, "os.PathLike[str]", None]
+Value = Union[str, bytes, int, float, timedelta, "os.PathLike[str]", None]
 T = TypeVar("T", bound=Callable[..., Any])
 
 # The formats of a read-write lock.
@@ -75,7 +76,7 @@ def set_option(setter: Setter[O], options: O, name: str, value: object, text: by
     """A number that is refused is shown as it was given: the library has seen a text in ms."""
     err = new_error()
     status = setter(options, name.encode(), text, err)
-    if status == Status.E_INVALID and isinstance(value, (int, float)):
+    if status == Status.E_INVALID and isinstance(value, (int, float, timedelta)):
         message = _core.error_message(err)
         raise invalid(re.sub(r" \(got '[^']*'\)$", f" (got {shown(value)})", message))
     raise_of(err)

@@ -12,13 +12,11 @@
 from __future__ import annotations
 
 import gc
-from typing import Optional
-
 from . import _core
 from ._advice import made
 from ._aio_lease import AsyncLease
 from ._client import Client
-from ._convert import Name, shown
+from ._convert import Name, Seconds, shown
 from ._errors import new_error
 from ._info import LockInfo, LockState
 from ._lease import Lease
@@ -45,7 +43,7 @@ def expire(client: Client, name: Name, *, any: bool = False) -> None:
 
 
 def steal(
-    client: Client, name: Name, ttl: Optional[float] = None, *, any: bool = False
+    client: Client, name: Name, ttl: Seconds = None, *, any: bool = False
 ) -> Lease:
     """Take the lock `name` away from its holder, by another client: the thief's lease.
 
