@@ -41,10 +41,8 @@ def instead_of(keyword: str) -> str:
 def no_keywords(keywords: dict[str, Any]) -> NoReturn:
     """Raise what Python says of `acquire(**keywords)`, and what there is instead."""
     name = next(iter(keywords))
-    advice = instead_of(name)
-    if name == "blocking":
-        advice = ""
-    raise TypeError(f"acquire() got an unexpected keyword argument {shown(name)}{advice}")
+    said = f"acquire() got an unexpected keyword argument {shown(name)}"
+    raise TypeError(said + instead_of(name))
 
 
 # ---- what only calls of the package make ---------------------------------------------------------
