@@ -90,7 +90,8 @@ func (c *base) reach(ctx context.Context, op string,
 
 // Close ends the client's work. Held leases are released: the call waits for that at most
 // command_timeout, and then for the logger of LogTo, if there are lines left. Calls that wait end
-// with ErrClosed. A second Close does nothing. The error is always nil.
+// with ErrClosed; when the last has returned, no descriptor of the client is open. A second Close
+// does nothing. The error is always nil.
 func (c *base) Close() error {
 	defer runtime.KeepAlive(c)
 	rlc.Client_shutdown(c.handle)

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace redlatch::net {
 
@@ -53,8 +54,10 @@ bool await_input(int fd, Nanos limit, int wake_fd) {
 
 Event::Event() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
-Event::~Event() {
-  if (fd_ >= 0) close(fd_);
+Event::~Event() { close(); }
+
+void Event::close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
 void Event::signal() const { eventfd_write(fd_, 1); }
@@ -93,8 +96,13 @@ EpollSet::EpollSet() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   error_ = control(EPOLL_CTL_ADD, event_.fd(), kEventKey, EPOLLIN);
 }
 
-EpollSet::~EpollSet() {
-  if (epoll_ >= 0) close(epoll_);
+EpollSet::~EpollSet() { close(); }
+
+void EpollSet::close() {
+  timer_.reset();
+  event_.close();
+  if (epoll_ >= 0) ::close(std::exchange(epoll_, -1));
+  error_ = EBADF;
 }
 
 int EpollSet::control(int operation, int fd, uint32_t key, uint32_t events) const {

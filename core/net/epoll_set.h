@@ -35,6 +35,8 @@ class Event {
   int fd() const { return fd_; }
   void signal() const;
   void clear() const;
+  // Once no other thread uses it. From then on signal() and clear() do nothing.
+  void close();
 
  private:
   int fd_;
@@ -108,6 +110,8 @@ class EpollSet {
   // Sleep until a descriptor is ready, the event is signalled (it is then cleared), a signal comes,
   // or `limit` has passed.
   Seen wait(Nanos limit);
+  // Once no other thread uses it. From then on nothing is polled.
+  void close();
 
  private:
   int control(int operation, int fd, uint32_t key, uint32_t events) const;

@@ -265,11 +265,31 @@ void Runtime::shut_down() {
     if (link.attachment) link.attachment->leave();
   }
   service_->give_up();
-  for (Link &link : links_) link.drop();
+  for (Link &link : links_) {
+    link.drop();
+    unwatch_messages(link);
+    link.messages.reset();  // that of the background thread, which has ended
+  }
   // A caller that still blocks in a connection disconnects it when it leaves.
   disconnect_unread(lock);
   leader_event().signal();
   wake_all(lock);
+  is_over_ = true;
+  if (!are_descriptors_used()) descriptors_unused();
+}
+
+// Leases, and handles of a garbage collector, may keep the runtime for long after its shutdown. No
+// thread but those of calls is left.
+void Runtime::descriptors_unused() noexcept {
+  if (!is_over_) return;
+  if (all_links_) all_links_->close();
+  caller_set_.close();
+  background_set_.close();
+  leader_event_.close();
+  stop_event_.close();
+  for (Link &link : links_) {
+    if (link.sentinel) link.sentinel->stop.close();
+  }
 }
 
 // Waits for a majority of the nodes, and a short time longer for the others.

@@ -162,6 +162,7 @@ class Runtime final : public Wakeup,
   void add_findings_of_link(NodeStatus &node) const;
   void end_turn(Lock &lock);
   void wait_drained(Lock &lock);
+  void descriptors_unused() noexcept override;
 
   // roles.cc: leader, follower and reader
   enum class Patience : uint8_t {
@@ -342,6 +343,7 @@ class Runtime final : public Wakeup,
   bool has_background_ = false;
   bool is_stopping_ = false;
   bool is_shut_ = false;
+  bool is_over_ = false;     // shut_down() is done: the last thread inside closes descriptors
   bool was_active_ = false;  // commands were sent since the background thread last looked
   Nanos background_wakes_at_ = kNever;
   Nanos waits_until_ = kNever;  // the earliest limit of a thread that sleeps

@@ -139,6 +139,7 @@ void Runtime::survey_sentinels() noexcept {
     Lock lock(mutex_);
     if (is_shut_) return;
     const std::vector<HostPort> others = link.sentinel->watch.known().others;
+    const Using used(*this, lock);
     lock.unlock();
     Settings settings = link.settings;
     (void)net::read_passwords_again(settings);  // with the last password, if that fails

@@ -186,6 +186,7 @@ void Wakeup::wake_all(Lock &lock) {
       events[event_count++] = waiter->event;
     }
     wakes_.erase(wakes_.begin(), wakes_.begin() + static_cast<ptrdiff_t>(taken));
+    const Using used(*this, lock);
     lock.unlock();
     for (size_t i = 0; i < event_count; i++) events[i]->signal();
     for (size_t i = 0; i < word_count; i++) futex_wake(words[i]);

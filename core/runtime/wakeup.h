@@ -104,6 +104,8 @@ class Wakeup {
   ~Wakeup() = default;
   // Wake the calling thread, which is about to sleep, once `limit` has passed.
   virtual void wake_by(Nanos limit) = 0;
+  // The last thread that polls or signals descriptors without the mutex has stopped doing so.
+  virtual void descriptors_unused() noexcept = 0;
   void wake_lease_waiters();
 
   // Lists a waiter with its request and its lease for as long as it exists; with the mutex held.
@@ -119,6 +121,24 @@ class Wakeup {
     Wakeup &in_;
     Waiter &waiter_;
   };
+
+  // For as long as it exists, the thread polls or signals descriptors of the runtime without the
+  // mutex, and they stay open. Made with the mutex held, which it is at the end as well.
+  class Using {
+   public:
+    Using(Wakeup &in, Lock &lock) : in_(in), lock_(lock) { in_.using_count_++; }
+    ~Using() {
+      if (!lock_.owns_lock()) lock_.lock();
+      if (--in_.using_count_ == 0) in_.descriptors_unused();
+    }
+    Using(const Using &) = delete;
+    Using &operator=(const Using &) = delete;
+
+   private:
+    Wakeup &in_;
+    Lock &lock_;
+  };
+  bool are_descriptors_used() const { return using_count_ > 0; }
 
   void wake(Waiter &waiter);
   void wake_all(Lock &lock);
@@ -142,6 +162,7 @@ class Wakeup {
   void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);
 
   size_t waiter_count_ = 0;
+  size_t using_count_ = 0;
   std::vector<Waiter *> wakes_;        // wake_all() wakes them
   std::shared_ptr<Queue> due_queues_;  // wake_all() signals them; a list by next_due
   Waiter *lease_waiters_ = nullptr;
@@ -153,6 +174,7 @@ template <class Wait>
 void Wakeup::poll_as(Lock &lock, Waiter &me, const net::Event &event, const Wait &wait) {
   uint32_t expected = Waiter::kAwake;
   if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
+    const Using used(*this, lock);
     me.event = &event;
     lock.unlock();
     wait();
