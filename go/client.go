@@ -71,7 +71,7 @@ func (c *base) Connect(ctx context.Context) error {
 func (c *base) reach(ctx context.Context, op string,
 	start func(rlc.Client, int64) rlc.Request) (rlc.Request, error) {
 	if ctx.Err() != nil {
-		return 0, &Error{Op: op, Status: ErrCancelled, Cause: context.Cause(ctx)}
+		return 0, endedError(ctx, op, "", ErrCancelled)
 	}
 	wait := waitMs(ctx)
 	if wait < 0 {
@@ -133,8 +133,9 @@ func text(write func([]byte) int64) string {
 // A Redlock takes it on most of its servers; only TTL, NoRenew, MaxHold and Label count there, the
 // fence is 0 without the option "fenced", and the lease cannot be attached.
 //
-// A wait that ctx has ended leaves nothing behind; its error Is context.Cause(ctx). What was in the
-// way is its status: ErrTimeout (and ErrBusy) for others, ErrUnavailable for the server.
+// A wait that ctx has ended leaves nothing behind; its error Is ctx.Err() and context.Cause(ctx).
+// What was in the way is its status: ErrTimeout (and ErrBusy) for others, ErrUnavailable for the
+// server.
 func (c *base) Lock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "lock", name, waitMs(ctx), options, c.startLock)

@@ -46,6 +46,13 @@ type Error struct {
 	Status  Status
 	Message string // one line, which may hold what the server said; never a password
 	Cause   error  // context.Cause of the context, if that ended the call
+
+	ended error // what Err of that context says
+}
+
+// endedError is that of a call that ctx has ended.
+func endedError(ctx context.Context, op, name string, status Status) *Error {
+	return &Error{Op: op, Name: name, Status: status, Cause: context.Cause(ctx), ended: ctx.Err()}
 }
 
 func (e *Error) Error() string {
@@ -55,7 +62,7 @@ func (e *Error) Error() string {
 	}
 	text := "redlatch: " + e.Op
 	// Most of what the library says names the lock already.
-	if e.Name != "" && !strings.Contains(what, "'"+e.Name+"'") {
+	if e.Name != "" && !strings.Contains(what, quoted(e.Name)) {
 		text += " " + quoted(e.Name)
 	}
 	text += ": " + what
@@ -65,16 +72,26 @@ func (e *Error) Error() string {
 	return text
 }
 
-// quoted is a name in one line, shortened if it is long.
+// quoted is a name as the library shows it: in one line, and shortened if it is long.
 func quoted(name string) string {
 	const most = 64
-	if len(name) > most {
-		return fmt.Sprintf("%q..", name[:most])
+	var shown strings.Builder
+	shown.WriteByte('\'')
+	for i := 0; i < min(len(name), most); i++ {
+		if c := name[i]; c < 0x20 || c >= 0x7f || c == '\'' || c == '\\' {
+			fmt.Fprintf(&shown, "\\x%02x", c)
+		} else {
+			shown.WriteByte(c)
+		}
 	}
-	return fmt.Sprintf("%q", name)
+	shown.WriteByte('\'')
+	if len(name) > most {
+		shown.WriteString("..")
+	}
+	return shown.String()
 }
 
-// Unwrap gives errors.Is the status and the cause.
+// Unwrap gives errors.Is the status, the cause, and context.Canceled or DeadlineExceeded beside it.
 func (e *Error) Unwrap() []error {
 	found := []error{e.Status}
 	if e.Status == ErrTimeout {
@@ -83,18 +100,21 @@ func (e *Error) Unwrap() []error {
 	if e.Cause != nil {
 		found = append(found, e.Cause)
 	}
+	if e.ended != nil && e.ended != e.Cause {
+		found = append(found, e.ended)
+	}
 	return found
 }
 
 // A wait in the library ends a little before the context that has given it its limit: see waitMs.
 const deadlineSlack = 3 * time.Millisecond
 
-// causeOf is what ended ctx, if that is why a call ended.
-func causeOf(ctx context.Context) error {
+// endedBy notes what ended ctx, if that is why the call ended.
+func (e *Error) endedBy(ctx context.Context) {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < deadlineSlack {
 		<-ctx.Done()
 	}
-	return context.Cause(ctx)
+	e.Cause, e.ended = context.Cause(ctx), ctx.Err()
 }
 
 // call has an error of the C library for one call, and makes it one of Go's.

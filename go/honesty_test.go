@@ -94,12 +94,18 @@ func TestLimitsBelowAMillisecondAreLimits(t *testing.T) {
 		err = lease.WaitLost(background)
 	}
 	is(t, err != nil, "it ends at once, or is refused")
+	lease, err = client.Lock(background, "y")
+	must(t, err)
+	err = lease.Extend(background, 30)
+	is(t, errors.Is(err, redlatch.ErrInvalid) && strings.HasSuffix(err.Error(),
+		"ttl must be 10 ms to 7 days (got 30ns)"), "%v", err)
+	must(t, lease.Check())
 }
 
 func TestMessagesNameTheLockOnce(t *testing.T) {
 	client := startServer(t).client()
 	_, err := client.Lock(ended(), "a")
-	is(t, err.Error() == `redlatch: lock "a": the request was cancelled: context canceled`, "%v", err)
+	is(t, err.Error() == `redlatch: lock 'a': the request was cancelled: context canceled`, "%v", err)
 	// The holder is another thread: if it were the one that waits, the message would say that.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -164,8 +164,7 @@ func (c *Client) ForceReleaseAny(ctx context.Context, name string) error {
 func (c *Client) force(ctx context.Context, name string, start func() rlc.Request) error {
 	defer runtime.KeepAlive(c)
 	if ctx.Err() != nil {
-		return &Error{Op: "force-release", Name: name, Status: ErrCancelled,
-			Cause: context.Cause(ctx)}
+		return endedError(ctx, "force-release", name, ErrCancelled)
 	}
 	request, err := c.session.ask(ctx, "force-release", name, start)
 	if err != nil {

@@ -5,6 +5,7 @@ package redlatch
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"time"
@@ -283,6 +284,10 @@ func (l *Lease) Release(ctx context.Context) (free bool, err error) {
 // Extend lets the lease last ttl from now, and renews it for so long from then on. A shorter one
 // than what is left shortens this process's own deadline only.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if shown := partText(ttl); shown != "" {
+		return &Error{Op: "extend", Name: l.Name(), Status: ErrInvalid,
+			Message: "ttl must be 10 ms to 7 days (got " + shown + ")"}
+	}
 	return l.unlessEnded(ctx, "extend", noWait, func(handle rlc.Lease) rlc.Request {
 		return rlc.Extend_start(handle, wholeMs(ttl))
 	})
@@ -314,7 +319,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 func (l *Lease) unlessEnded(ctx context.Context, op string, wait int64,
 	start func(rlc.Lease) rlc.Request) error {
 	if ctx.Err() != nil {
-		return &Error{Op: op, Name: l.Name(), Status: ErrCancelled, Cause: context.Cause(ctx)}
+		return endedError(ctx, op, l.Name(), ErrCancelled)
 	}
 	_, err := l.finish(ctx, op, wait, start)
 	return err
@@ -335,8 +340,7 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	isDetachUnsent := op == "detach" && l.State() == StateHeld
 	if status == ErrCancelled && op != "upgrade" && !isDetachUnsent {
 		// It is sent, and goes on by itself.
-		err := &Error{Op: op, Name: l.Name(), Status: ErrOutcomeUnknown, Cause: context.Cause(ctx)}
-		return err.Status, err
+		return ErrOutcomeUnknown, endedError(ctx, op, l.Name(), ErrOutcomeUnknown)
 	}
 	if status != OK && status != ErrStillHeld {
 		return status, failed(ctx, op, l.Name(), status, request, wait)
@@ -363,14 +367,14 @@ func (l *Lease) Detach(ctx context.Context) (token string, err error) {
 }
 
 // WaitLost waits until the lease is not held any more: an error that Is ErrLost if it was lost, nil
-// if it was given back, the cause of ctx if it is held still.
+// if it was given back, one that Is ctx.Err() and the cause of ctx if it is held still.
 func (l *Lease) WaitLost(ctx context.Context) error {
 	held := l.Context()
 	select {
 	case <-held.Done():
 	case <-ctx.Done():
 		if l.State() == StateHeld {
-			return context.Cause(ctx)
+			return causeOf(ctx)
 		}
 		<-held.Done() // It was, or is about to be.
 	}
@@ -378,4 +382,11 @@ func (l *Lease) WaitLost(ctx context.Context) error {
 		return cause
 	}
 	return nil
+}
+
+func causeOf(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
 }

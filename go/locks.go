@@ -57,7 +57,7 @@ func waitMs(ctx context.Context) int64 {
 func (s *session) take(ctx context.Context, client any, op, name string, wait int64,
 	options []Option, start starter) (*Lease, error) {
 	if ctx.Err() != nil {
-		return nil, &Error{Op: op, Name: name, Status: ErrCancelled, Cause: context.Cause(ctx)}
+		return nil, endedError(ctx, op, name, ErrCancelled)
 	}
 	made, err := makeOptions(options)
 	if err != nil {
@@ -93,9 +93,9 @@ func failed(ctx context.Context, op, name string, status Status, request rlc.Req
 	err := &Error{Op: op, Name: name, Status: status, Message: rlc.Request_message(request)}
 	switch {
 	case status == ErrCancelled:
-		err.Cause = context.Cause(ctx)
+		err.Cause, err.ended = context.Cause(ctx), ctx.Err()
 	case wait > 0 && status.Retryable():
-		err.Cause = causeOf(ctx)
+		err.endedBy(ctx)
 	}
 	return err
 }
@@ -132,7 +132,7 @@ func do(ctx context.Context, locks Locks, name string, work func(context.Context
 		stop()
 		cancel(nil)
 		failure := lease.Unlock(context.WithoutCancel(ctx))
-		if failure != nil && !goesOn(statusOf(failure)) {
+		if failure != nil && !goesOn(statusOf(failure)) && !says(err, failure) {
 			err = errors.Join(err, failure)
 		}
 	}()
@@ -147,6 +147,14 @@ func goesOn(status Status) bool {
 		return true
 	}
 	return false
+}
+
+// says reports whether err has what failure says of the same lock: work may return the cause of its
+// context.
+func says(err, failure error) bool {
+	var found, other *Error
+	return errors.As(err, &found) && errors.As(failure, &other) &&
+		found.Name == other.Name && found.Status == other.Status
 }
 
 // DoValue is Do for work that has a result. The result counts only if the error is nil: one that Is

@@ -74,7 +74,20 @@ func wholeMs(duration time.Duration) int64 {
 	return count
 }
 
+// partText shows a duration below a millisecond, which is mostly a number without a unit; "" for
+// any other, and for 0.
+func partText(duration time.Duration) string {
+	if duration == 0 || duration.Abs() >= time.Millisecond {
+		return ""
+	}
+	return strconv.FormatInt(duration.Nanoseconds(), 10) + "ns"
+}
+
+// durationText is for the library, which refuses what it cannot count in milliseconds.
 func durationText(duration time.Duration) string {
+	if shown := partText(duration); shown != "" {
+		return shown
+	}
 	return strconv.FormatInt(wholeMs(duration), 10) + "ms"
 }
 

@@ -203,7 +203,7 @@ func awaitInThread(ctx context.Context, request rlc.Request) Status {
 func (s *session) ask(ctx context.Context, op, name string, start func() rlc.Request) (rlc.Request,
 	error) {
 	if ctx.Err() != nil {
-		return 0, &Error{Op: op, Name: name, Status: ErrCancelled, Cause: context.Cause(ctx)}
+		return 0, endedError(ctx, op, name, ErrCancelled)
 	}
 	s.calls.Lock()
 	request := start()

@@ -256,6 +256,8 @@ func TestBadInputIsNamed(t *testing.T) {
 		says   string
 	}{
 		{redlatch.TTL(time.Millisecond), "option 'ttl' must be 10 ms to 7 days (got '1ms')"},
+		{redlatch.TTL(30), "option 'ttl' must be 10 ms to 7 days, such as 500ms, 2s or 1m (got '30ns')"},
+		{redlatch.TTL(1500), "(got '1500ns')"},
 		{redlatch.MaxHold(-1), "option 'max_hold' must be 0 or 1 ms to 7 days"},
 		{redlatch.MaxHold(-time.Second), "option 'max_hold' must be 0 or 1 ms to 7 days"},
 		{redlatch.MaxLocalHandoffs(32), "'max_local_handoffs' must be 0 to 31"},
