@@ -9,6 +9,8 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_error;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.BiFunction;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Options of a client or a Redlock, which win over what the URL says. Immutable: each method
@@ -28,11 +30,16 @@ public final class ClientOptions {
 
   /**
    * An option by the name that it has in a URL: "command_timeout", "holder", "password_file".
-   * docs/options.md has them all. The library checks it when a client is made.
+   * docs/options.md has them all. The value is checked when a client is made.
+   *
+   * @throws RedlatchException with {@link Status#E_INVALID} if no option has this name.
    */
   public ClientOptions with(String name, String value) {
     Map<String, String> all = new LinkedHashMap<>(values);
     all.put(Text.given(name, "name"), Text.given(value, "value"));
+    if (!OptionNames.CLIENT.contains(name)) {
+      new ClientOptions(Map.of(name, ""), false).open((options, err) -> true);
+    }
     return new ClientOptions(all, isFromEnv);
   }
 
@@ -70,5 +77,20 @@ public final class ClientOptions {
       Rlc.client_options_free(options);
       Rlc.error_free(err);
     }
+  }
+
+  private static String shown(Map.Entry<String, String> option) {
+    // It may be a URL with its password in the place of another value.
+    boolean isHidden =
+        OptionNames.HIDDEN.contains(option.getKey()) || option.getValue().matches("(?s).*[/@;&=?].*");
+    return Text.shown(option.getKey(), isHidden ? "***" : option.getValue());
+  }
+
+  /** The options that are set, without secrets. */
+  @Override
+  public String toString() {
+    Stream<String> all = values.entrySet().stream().map(ClientOptions::shown);
+    Stream<String> env = isFromEnv ? Stream.of("from the environment") : Stream.of();
+    return Stream.concat(all, env).collect(Collectors.joining(", ", "ClientOptions[", "]"));
   }
 }

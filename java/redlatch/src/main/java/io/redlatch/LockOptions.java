@@ -7,7 +7,8 @@ import java.time.Duration;
 
 /**
  * Options of an acquisition. The defaults suit most programs. Immutable: each method returns a new
- * object. An invalid value is reported by the acquire that uses the options.
+ * object, and refuses an unknown name. An invalid value is reported by the acquire that uses the
+ * options.
  */
 public final class LockOptions extends OptionValues<LockOptions> {
   /** All the defaults. */

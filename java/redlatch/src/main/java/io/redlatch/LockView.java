@@ -106,7 +106,7 @@ final class LockView implements Lock {
     }
     try {
       // 292 years for all that is longer.
-      Duration wait = Duration.ofNanos(unit.toNanos(time));
+      Duration wait = Duration.ofNanos(Math.max(0, unit.toNanos(time)));
       return reenter() || enter(lock.acquire(wait));
     } catch (RedlatchException failure) {
       if (failure instanceof NotAcquiredException || failure.status() == Status.E_OUTCOME_UNKNOWN) {

@@ -72,7 +72,7 @@ public final class NamedLock {
   }
 
   /**
-   * Acquires the lock, waiting for at most `wait`; with none, or less, as tryAcquire() does.
+   * Acquires the lock, waiting for at most `wait`; with none, as tryAcquire() does.
    *
    * @throws NotAcquiredException if somebody else had it all the time.
    * @throws InterruptedException if the thread is interrupted; nothing is left behind then.

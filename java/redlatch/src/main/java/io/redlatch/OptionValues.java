@@ -2,12 +2,16 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
+import io.redlatch.internal.NativeLibrary;
 import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** The options of an acquisition by name. The library checks the values when they are used. */
@@ -21,15 +25,37 @@ abstract class OptionValues<Self> {
   }
 
   OptionValues(OptionValues<Self> before, String name, byte[] value) {
+    if (!OptionNames.ACQUIRE.contains(name)) {
+      refuseUnknown(name);
+    }
     List<Value> all = new ArrayList<>(before.values);
     all.add(new Value(Text.bytes(name, "name"), value));
     values = List.copyOf(all);
   }
 
+  /** With what the library says, such as the name that was meant. */
+  private static void refuseUnknown(String name) {
+    NativeLibrary.load();
+    byte[] bytes = Text.bytes(name, "name");
+    SWIGTYPE_p_rl_acquire_options scratch = Rlc.acquire_options_new();
+    try {
+      Errors.check(
+          "acquire",
+          "",
+          err -> Rlc.acquire_options_set(scratch, bytes, new byte[0], err) == 0 ? true : null);
+    } finally {
+      Rlc.acquire_options_free(scratch);
+    }
+  }
+
   /** The same options with another one. */
   abstract Self and(String name, byte[] value);
 
-  /** An option by its name, as in docs/options.md. */
+  /**
+   * An option by its name, as in docs/options.md.
+   *
+   * @throws RedlatchException with {@link Status#E_INVALID} if no option has this name.
+   */
   public Self with(String name, String value) {
     return and(Text.given(name, "name"), Text.bytes(value, name));
   }
@@ -40,7 +66,7 @@ abstract class OptionValues<Self> {
   }
 
   Self with(String name, Duration value) {
-    return with(name, Text.ms(value) + "ms");
+    return with(name, Text.text(value));
   }
 
   Self with(String name, int value) {
@@ -72,5 +98,15 @@ abstract class OptionValues<Self> {
       Rlc.acquire_options_set_reentrant(made, 1);
     }
     return made;
+  }
+
+  /** The options that are set. */
+  @Override
+  public String toString() {
+    Map<String, String> last = new LinkedHashMap<>();
+    values.forEach(value -> last.put(Text.of(value.name), Text.of(value.text)));
+    return last.entrySet().stream()
+        .map(one -> Text.shown(one.getKey(), one.getValue()))
+        .collect(Collectors.joining(", ", getClass().getSimpleName() + "[", "]"));
   }
 }

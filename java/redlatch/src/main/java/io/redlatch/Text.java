@@ -60,6 +60,11 @@ final class Text {
     return text.append(isLong ? "'.." : "'").toString();
   }
 
+  /** An option in one line; in quotes if its value is not a word. */
+  static String shown(String name, String value) {
+    return name + "=" + (value.matches("[\\w.:*-]+") ? value : quoted(value));
+  }
+
   /** Asks for a text of unknown length. The library puts a NUL behind it. */
   static byte[] read(ToLongFunction<byte[]> write) {
     byte[] buffer = new byte[128];
@@ -72,9 +77,23 @@ final class Text {
     }
   }
 
-  /** As ms(), of a wait: for the library, less than none would be as long as it takes. */
+  /**
+   * As ms(), of a wait. Less than none is mostly a mistake, and for the library it would be as long
+   * as it takes.
+   */
   static long waitMs(Duration wait) {
-    return Math.max(0, ms(wait));
+    if (given(wait, "duration").isNegative()) {
+      throw RedlatchException.of(
+          Status.E_INVALID, "wait", "", "wait must be 0 or more (got " + text(wait) + ")");
+    }
+    return ms(wait);
+  }
+
+  /** In milliseconds, rounded as ms() does; what is below one as it is, and so for no option. */
+  static String text(Duration duration) {
+    long ms = ms(given(duration, "duration"));
+    boolean isPart = Math.abs(ms) == 1 && duration.toNanos() % 1_000_000 != 0;
+    return isPart ? duration.toNanos() + "ns" : ms + "ms";
   }
 
   /** Rounded away from zero, which often has a meaning of its own; too long is the longest. */

@@ -30,6 +30,7 @@ class BadInputTest {
         Map.of(
             "option 'ttl' must be 10 ms to 7 days (got '9ms')", options.ttl(Duration.ofMillis(9)),
             "option 'ttl' must be 10 ms to 7 days (got '-1ms')", options.ttl(Duration.ofMillis(-1)),
+            "(got '30ns')", options.ttl(Duration.ofNanos(30)),
             "(got '608400000ms')", options.ttl(Duration.ofHours(169)),
             "'max_hold' must be 0 or 1 ms to 7 days", options.maxHold(Duration.ofSeconds(-1)),
             "'max_local_handoffs' must be 0 to 31 (got '32')", options.maxLocalHandoffs(32),
@@ -58,13 +59,72 @@ class BadInputTest {
     for (String url : List.of("", "http://x", "redis://h?comand_timeout=1s", "\0")) {
       assertSays("open: ", assertThrows(RedlatchException.class, () -> Redlatch.open(url)));
     }
-    ClientOptions wrong = ClientOptions.DEFAULT.with("comand_timeout", "1s");
-    assertSays(
-        "command_timeout",
-        assertThrows(RedlatchException.class, () -> Redlatch.open("redis://h", wrong)));
     ClientOptions much = ClientOptions.DEFAULT.with("command_timeout", "2h");
     assertSays(
         "1 hour", assertThrows(RedlatchException.class, () -> Redlatch.open("redis://h", much)));
+  }
+
+  @Test
+  void unknownOptionsAreRefusedAtOnce() {
+    ClientOptions client = ClientOptions.DEFAULT;
+    LockOptions lock = LockOptions.DEFAULT;
+    Map<String, Executable> wrong =
+        Map.of(
+            "open: unknown option 'comand_timeout' (did you mean 'command_timeout'?)",
+            () -> client.with("comand_timeout", "1s"),
+            "open: unknown option 'ttl': it is an option of an acquisition",
+            () -> client.with("ttl", "1s"),
+            "acquire: unknown option 'tll' (did you mean 'ttl'?)",
+            () -> lock.with("tll", "1s"),
+            "acquire: unknown option 'holder': it is an option of a client",
+            () -> lock.with("holder", new byte[1]));
+    wrong.forEach((says, call) -> assertSays(says, assertThrows(RedlatchException.class, call)));
+  }
+
+  @Test
+  void negativeWaitsAreRefused() {
+    Duration negative = Duration.ofMillis(-1);
+    try (Redlatch client = Redlatch.open("unix:///nowhere")) {
+      NamedLock lock = client.lock("x");
+      for (Executable call :
+          List.<Executable>of(
+              () -> lock.acquire(negative),
+              () -> lock.tryAcquire(negative),
+              () -> lock.acquireAsync(negative),
+              () -> client.check(negative),
+              () -> client.connect(negative))) {
+        assertSays(
+            "wait must be 0 or more (got -1ms)", assertThrows(RedlatchException.class, call));
+      }
+    }
+  }
+
+  @Test
+  void optionsAreShownWithoutSecrets() {
+    assertEquals("ClientOptions[]", ClientOptions.DEFAULT.toString());
+    assertEquals("LockOptions[]", LockOptions.DEFAULT.toString());
+    ClientOptions client =
+        ClientOptions.DEFAULT
+            .namespace("app:")
+            .with("password", "canary")
+            .with("password_file", "canary")
+            .with("tls_key", "canary")
+            .with("sentinel_password", "canary")
+            .with("tls_sni", "redis://:canary@h")
+            .with("holder", "two words")
+            .fromEnv();
+    assertEquals(
+        "ClientOptions[namespace=app:, password=***, password_file=***, tls_key=***,"
+            + " sentinel_password=***, tls_sni=***, holder='two words', from the environment]",
+        client.toString());
+    assertEquals(
+        "LockOptions[ttl=30000ms, label='a\\x0ab', renew=no]",
+        LockOptions.DEFAULT
+            .ttl(Duration.ofSeconds(9))
+            .label("a\nb")
+            .renew(false)
+            .ttl(Duration.ofSeconds(30))
+            .toString());
   }
 
   @Test

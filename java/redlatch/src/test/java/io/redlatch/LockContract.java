@@ -316,6 +316,7 @@ abstract class LockContract extends ServerTest {
     lock.lock();
     assertTrue(lock.tryLock());
     assertTrue(lock.tryLock(0, TimeUnit.DAYS));
+    assertTrue(lock.tryLock(-1, TimeUnit.DAYS));
     lock.lockInterruptibly();
     for (int i = 0; i < 3; i++) {
       lock.unlock();

@@ -35,7 +35,7 @@ class ReadWriteLockTest extends ServerTest {
     Lease one = lock.readLock().acquire();
     Lease two = lock.readLock().acquire();
     assertFalse(one.tryUpgrade(), "others read");
-    assertFails(Status.BUSY, () -> one.upgrade(Duration.ofSeconds(-1)));
+    assertFails(Status.BUSY, () -> one.upgrade(Duration.ZERO));
     assertTimesOut(one::upgrade);
     one.checkHeld();
     long before = one.fence();

@@ -20,7 +20,9 @@ class TextTest {
     assertEquals(-1000, Text.ms(Duration.ofSeconds(-1)));
     assertEquals(Long.MAX_VALUE, Text.ms(Duration.ofSeconds(Long.MAX_VALUE)));
     assertEquals(Long.MIN_VALUE, Text.ms(Duration.ofSeconds(Long.MIN_VALUE)));
-    assertEquals(0, Text.waitMs(Duration.ofMillis(-1)));
+    assertEquals("-1ms", Text.text(Duration.ofMillis(-1)));
+    assertEquals("-1ns", Text.text(Duration.ofNanos(-1)));
+    assertEquals("2ms", Text.text(Duration.ofNanos(1_000_001)));
   }
 
   @Test
