@@ -92,7 +92,7 @@ final class Client {
   }
 
   Answer forceReleaseAny(Values values) {
-    redlatch.forceRelease(Defects.cut(values.bytes("name")));
+    redlatch.forceReleaseAny(Defects.cut(values.bytes("name")));
     return Answer.ok();
   }
 

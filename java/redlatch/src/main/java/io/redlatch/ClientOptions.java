@@ -81,9 +81,10 @@ public final class ClientOptions {
 
   private static String shown(Map.Entry<String, String> option) {
     // It may be a URL with its password in the place of another value.
+    String value = option.getValue();
     boolean isHidden =
-        OptionNames.HIDDEN.contains(option.getKey()) || option.getValue().matches("(?s).*[/@;&=?].*");
-    return Text.shown(option.getKey(), isHidden ? "***" : option.getValue());
+        OptionNames.HIDDEN.contains(option.getKey()) || value.matches("(?s).*[/@;&=?].*");
+    return option.getKey() + "=" + (isHidden ? "***" : Text.shown(value));
   }
 
   /** The options that are set, without secrets. */

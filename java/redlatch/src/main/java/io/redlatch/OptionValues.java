@@ -106,7 +106,7 @@ abstract class OptionValues<Self> {
     Map<String, String> last = new LinkedHashMap<>();
     values.forEach(value -> last.put(Text.of(value.name), Text.of(value.text)));
     return last.entrySet().stream()
-        .map(one -> Text.shown(one.getKey(), one.getValue()))
+        .map(one -> one.getKey() + "=" + Text.shown(one.getValue()))
         .collect(Collectors.joining(", ", getClass().getSimpleName() + "[", "]"));
   }
 }

@@ -9,6 +9,7 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -34,6 +35,12 @@ public final class Redlatch implements AutoCloseable {
         long waitMs,
         @Nullable SWIGTYPE_p_rl_acquire_options options);
   }
+
+  /**
+   * A lock that is handed on between the look and the release has another token. After as many it
+   * is certainly a lock in use, and all its holders are removed.
+   */
+  private static final int FORCE_TRIES = 3;
 
   private final SWIGTYPE_p_rl_client handle;
   private final Session session;
@@ -243,10 +250,12 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * Takes the lock from whoever holds it, and hands it to the next who waits. The fence rises; the
-   * holder learns of it as a loss. For operators.
+   * Removes all holders of the lock, and hands it to the next waiter. The fence rises; a holder
+   * learns of it as a loss. For operators.
    *
-   * @throws RedlatchException with {@link Status#E_NOT_HELD} if there is nothing to take.
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if the lock is free; with {@link
+   *     Status#E_WRONG_TYPE} if the key has another use, such as a counter or the lock of another
+   *     library, which stays.
    */
   public void forceRelease(String name) {
     forceRelease(Text.bytes(name, "name"));
@@ -254,6 +263,37 @@ public final class Redlatch implements AutoCloseable {
 
   /** As forceRelease(text), the name as bytes. */
   public void forceRelease(byte[] name) {
+    Text.given(name, "name");
+    for (int tries = 0; tries < FORCE_TRIES; tries++) {
+      Optional<byte[]> token = ForcedRelease.tokenOf(inspect(name));
+      if (token.isEmpty()) {
+        break;
+      }
+      try {
+        forceRelease(name, token.get());
+        return;
+      } catch (RedlatchException failure) {
+        if (failure.status() != Status.E_NOT_HELD) {
+          throw failure;
+        }
+      }
+    }
+    forceReleaseAny(name);
+  }
+
+  /**
+   * As forceRelease(name), also of other libraries. A string that is data, such as a counter,
+   * counts as a holder and is deleted: look with {@link #inspect} before.
+   *
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if there is nothing to remove; with
+   *     {@link Status#E_WRONG_TYPE} if the key has a type that no lock has.
+   */
+  public void forceReleaseAny(String name) {
+    forceReleaseAny(Text.bytes(name, "name"));
+  }
+
+  /** As forceReleaseAny(text), the name as bytes. */
+  public void forceReleaseAny(byte[] name) {
     Text.given(name, "name");
     force(name, client -> Rlc.force_release_any_start(client, name));
   }

@@ -60,9 +60,9 @@ final class Text {
     return text.append(isLong ? "'.." : "'").toString();
   }
 
-  /** An option in one line; in quotes if its value is not a word. */
-  static String shown(String name, String value) {
-    return name + "=" + (value.matches("[\\w.:*-]+") ? value : quoted(value));
+  /** The value of an option in one line; in quotes if it is not a word. */
+  static String shown(String value) {
+    return value.matches("[\\w.:-]+") ? value : quoted(value);
   }
 
   /** Asks for a text of unknown length. The library puts a NUL behind it. */

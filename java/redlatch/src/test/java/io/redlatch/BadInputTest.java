@@ -180,6 +180,7 @@ class BadInputTest {
       assertNames("token", () -> client.attach("x", null));
       assertNames("pattern", () -> client.list(null));
       assertNames("name", () -> client.forceRelease((String) null));
+      assertNames("name", () -> client.forceReleaseAny((String) null));
       assertNames("token", () -> client.forceRelease(new byte[1], null));
       assertNames("name", () -> client.option(null));
       assertNames("duration", () -> client.lock("x").acquire(null));

@@ -158,6 +158,64 @@ class OperatingTest extends ServerTest {
   }
 
   @Test
+  void forceReleaseLeavesWhatIsNoLockOfOurs() throws Exception {
+    Redlatch client = client();
+    for (String[] command :
+        new String[][] {
+          {"SET", "x", "5"},
+          {"SET", "x", "0f3a", "EX", "600"},
+          {"SET", "x", "6ecf2c43d7b811ef8d3d0242ac120002", "PX", "600000"},
+          {"LPUSH", "x", "job"},
+          {"HSET", "x", "a", "1", "b", "x"},
+          {"ZADD", "x", "1", "a"},
+        }) {
+      server.ask(command);
+      String type = server.ask("TYPE", "x").substring(1);
+      RedlatchException failure =
+          assertThrows(RedlatchException.class, () -> client.forceRelease("x"));
+      assertEquals(Status.E_WRONG_TYPE, failure.status(), failure::getMessage);
+      String said = failure.getMessage();
+      assertTrue(said.contains("'x' must be a lock of redlatch (got a " + type), said);
+      assertTrue(server.has("x"), said);
+      if (command[0].equals("SET")) {
+        client.forceReleaseAny("x");
+        assertFalse(server.has("x"), said);
+      } else {
+        server.ask("DEL", "x");
+      }
+    }
+    assertFails(Status.E_NOT_HELD, () -> client.forceReleaseAny("x"));
+  }
+
+  @Test
+  void forceReleaseRemovesLocksOfEveryKind() throws Exception {
+    Redlatch client = client();
+    NamedLock reader = client.readWriteLock("x").readLock();
+    NamedLock reentrant = client.reentrantLock("x", "me");
+    LockOptions hash = LockOptions.DEFAULT.format(LockOptions.Format.HASH);
+    LockOptions shared = LockOptions.DEFAULT.format(LockOptions.Format.HASH_RW);
+    List<List<NamedLock>> kinds =
+        List.of(
+            List.of(client.lock("x")),
+            List.of(client.lock("x").with(hash)),
+            List.of(reader),
+            List.of(reader, reader),
+            List.of(reader.with(shared)),
+            List.of(reentrant, reentrant));
+    for (List<NamedLock> locks : kinds) {
+      List<Lease> held = new ArrayList<>();
+      for (NamedLock lock : locks) {
+        held.add(lock.acquire());
+      }
+      client.forceRelease("x");
+      assertFalse(server.has("x"));
+      for (Lease lease : held) {
+        assertThrows(LockLostException.class, lease::release);
+      }
+    }
+  }
+
+  @Test
   void detachedLeaseIsAttached() throws Exception {
     Redlatch one = client();
     Redlatch other = client();
