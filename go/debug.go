@@ -77,6 +77,7 @@ func leaveLease(l *Lease) {
 		reportLeak("lease", l.Name(), l.origin)
 		return
 	}
+	l.session.own.drop(l.hold)
 	l.endContext() // Others may have it still, and the pump may not have told them yet.
 	h := l.hold
 	h.mu.Lock()

@@ -78,6 +78,7 @@ type Lease struct {
 
 // hold is what the pump knows of a lease, which may be collected meanwhile.
 type hold struct {
+	name   string // in ownLeases
 	mu     sync.Mutex
 	handle rlc.Lease // 0 when it was freed
 	ctx    context.Context
@@ -341,6 +342,9 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	if status == ErrCancelled && op != "upgrade" && !isDetachUnsent {
 		// It is sent, and goes on by itself.
 		return ErrOutcomeUnknown, endedError(ctx, op, l.Name(), ErrOutcomeUnknown)
+	}
+	if l.State() != StateHeld {
+		l.session.own.drop(l.hold)
 	}
 	if status != OK && status != ErrStillHeld {
 		return status, failed(ctx, op, l.Name(), status, request, wait)

@@ -31,6 +31,7 @@ type session struct {
 	lines  atomic.Pointer[logLines]         // what LogTo has started
 	source atomic.Pointer[credentialSource] // what CredentialsFrom has started
 	closed atomic.Bool
+	own    ownLeases
 }
 
 func newSession(drive func(rlc.Queue)) *session {
@@ -71,6 +72,9 @@ func (s *session) take(ctx context.Context, client any, op, name string, wait in
 		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
 	defer s.free(request)
+	if wait != noWait {
+		defer s.noticeSelfWait(name)()
+	}
 	if status := s.pump.await(ctx, request); status != OK {
 		return nil, failed(ctx, op, name, status, request, wait)
 	}
@@ -78,7 +82,9 @@ func (s *session) take(ctx context.Context, client any, op, name string, wait in
 	if handle == 0 {
 		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
-	return newLease(ctx, s, client, handle), nil
+	lease := newLease(ctx, s, client, handle)
+	s.own.add(name, lease.hold)
+	return lease, nil
 }
 
 func (s *session) free(request rlc.Request) {

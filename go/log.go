@@ -15,7 +15,8 @@ import (
 
 // LogTo writes to logger what no call reports: outages, lost locks (as errors), slower waiting.
 // Each client has its own log; another LogTo of this client takes the place of the one before.
-// Without it, nothing is ever written. stop ends it, and does not wait for the line that is being
+// Without it, only a wait for a lock that the client holds itself is written, once after 10 s, to
+// slog.Default(). stop ends it, and does not wait for the line that is being
 // written. Close ends it after the last line, so that the logger must not call Close, nor wait for
 // a goroutine that does.
 func (c *base) LogTo(logger *slog.Logger) (stop func()) {

@@ -7,6 +7,7 @@ import io.redlatch.internal.rlc.RlcConstants;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.Queue;
 import java.util.concurrent.locks.ReentrantLock;
 
 /** Writes the log of a client to a logger of Java's: {@link Redlatch#logTo}. */
@@ -15,6 +16,9 @@ public final class LogBridge implements AutoCloseable {
   private final SWIGTYPE_p_rl_client handle;
 
   private final Logger logger;
+
+  /** Lines that come before those that the library has. */
+  private final Queue<String> earlier;
 
   /**
    * The client's close() waits for the line that another thread is writing. Reentrant: a logger
@@ -25,9 +29,10 @@ public final class LogBridge implements AutoCloseable {
   private boolean isClosed;
   private long tag;
 
-  LogBridge(SWIGTYPE_p_rl_client handle, Logger logger) {
+  LogBridge(SWIGTYPE_p_rl_client handle, Logger logger, Queue<String> earlier) {
     this.handle = handle;
     this.logger = logger;
+    this.earlier = earlier;
   }
 
   /** Notified once, until all lines were taken. A logger may wait, which the pump may not. */
@@ -60,7 +65,11 @@ public final class LogBridge implements AutoCloseable {
 
   /** "" after the last line, and after the end, when the lines are for another bridge. */
   private synchronized String next() {
-    return isClosed ? "" : Text.of(Text.read(buffer -> Rlc.client_log_next(handle, buffer)));
+    if (isClosed) {
+      return "";
+    }
+    String line = earlier.poll();
+    return line != null ? line : Text.of(Text.read(buffer -> Rlc.client_log_next(handle, buffer)));
   }
 
   private void write(String line) {

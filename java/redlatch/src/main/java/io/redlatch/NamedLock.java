@@ -88,7 +88,7 @@ public final class NamedLock {
       throw new InterruptedException();
     }
     try (Request request = start(waitMs)) {
-      request.await();
+      request.await(() -> noticeLongWait(request));
       return leaseOf(request);
     }
   }
@@ -100,9 +100,15 @@ public final class NamedLock {
 
   private Lease acquireUninterruptibly(long waitMs) {
     try (Request request = start(waitMs)) {
-      request.awaitUninterruptibly();
+      request.awaitUninterruptibly(() -> noticeLongWait(request));
       return leaseOf(request);
     }
+  }
+
+  /** The reason may be in the log only, such as that this thread has the lock itself. */
+  private void noticeLongWait(Request request) {
+    request.lookAtWaiter();
+    session.noticeSelfWait();
   }
 
   private Request start(long waitMs) {

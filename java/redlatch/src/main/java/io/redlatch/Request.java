@@ -8,6 +8,7 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -50,17 +51,29 @@ final class Request implements AutoCloseable {
     return new Request(op, name, handle);
   }
 
+  /** After this time a wait is long. Tests change it. */
+  static volatile long longWaitMs = 10_000;
+
+  /** Waits for the end. An interrupt cancels it. Otherwise as await(runnable). */
+  Status await() throws InterruptedException {
+    return await(() -> {});
+  }
+
   /**
-   * Waits for the end. An interrupt cancels it.
+   * Waits for the end, and runs `notice` in this thread if that takes long. An interrupt cancels
+   * it.
    *
    * @throws InterruptedException and it was cancelled. One that has finished before stands, and the
    *     thread stays interrupted.
    * @throws RedlatchException as check().
    */
-  Status await() throws InterruptedException {
+  Status await(Runnable notice) throws InterruptedException {
     CountDownLatch done = done();
     try {
-      done.await();
+      if (!done.await(longWaitMs, TimeUnit.MILLISECONDS)) {
+        notice.run();
+        done.await();
+      }
     } catch (InterruptedException interrupted) {
       takeBack();
       if (cancel() == Status.CANCELLED) {
@@ -71,16 +84,27 @@ final class Request implements AutoCloseable {
     return check();
   }
 
+  /** As awaitUninterruptibly(runnable). */
+  Status awaitUninterruptibly() {
+    return awaitUninterruptibly(() -> {});
+  }
+
   /**
-   * Waits for the end of what is short, whoever interrupts; the thread then stays interrupted.
+   * Waits for the end, whoever interrupts; the thread then stays interrupted. Runs `notice` in this
+   * thread if that takes long.
    *
    * @throws RedlatchException as check().
    */
-  Status awaitUninterruptibly() {
+  Status awaitUninterruptibly(Runnable notice) {
     CountDownLatch done = done();
     boolean isInterrupted = false;
+    boolean isNoticed = false;
     while (true) {
       try {
+        if (!isNoticed && !done.await(longWaitMs, TimeUnit.MILLISECONDS)) {
+          isNoticed = true;
+          notice.run();
+        }
         done.await();
         break;
       } catch (InterruptedException interrupted) {
@@ -116,6 +140,13 @@ final class Request implements AutoCloseable {
   /** True for the first: the request is its own, and others leave it alone. */
   boolean claim() {
     return !isClaimed.getAndSet(true);
+  }
+
+  /** Lets the library see which thread waits: its log says so if that thread has the lock. */
+  void lookAtWaiter() {
+    if (!Threads.isVirtual()) {
+      Rlc.request_wait(handle, 0);
+    }
   }
 
   private Status drive() {

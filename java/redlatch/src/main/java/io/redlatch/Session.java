@@ -20,7 +20,14 @@ import org.jspecify.annotations.Nullable;
 final class Session implements Runnable {
   static final Cleaner CLEANER = Cleaner.create();
 
+  /** The end of the line of the library's log. */
+  private static final String SELF_WAIT = ": a thread waits for a lock that it holds itself";
+
   private final SWIGTYPE_p_rl_client handle;
+
+  /** Lines of the log that were taken from the library, for a later logTo(). */
+  private final Queue<String> unread = new ConcurrentLinkedQueue<>();
+
   private volatile boolean isClosed;
   private @Nullable LogBridge bridge;
   private @Nullable CredentialsSource source;
@@ -52,7 +59,7 @@ final class Session implements Runnable {
   }
 
   LogBridge logTo(System.Logger logger) {
-    LogBridge made = new LogBridge(handle, Text.given(logger, "logger"));
+    LogBridge made = new LogBridge(handle, Text.given(logger, "logger"), unread);
     synchronized (this) {
       if (bridge != null) {
         bridge.close();
@@ -60,7 +67,30 @@ final class Session implements Runnable {
       bridge = made;
     }
     made.watch();
+    if (!unread.isEmpty()) {
+      Threads.tell(made::writeAll);
+    }
     return made;
+  }
+
+  /** Writes that a thread waits for itself, if the log says so and logTo() does not write it. */
+  void noticeSelfWait() {
+    for (String line; !(line = nextUnread()).isEmpty(); ) {
+      if (line.endsWith(SELF_WAIT)) {
+        Warnings.ofLog(line.substring(line.indexOf(' ') + 1));
+        continue;
+      }
+      unread.add(line);
+      if (unread.size() > RlcConstants.RL_MAX_LOG_LINES) {
+        unread.poll();
+      }
+    }
+  }
+
+  private synchronized String nextUnread() {
+    return bridge != null
+        ? ""
+        : Text.of(Text.read(buffer -> Rlc.client_log_next(handle, buffer)));
   }
 
   void credentialsFrom(CredentialsProvider provider) {

@@ -17,6 +17,11 @@ final class Warnings {
     warn("a release continues in the background", failure);
   }
 
+  /** A line of the log of a client. */
+  static void ofLog(String line) {
+    warn(line, null);
+  }
+
   static void clientDropped() {
     warn("a client was dropped without close()", null);
   }

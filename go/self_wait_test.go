@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+
+package redlatch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlatch.io/redlatch"
+)
+
+type linesOf struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *linesOf) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *linesOf) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
+}
+
+const selfWait = "lock 'x': a goroutine waits for a lock that this client holds"
+
+// waitUntil waits for the lock x until fact holds.
+func waitUntil(t *testing.T, client *redlatch.Client, fact func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(background)
+	done := make(chan error)
+	go func() {
+		_, err := client.Lock(ctx, "x")
+		done <- err
+	}()
+	eventually(t, fact)
+	cancel()
+	err := <-done
+	is(t, errors.Is(err, context.Canceled), "%v", err)
+}
+
+func TestWaitForALockOfOnesOwnIsNoticedOnce(t *testing.T) {
+	defer redlatch.NoticeSelfWaitsAfter(time.Millisecond)()
+	lines := &linesOf{}
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(lines, nil)))
+	server := startServer(t)
+	client, other := server.client(), server.client()
+	held, err := client.Lock(background, "x")
+	must(t, err)
+	isQueued := func() bool {
+		info, err := other.Inspect(background, "x")
+		return err == nil && info.Waiting > 0
+	}
+	waitUntil(t, other, isQueued) // which holds nothing
+	is(t, lines.count(selfWait) == 0, "%s", lines.text.String())
+	waitUntil(t, client, func() bool { return lines.count(selfWait) > 0 })
+	waitUntil(t, client, isQueued)
+	is(t, lines.count(selfWait) == 1, "%s", lines.text.String())
+	must(t, held.Unlock(background))
+}
+
+func TestWaitForALockOfOnesOwnGoesToTheLogger(t *testing.T) {
+	defer redlatch.NoticeSelfWaitsAfter(time.Millisecond)()
+	all, own := &linesOf{}, &linesOf{}
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(all, nil)))
+	client := startServer(t).client()
+	client.LogTo(slog.New(slog.NewTextHandler(own, nil)))
+	held, err := client.Lock(background, "x")
+	must(t, err)
+	waitUntil(t, client, func() bool { return own.count(selfWait) > 0 })
+	is(t, all.count(selfWait) == 0, "%s", all.text.String())
+	must(t, held.Unlock(background))
+}
+
+func TestALeaseThatEndedIsNotWaitedFor(t *testing.T) {
+	defer redlatch.NoticeSelfWaitsAfter(time.Millisecond)()
+	lines := &linesOf{}
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(lines, nil)))
+	server := startServer(t)
+	client, other := server.client(), server.client()
+	for i := 0; i < 2; i++ {
+		lease, err := client.Lock(background, "x")
+		must(t, err)
+		must(t, lease.Unlock(background))
+	}
+	held, err := other.Lock(background, "x")
+	must(t, err)
+	waitUntil(t, client, func() bool {
+		info, err := other.Inspect(background, "x")
+		return err == nil && info.Waiting > 0
+	})
+	is(t, lines.count(selfWait) == 0, "%s", lines.text.String())
+	must(t, held.Unlock(background))
+}
