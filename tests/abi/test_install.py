@@ -182,6 +182,7 @@ def test_the_helper_is_found_from_the_library(
     try:
         said = use_embedded(sources / "shared", LD_LIBRARY_PATH=str(library_folder))
         assert "redlatch-embedded" in said and str(library_folder) in said
+        assert "the Debian package redlatch" in said
         # Beside the library, as in a Python package.
         shutil.copy(away, library_folder / "redlatch-embedded")
         assert use_embedded(sources / "shared", LD_LIBRARY_PATH=str(library_folder)) == ""
