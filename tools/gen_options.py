@@ -230,11 +230,8 @@ from typing import Literal, Optional, TypedDict, Union
 
 '''
 
-PYTHON_TYPES = {
-    "DURATION": "Union[float, timedelta, None]",
-    "COUNT": "Optional[int]",
-    "SWITCH": "bool",
-}
+PYTHON_DURATION = "Union[float, timedelta, None]"
+PYTHON_TYPES = {"DURATION": PYTHON_DURATION, "COUNT": "Optional[int]", "SWITCH": "bool"}
 # rlock() and rwlock() take an owner, and decide the rest by it.
 PYTHON_OF_LOCK = ("owner", "reentrant", "format")
 
@@ -245,7 +242,7 @@ def python_type(option: Option) -> str:
     return PYTHON_TYPES.get(option.kind, "Union[str, bytes, None]")
 
 
-def python_client_type(option: Option) -> str:
+def client_type(option: Option) -> str:
     """For a client: None is as good as not given."""
     if option.kind == "CHOICE":
         words = ", ".join(f'"{word}"' for word in option.words)
@@ -311,19 +308,15 @@ def render_python(table: Table) -> str:
         if option.kind == "CHOICE":
             words = ", ".join(f'"{word}"' for word in option.words)
             text += f"\n{option.name.capitalize()} = Literal[{words}]\n"
-    for name, base, what, options in (
-        ("RedlockKeywords", "TypedDict", "Of every acquisition.", general),
-        ("Keywords", "RedlockKeywords", "Of every acquisition on one server.", locks),
-        ("LockKeywords", "Keywords", "Of a mutex, and of locks in its format.", rest),
+    for name, base, what, options, type_of in (
+        ("RedlockKeywords", "TypedDict", "Of every acquisition.", general, python_type),
+        ("Keywords", "RedlockKeywords", "Of every acquisition on one server.", locks, python_type),
+        ("LockKeywords", "Keywords", "Of a mutex, and of locks in its format.", rest, python_type),
+        ("ClientOptions", "TypedDict", "Of a client and each Redlock.", clients, client_type),
+        ("RedlockOptions", "ClientOptions", "Of a Redlock.", table.of("quorum"), client_type),
     ):
         text += f'\n\nclass {name}({base}, total=False):\n    """{what}"""\n\n'
-        text += "".join(f"    {option.name}: {python_type(option)}\n" for option in options)
-    for name, base, what, options in (
-        ("ClientOptions", "TypedDict", "Of connect(), from_env() and every Redlock.", clients),
-        ("RedlockOptions", "ClientOptions", "Of a Redlock.", table.of("quorum")),
-    ):
-        text += f'\n\nclass {name}({base}, total=False):\n    """{what}"""\n\n'
-        text += "".join(f"    {one.name}: {python_client_type(one)}\n" for one in options)
+        text += "".join(f"    {one.name}: {type_of(one)}\n" for one in options)
     text += "\n\n# The names of these keywords.\n"
     for name, options in (
         ("OF_REDLOCK", general),

@@ -96,7 +96,7 @@ class LockKeywords(Keywords, total=False):
 
 
 class ClientOptions(TypedDict, total=False):
-    """Of connect(), from_env() and every Redlock."""
+    """Of a client and each Redlock."""
 
     namespace: Union[str, bytes, None]
     user: Union[str, bytes, None]
