@@ -287,7 +287,7 @@ func (l *Lease) Release(ctx context.Context) (free bool, err error) {
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if shown := partText(ttl); shown != "" {
 		return &Error{Op: "extend", Name: l.Name(), Status: ErrInvalid,
-			Message: "ttl must be 10 ms to 7 days (got " + shown + ")"}
+			Message: fmt.Sprintf("ttl must be at least %d ms (got %s)", rlc.RL_MIN_TTL_MS, shown)}
 	}
 	return l.unlessEnded(ctx, "extend", noWait, func(handle rlc.Lease) rlc.Request {
 		return rlc.Extend_start(handle, wholeMs(ttl))

@@ -54,9 +54,9 @@ final class Request implements AutoCloseable {
   /** After this time a wait is long. Tests change it. */
   static volatile long longWaitMs = 10_000;
 
-  /** Waits for the end. An interrupt cancels it. Otherwise as await(runnable). */
+  /** As await(null). */
   Status await() throws InterruptedException {
-    return await(() -> {});
+    return await(null);
   }
 
   /**
@@ -67,13 +67,13 @@ final class Request implements AutoCloseable {
    *     thread stays interrupted.
    * @throws RedlatchException as check().
    */
-  Status await(Runnable notice) throws InterruptedException {
+  Status await(@Nullable Runnable notice) throws InterruptedException {
     CountDownLatch done = done();
     try {
-      if (!done.await(longWaitMs, TimeUnit.MILLISECONDS)) {
+      if (notice != null && isLong(done)) {
         notice.run();
-        done.await();
       }
+      done.await();
     } catch (InterruptedException interrupted) {
       takeBack();
       if (cancel() == Status.CANCELLED) {
@@ -84,9 +84,9 @@ final class Request implements AutoCloseable {
     return check();
   }
 
-  /** As awaitUninterruptibly(runnable). */
+  /** As awaitUninterruptibly(null). */
   Status awaitUninterruptibly() {
-    return awaitUninterruptibly(() -> {});
+    return awaitUninterruptibly(null);
   }
 
   /**
@@ -95,13 +95,13 @@ final class Request implements AutoCloseable {
    *
    * @throws RedlatchException as check().
    */
-  Status awaitUninterruptibly(Runnable notice) {
+  Status awaitUninterruptibly(@Nullable Runnable notice) {
     CountDownLatch done = done();
     boolean isInterrupted = false;
-    boolean isNoticed = false;
+    boolean isNoticed = notice == null;
     while (true) {
       try {
-        if (!isNoticed && !done.await(longWaitMs, TimeUnit.MILLISECONDS)) {
+        if (!isNoticed && isLong(done)) {
           isNoticed = true;
           notice.run();
         }
@@ -115,6 +115,11 @@ final class Request implements AutoCloseable {
       Thread.currentThread().interrupt();
     }
     return check();
+  }
+
+  /** False at the end; true after a long wait. The library does not know virtual threads. */
+  private static boolean isLong(CountDownLatch done) throws InterruptedException {
+    return !Threads.isVirtual() && !done.await(longWaitMs, TimeUnit.MILLISECONDS);
   }
 
   /** Opens at the end. */
@@ -144,9 +149,7 @@ final class Request implements AutoCloseable {
 
   /** Lets the library see which thread waits: its log says so if that thread has the lock. */
   void lookAtWaiter() {
-    if (!Threads.isVirtual()) {
-      Rlc.request_wait(handle, 0);
-    }
+    Rlc.request_wait(handle, 0);
   }
 
   private Status drive() {

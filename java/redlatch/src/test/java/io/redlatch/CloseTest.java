@@ -30,7 +30,7 @@ class CloseTest extends ServerTest {
       Worker<Lease> waiter = new Worker<>(() -> client.lock("y").acquire());
       CompletableFuture<Lease> future = client.lock("y").acquireAsync();
       Wait.until(() -> waiting(other, "y") == 1);
-      Wait.until(() -> waiter.thread.getState() == Thread.State.WAITING);
+      Wait.until(() -> waiter.isParked());
       client.close();
       client.close();
       assertFails(Status.E_CLOSED, waiter::end);

@@ -42,7 +42,7 @@ class InterruptTest extends ServerTest {
     Redlatch client = client();
     server.pause();
     Worker<Lease> waiter = new Worker<>(() -> client.lock("x").acquire());
-    Wait.until(() -> waiter.thread.getState() == Thread.State.WAITING);
+    Wait.until(() -> waiter.isParked());
     assertInterrupted(waiter);
     server.resume();
     Wait.until(() -> !server.has("x") && !server.hasQueue("x"));
@@ -86,7 +86,7 @@ class InterruptTest extends ServerTest {
               late.close();
               return Thread.interrupted();
             });
-    Wait.until(() -> closing.thread.getState() == Thread.State.WAITING);
+    Wait.until(() -> closing.isParked());
     closing.thread.interrupt();
     server.resume();
     assertTrue(closing.end());
@@ -122,7 +122,7 @@ class InterruptTest extends ServerTest {
               assertFails(Status.CANCELLED, () -> client.connect(Duration.ofHours(1)));
               return Thread.interrupted();
             });
-    Wait.until(() -> connecting.thread.getState() == Thread.State.WAITING);
+    Wait.until(() -> connecting.isParked());
     connecting.thread.interrupt();
     assertTrue(connecting.end(), "the thread stays interrupted");
   }
@@ -145,7 +145,7 @@ class InterruptTest extends ServerTest {
     for (int i = 0; i < 200; i++) {
       Lease held = client.lock("x").acquire();
       Worker<Lease> waiter = new Worker<>(() -> other.lock("x").acquire());
-      Wait.until(() -> waiter.thread.getState() == Thread.State.WAITING);
+      Wait.until(() -> waiter.isParked());
       Thread interrupter = new Thread(waiter.thread::interrupt);
       interrupter.start();
       held.close();

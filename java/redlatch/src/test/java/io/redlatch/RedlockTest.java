@@ -82,7 +82,7 @@ class RedlockTest extends ServerTest {
     Lease held = one.lock("x").with(LONG).acquire();
     Worker<Lease> waiter = new Worker<>(() -> other.lock("x").acquire());
     Worker<Lease> interrupted = new Worker<>(() -> other.lock("x").acquire());
-    Wait.until(() -> interrupted.thread.getState() == Thread.State.WAITING);
+    Wait.until(() -> interrupted.isParked());
     interrupted.thread.interrupt();
     assertThrows(InterruptedException.class, interrupted::end);
     other.close();

@@ -28,7 +28,7 @@ class ThreadsTest extends ServerTest {
   }
 
   private static boolean areWaiting(List<? extends Worker<?>> crowd) {
-    return crowd.stream().allMatch(one -> one.thread.getState() == Thread.State.WAITING);
+    return crowd.stream().allMatch(one -> one.isParked());
   }
 
   @Test

@@ -51,6 +51,12 @@ public final class Wait {
       thread.start();
     }
 
+    /** True while it waits for another thread, with a limit or without. */
+    public boolean isParked() {
+      Thread.State state = thread.getState();
+      return state == Thread.State.WAITING || state == Thread.State.TIMED_WAITING;
+    }
+
     public boolean isWaiting() {
       return !task.isDone();
     }
