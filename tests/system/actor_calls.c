@@ -268,7 +268,7 @@ static void do_poll(struct call *call) {
 }
 
 /* The oldest line of the log. */
-static void do_log(struct call *call) {
+static void do_log_line(struct call *call) {
   char line[TEXT_SIZE];
   const size_t size = rl_client_log_next(clients[slot(call, "client")], line, sizeof line);
   say_status(call, size == 0 ? RL_END : RL_OK);
@@ -303,6 +303,6 @@ const struct command plain_commands[] = {
     {"list", do_list},
     {"list_start", do_list_start},
     {"poll", do_poll},
-    {"log", do_log},
+    {"log_line", do_log_line},
     {NULL, NULL},
 };

@@ -302,6 +302,6 @@ def test_an_exception_in_a_handler(name: str, reader: str) -> None:
         for thread in range(3):
             actor.ok("acquire", thread=thread, lease=thread, name=f"{name}-{thread}", wait=5000)
         assert actor.call("list").status == "RL_END"
-        lines = iter(lambda: actor.call("log")["line"], "")
+        lines = iter(lambda: actor.call("log_line")["line"], "")
         assert any("an exception: thrown by a test" in line for line in lines)
         assert actor.is_alive

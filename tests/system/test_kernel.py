@@ -91,7 +91,7 @@ def under(kernel: Kernel) -> Iterator[Callable[[], Actor]]:
 
 
 def lines_of(actor: Actor) -> list[str]:
-    return list(iter(lambda: actor.call("log")["line"], ""))
+    return list(iter(lambda: actor.call("log_line")["line"], ""))
 
 
 # ---- suspend -------------------------------------------------------------------------------------
