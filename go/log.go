@@ -15,10 +15,10 @@ import (
 
 // LogTo writes to logger what no call reports: outages, lost locks (as errors), slower waiting.
 // Each client has its own log; another LogTo of this client takes the place of the one before.
-// Without it, only a wait for a lock that the client holds itself is written, once after 10 s, to
-// slog.Default(). stop ends it, and does not wait for the line that is being
-// written. Close ends it after the last line, so that the logger must not call Close, nor wait for
-// a goroutine that does.
+// Without LogTo only one line is written, to slog.Default(): a goroutine has waited 10 s for a lock
+// that this client holds. stop ends it, and does not wait for the line that is being written. Close
+// ends it after the last line, so that the logger must not call Close, nor wait for a goroutine
+// that does.
 func (c *base) LogTo(logger *slog.Logger) (stop func()) {
 	defer runtime.KeepAlive(c)
 	lines := &logLines{client: c.handle, logger: logger}
@@ -63,6 +63,19 @@ func (l *logLines) writeAll() {
 		kind, message, _ := strings.Cut(line, " ")
 		l.logger.Log(context.Background(), levelOf(kind), message, "source", "redlatch")
 	}
+}
+
+// warn writes text, and reports false after stop.
+func (l *logLines) warn(text string) bool {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.mu.Lock()
+	stopped := l.stopped
+	l.mu.Unlock()
+	if !stopped {
+		l.logger.Warn(text, "source", "redlatch")
+	}
+	return !stopped
 }
 
 // next is the oldest line; none after stop.

@@ -75,11 +75,10 @@ func (s *session) noticeSelfWait(name string) (stop func() bool) {
 	}).Stop
 }
 
-// warn writes to the logger of LogTo, else to the default one.
+// warn writes to the logger of LogTo until it is stopped, else to the default one.
 func (s *session) warn(text string) {
-	logger := slog.Default()
-	if lines := s.lines.Load(); lines != nil {
-		logger = lines.logger
+	if lines := s.lines.Load(); lines != nil && lines.warn(text) {
+		return
 	}
-	logger.Warn(text, "source", "redlatch")
+	slog.Default().Warn(text, "source", "redlatch")
 }

@@ -64,14 +64,13 @@ Outcome ServerAttachment::start(const Descriptor &lock, Nanos limit, int wake_fd
   const std::string supervisor = find_supervisor();
   if (supervisor.empty()) {
     unlock(lock);
-    return failure(
-        Status::kUnsupported,
-        settings_.address() +
-            ": the program redlatch-embedded, which belongs to the library, was found "
-            "neither beside " +
-            quoted(own_folder(), kMaxFolderPath) + " nor where it was installed (" +
-            REDLATCH_SUPERVISOR +
-            "); the Debian package redlatch, or a redlatch that is installed there, has it");
+    return failure(Status::kUnsupported,
+                   settings_.address() +
+                       ": the program redlatch-embedded, which belongs to the library, was found "
+                       "neither beside " +
+                       quoted(own_folder(), kMaxFolderPath) + " nor where it was installed (" +
+                       REDLATCH_SUPERVISOR +
+                       "); install the Debian package redlatch, or redlatch in that place");
   }
   return start_supervisor({supervisor, settings_.folder, settings_.server, &lock}, limit, wake_fd);
 }

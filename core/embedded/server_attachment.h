@@ -21,7 +21,10 @@ class ServerAttachment {
   // Connect to the folder's server, and start one if none runs; at most until `limit`, or until
   // `wake_fd` turns readable.
   Outcome dial(net::Connection &connection, Nanos limit, int wake_fd);
-  void leave() { clients_.close(); }
+  void leave() {
+    clients_.close();
+    dir_ = {};
+  }
 
  private:
   Outcome join(Nanos limit, int wake_fd);

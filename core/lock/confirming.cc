@@ -244,7 +244,9 @@ void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply,
   if (protocol::is_not_primary(reply)) return on_wait_refused(reply, now);
   if (refusal) {
     replication_.give(&Replication::drop, *record.replicas);
-    return refuse_confirmation(record, refusal.status(), refusal.message, now);
+    const Status status =
+        protocol::lacks_replicas(reply) ? Status::kNotReplicated : refusal.status();
+    return refuse_confirmation(record, status, refusal.message, now);
   }
   if (answer.result < 1) return lose(record, kTakenAway, true, now);
   replication_.give(&Replication::on_extended, *record.replicas);

@@ -63,6 +63,10 @@ bool is_of_replica(const Reply &reply) {
   return word == "READONLY" || word == "MASTERDOWN";
 }
 
+bool lacks_replicas(const Reply &reply) {
+  return reply.is_error() && word_of(reply.text()) == "NOREPLICAS";
+}
+
 bool is_not_primary(const Reply &reply) {
   if (!reply.is_error()) return false;
   const bool is_demoted = word_of(reply.text()) == "UNBLOCKED";

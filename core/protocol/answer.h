@@ -39,7 +39,9 @@ struct Refusal {
 Refusal refusal_of(const Reply &reply, std::string_view secret = {});
 // A refused write of a replica.
 bool is_of_replica(const Reply &reply);
-// .. or a refused WAIT of one, also of a server that became one meanwhile.
+// A write that the server refuses because of its min-replicas-to-write.
+bool lacks_replicas(const Reply &reply);
+// A refused write of a replica, or a refused WAIT of one, also if it became one meanwhile.
 bool is_not_primary(const Reply &reply);
 
 struct AcquireAnswer {

@@ -87,8 +87,7 @@ void Runtime::leave(Lock &lock, Waiter &waiter) {
   if (leader_ == &waiter) leader_ = nullptr;
   if (follower_ == &waiter) set_follower(nullptr);
   settle();
-  // The background thread has ended and cannot do it.
-  if (is_shut_ && is_stopping_) disconnect_unread(lock);
+  disconnect_if_over(lock);
 }
 
 // ---- the leader --------------------------------------------------------------------------------
@@ -252,6 +251,7 @@ bool Runtime::read() noexcept {
   Waiter me;
   const bool has_read = read_once(lock, me);
   is_drained_ = has_read && only_link().is_connected && only_link().commands->is_drained();
+  disconnect_if_over(lock);
   wake_all(lock);
   return has_read;
 }

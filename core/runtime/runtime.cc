@@ -375,6 +375,7 @@ void Runtime::health_found(size_t node, const protocol::HealthFacts &facts,
 void Runtime::end_turn(Lock &lock) {
   flush_unless_reader_will(lock);
   settle();
+  disconnect_if_over(lock);
   wake_all(lock);
 }
 

@@ -247,6 +247,7 @@ class Runtime final : public Wakeup,
   void disconnect_broken(Lock &lock);
   void disconnect_as(Lock &lock, Waiter &me);
   void disconnect_unread(Lock &lock);
+  void disconnect_if_over(Lock &lock);
 
   // background_thread.cc
   void start_background();

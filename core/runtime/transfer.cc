@@ -267,4 +267,9 @@ void Runtime::disconnect_unread(Lock &lock) {
   disconnect_as(lock, background_);
 }
 
+// The background thread has ended and cannot do it.
+void Runtime::disconnect_if_over(Lock &lock) {
+  if (is_shut_ && is_stopping_) disconnect_unread(lock);
+}
+
 }  // namespace redlatch::runtime

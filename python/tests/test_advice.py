@@ -147,5 +147,5 @@ def test_the_package_is_not_the_command() -> None:
     command = [sys.executable, "-m", "redlatch", "run", "report", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stdout == ""
-    said = r"redlatch: the command is not run by -m: \S*redlatch run report -- true\n"
+    said = r"redlatch: the command is not run by -m: \S*redlatch --help\n"
     assert re.fullmatch(said, done.stderr), done.stderr

@@ -132,6 +132,11 @@ def waiting_at(node: Node, lock: Slot) -> Iterator[Waiter]:
         waiter.subscription.close()
 
 
+def shared_member(token: str) -> str:
+    text = member(token)
+    return text[:32] + "s" + text[33:]
+
+
 def token() -> str:
     return base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=") + f"{next(_numbers):010x}"
 
@@ -347,6 +352,34 @@ def test_dead_waiters_whose_channels_moved_cost_no_more_than_one(
         assert lock.run(lock.to, "acquire", *text)[4] in (0, -1)
         wait_until(lambda: lock.acquire(lock.to, last, member(last))[0] == 0)
         wait_until(lambda: lock.acquire(lock.to, back, member(back))[0] == 1, 5.0)
+
+
+@each_move
+@pytest.mark.parametrize("format", ["string", "hash_rw"])
+def test_readers_do_not_overtake_a_writer_whose_channel_moved(
+    cluster: Cluster, composed: Texts, format: str, kind: str
+) -> None:
+    """Goal: the writer keeps its place while readers have K; readers behind it wait, also when it
+    has left the queue to come back."""
+    lock = Slot(cluster, composed[1], format)
+    with waiting_at(lock.source, lock) as away, waiting_at(lock.to, lock) as here:
+        readers = [token(), token()]
+        for reader in readers:
+            assert lock.read(lock.source, reader)[0] == 1
+        writer, silent, behind = away.token(), away.token(), here.token()
+        assert lock.acquire(lock.source, writer, member(writer))[0] == 0
+        assert lock.read(lock.source, silent, shared_member(silent))[0] == 0
+        lock.move(kind)
+        assert lock.read(lock.to, behind, shared_member(behind))[0] == 0
+        assert lock.run(lock.to, "release", readers[0], PREFIX, *TURN)[0] == 1
+        assert lock.to.cmd("ZCARD", lock.r) == 1, "the other reader alone"
+        assert lock.to.cmd("ZCARD", lock.q) == 3
+        assert lock.run(lock.to, "release", readers[1], PREFIX, *TURN)[0] == 2
+        assert lock.to.cmd("ZCARD", lock.q) == 1
+        notice = here.subscription.push(5.0)
+        assert notice is not None and notice[2][:11].decode() == "n" + behind[22:]
+        assert int(notice[2][11:]) <= SILENT_MS
+        wait_until(lambda: lock.read(lock.to, behind, shared_member(behind))[0] == 1)
 
 
 @each_move

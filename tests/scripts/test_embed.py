@@ -110,7 +110,7 @@ string.find(receivers.err, 'access a non local key', 1, true) then
 silent = member
 end
 """,
-    f"""if type(receivers) == 'table' and
+    f"""if silent and type(receivers) == 'table' and
 string.find(receivers.err, 'access a non local key', 1, true) then
 {NOTICE}receivers = 0
 end

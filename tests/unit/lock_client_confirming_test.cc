@@ -268,6 +268,13 @@ TEST_F(ConfirmingTest, replica_ends_the_connection) {
   EXPECT_EQ(request->status.load(), Status::kServer);
 }
 
+// With min-replicas-to-write the server itself says that too few are there.
+TEST_F(ConfirmingTest, a_server_that_misses_its_replicas_has_not_replicated) {
+  const auto request = confirming();
+  side_reply(MadeReply::error("NOREPLICAS Not enough good replicas to write."));
+  EXPECT_EQ(request->status.load(), Status::kNotReplicated) << request->message;
+}
+
 TEST_F(ConfirmingTest, no_connection_for_wait_is_said) {
   connect();
   const auto request = acquire(-1, with_replicas(1));

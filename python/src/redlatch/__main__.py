@@ -11,8 +11,8 @@ import sys
 def main() -> int:
     beside = os.path.join(os.path.dirname(sys.executable), "redlatch")
     command = beside if os.path.exists(beside) else "redlatch"
-    words = " ".join(sys.argv[1:]) or "--help"
-    print(f"redlatch: the command is not run by -m: {command} {words}", file=sys.stderr)
+    # The arguments may have a password in a URL.
+    print(f"redlatch: the command is not run by -m: {command} --help", file=sys.stderr)
     return 2
 
 

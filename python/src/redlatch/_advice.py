@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import opcode
+import re
 import sys
 import warnings
 from types import FrameType
@@ -92,7 +93,9 @@ def takes_url(connect: F) -> F:
         by_host = [name for name in ("host", "port") if name in options]
         if by_host or not has_url or len(arguments) > 1:
             host, port = options.get("host", "localhost"), options.get("port", 6379)
-            named = isinstance(host, str) and isinstance(port, int)
+            # Anything else may be a URL, with a password in it.
+            is_name = isinstance(host, str) and re.fullmatch(r"[\w.-]+", host)
+            named = is_name and isinstance(port, int)
             url = f"redis://{host}:{port}" if named else URL
             got = " and ".join(by_host) or f"{len(arguments)} positional arguments"
             raise TypeError(f"connect() takes one URL: redlatch.connect({url!r}) (got {got})")
@@ -123,6 +126,7 @@ def warn_of_with(call: str, lock: str) -> None:
     A warning and no error, because code in C may be between the two frames, and return something
     else.
     """
-    if _enters_next(sys._getframe(2)):
+    caller = sys._getframe(1).f_back  # None: C called
+    if caller is not None and _enters_next(caller):
         text = f"{call} returns None when the lock is busy: it is not for `with`; {lock} is"
         warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import gc
+
 from . import _core
 from ._advice import made
 from ._aio_lease import AsyncLease

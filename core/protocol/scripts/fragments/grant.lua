@@ -14,10 +14,10 @@
 -- That time is at least two of its polls.
 --
 -- On a cluster the slot of a waiter's channel may be elsewhere: no sharded message reaches it from
--- here. All such waiters that do not poll are notified by the plain channel, which reaches every
--- node, and leave the queue. A live one comes back to its place by its ticket, with a channel of
--- this node. Meanwhile only the first of them has K, if it can, so that many dead ones cost as much
--- as one.
+-- here. The first such waiter that does not poll gets K for a moment once it can have it, and then
+-- all such waiters behind it are notified by the plain channel, which reaches every node, and leave
+-- the queue: many dead ones cost as much as one. A live one comes back to its place by its ticket,
+-- with a channel of this node. Until K can be given to it, such a waiter keeps its place.
 --
 -- The entry leaves the queue before anything else is written, because a server without memory
 -- refuses a script whose first write needs some.
@@ -128,7 +128,7 @@ while true do
         receivers = 1
       end
       --@only sharded
-      if type(receivers) == 'table' and
+      if silent and type(receivers) == 'table' and
           string.find(receivers.err, 'access a non local key', 1, true) then
         --@include fragments/notify_silent.lua
         receivers = 0

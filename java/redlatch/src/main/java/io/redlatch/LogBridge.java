@@ -63,6 +63,10 @@ public final class LogBridge implements AutoCloseable {
     }
   }
 
+  synchronized boolean isClosed() {
+    return isClosed;
+  }
+
   /** "" after the last line, and after the end, when the lines are for another bridge. */
   private synchronized String next() {
     if (isClosed) {

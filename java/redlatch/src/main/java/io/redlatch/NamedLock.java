@@ -108,7 +108,7 @@ public final class NamedLock {
   /** The reason may be in the log only, such as that this thread has the lock itself. */
   private void noticeLongWait(Request request) {
     request.lookAtWaiter();
-    session.noticeSelfWait();
+    session.noticeSelfWait(name());
   }
 
   private Request start(long waitMs) {

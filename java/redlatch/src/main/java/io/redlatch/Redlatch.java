@@ -320,9 +320,10 @@ public final class Redlatch implements AutoCloseable {
   /**
    * Writes what no call reports to `logger`: outages, lost locks (as errors), slower waiting. Each
    * client has its own log, and another logTo() of this client takes the place of the one before.
-   * It is written to in a thread of redlatch's. {@code System.getLogger("io.redlatch")} is what one
-   * may give it, and where else this package writes. Without it, one line is written there: when a
-   * thread has waited 10 s for a lock that it holds itself.
+   * It is written to in a thread of redlatch's. {@code System.getLogger("io.redlatch")} is a
+   * suitable logger; this package writes its own warnings there. Without logTo(), it also gets a
+   * line for each thread, other than virtual threads, that has waited 10 s for a lock that it holds
+   * itself.
    *
    * @return what ends it when it is closed; close() of the client does so after the last line.
    */

@@ -90,8 +90,8 @@ final class Request implements AutoCloseable {
   }
 
   /**
-   * Waits for the end, whoever interrupts; the thread then stays interrupted. Runs `notice` in this
-   * thread if that takes long.
+   * Waits for the end, also through interrupts; the thread then stays interrupted. Runs `notice` in
+   * this thread if that takes long.
    *
    * @throws RedlatchException as check().
    */

@@ -73,11 +73,22 @@ final class Session implements Runnable {
     return made;
   }
 
-  /** Writes that a thread waits for itself, if the log says so and logTo() does not write it. */
-  void noticeSelfWait() {
+  /** Writes that a thread waits for its own lock, if the log says so and no logTo() writes it. */
+  void noticeSelfWait(String name) {
+    if (hasSelfWait("warning lock " + Text.quoted(name) + SELF_WAIT)) {
+      Warnings.ofLog("lock " + Text.quoted(name) + SELF_WAIT);
+    }
+  }
+
+  /** True if the log has the line; all others are kept for logTo(). */
+  private synchronized boolean hasSelfWait(String wanted) {
+    if (bridge != null && !bridge.isClosed()) {
+      return false;
+    }
+    boolean isFound = false;
     for (String line; !(line = nextUnread()).isEmpty(); ) {
-      if (line.endsWith(SELF_WAIT)) {
-        Warnings.ofLog(line.substring(line.indexOf(' ') + 1));
+      if (line.equals(wanted)) {
+        isFound = true;
         continue;
       }
       unread.add(line);
@@ -85,12 +96,11 @@ final class Session implements Runnable {
         unread.poll();
       }
     }
+    return isFound;
   }
 
-  private synchronized String nextUnread() {
-    return bridge != null
-        ? ""
-        : Text.of(Text.read(buffer -> Rlc.client_log_next(handle, buffer)));
+  private String nextUnread() {
+    return Text.of(Text.read(buffer -> Rlc.client_log_next(handle, buffer)));
   }
 
   void credentialsFrom(CredentialsProvider provider) {
