@@ -106,11 +106,10 @@ const (
 	LostNone LostReason = rlc.RL_LOST_NONE
 	// LostExpired means that no renewal was confirmed in time, or that there was none.
 	LostExpired LostReason = rlc.RL_LOST_EXPIRED
-	// LostTakenOver means that the server has another holder, or none.
+	// LostTakenOver means LostGone, and that the server has another holder.
 	LostTakenOver LostReason = rlc.RL_LOST_TAKEN_OVER
-	// LostForced is to be treated as LostTakenOver, the usual reason after a forced release, too.
-	// Rare: the lease was removed from the server, which then granted a late request of the same
-	// waiter.
+	// LostForced is to be treated as LostGone, the usual reason after a forced release. Rare: the
+	// lease was removed from the server, which then granted a late request of the same waiter.
 	LostForced LostReason = rlc.RL_LOST_FORCED
 	// LostMaxHold means that MaxHold was reached.
 	LostMaxHold LostReason = rlc.RL_LOST_MAX_HOLD
@@ -120,7 +119,34 @@ const (
 	LostClosed LostReason = rlc.RL_LOST_CLOSED
 	// LostDefect means that a defect of redlatch was found; the log has more.
 	LostDefect LostReason = rlc.RL_LOST_DEFECT
+	// LostGone means that the server no longer has the lease: a restart or a failover without the
+	// data, DEL or FLUSHALL, a forced release, an eviction or an expiry has removed it.
+	LostGone LostReason = rlc.RL_LOST_GONE
 )
+
+func (r LostReason) String() string {
+	switch r {
+	case LostNone:
+		return "NONE"
+	case LostExpired:
+		return "EXPIRED"
+	case LostTakenOver:
+		return "TAKEN_OVER"
+	case LostForced:
+		return "FORCED"
+	case LostMaxHold:
+		return "MAX_HOLD"
+	case LostNoMajority:
+		return "NO_MAJORITY"
+	case LostClosed:
+		return "CLOSED"
+	case LostDefect:
+		return "DEFECT"
+	case LostGone:
+		return "GONE"
+	}
+	return "UNKNOWN"
+}
 
 // LostReason is why the lease was lost, also in words; LostNone and "" if it was not.
 func (l *Lease) LostReason() (LostReason, string) {

@@ -208,7 +208,7 @@ func TestLogTellsOfALoss(t *testing.T) {
 	is(t, errors.Is(lease.WaitLost(background), redlatch.ErrLost), "it is lost")
 	eventually(t, func() bool { return strings.Contains(written.String(), "level=ERROR") })
 	reason, words := lease.LostReason()
-	is(t, reason == redlatch.LostTakenOver && words != "", "%v %q", reason, words)
+	is(t, reason == redlatch.LostGone && words != "", "%v %q", reason, words)
 	is(t, strings.Contains(written.String(), "source=redlatch"), "%s", written.String())
 	stop()
 	stop()

@@ -24,7 +24,7 @@ static_assert(RL_FORMAT_HASH == static_cast<int>(runtime::Format::kHash));
 static_assert(RL_FORMAT_HASH_RW == static_cast<int>(runtime::Format::kHashRw));
 static_assert(RL_NODE_AWAY == static_cast<int>(NodeState::kAway));
 static_assert(RL_ROLE_CLUSTER_MEMBER == static_cast<int>(NodeRole::kClusterMember));
-static_assert(RL_LOST_DEFECT == static_cast<int>(runtime::LossReason::kDefect));
+static_assert(RL_LOST_GONE == static_cast<int>(runtime::LossReason::kGone));
 static_assert(RL_LOG_ERROR == static_cast<int>(runtime::LogLevel::kError));
 static_assert(RL_LOG_INFO == static_cast<int>(runtime::LogLevel::kInfo));
 static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
@@ -134,6 +134,7 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_LOST_NO_MAJORITY),
     RL_CONSTANT(RL_LOST_CLOSED),
     RL_CONSTANT(RL_LOST_DEFECT),
+    RL_CONSTANT(RL_LOST_GONE),
 };
 // clang-format on
 #undef RL_CONSTANT

@@ -138,7 +138,7 @@ class Parser {
     if (is_help) {
       arguments_.text = help_text();
     } else if (raw_.is_version || arguments_.command == "version") {
-      arguments_.text = version_text(raw_.is_json);
+      arguments_.text = version_text(raw_.is_json || raw_.output == "json");
     }
     if (!arguments_.text.empty()) arguments_.command = "print";
   }
@@ -292,7 +292,8 @@ class Parser {
     if (command != nullptr && command->get_option_no_throw(name) != nullptr) {
       return "option " + in_quotes(name) + " must be behind '" + command->get_name() + "'" + hint();
     }
-    const std::string guess = guessed_option(name, command == nullptr ? "" : command->get_name());
+    const std::string guess = guessed_option(name, command == nullptr ? "" : command->get_name(),
+                                             !arguments_.command.empty());
     if (!guess.empty()) return unknown("option", name) + guess;
     if (!name.starts_with("--")) return unknown("option", name) + hint();
     // Without the dashes, which would make two short names similar.
@@ -316,7 +317,8 @@ class Parser {
 
   [[nodiscard]] std::string hint() const {
     const std::string& command = arguments_.command;
-    return "\nredlatch: see 'redlatch help" + (command.empty() ? "" : " " + command) + "'";
+    const bool is_about_one = !command.empty() && command != "help";
+    return "\nredlatch: see 'redlatch help" + (is_about_one ? " " + command : "") + "'";
   }
 
   // A line for each command, and an example.
@@ -377,6 +379,7 @@ class Parser {
       throw UsageError("the NAME of " + std::string(command == "run" ? "the" : "a") +
                        " lock is missing" + hint());
     }
+    for (const std::string& name : arguments_.names) check_name(name);
     if (command == "run") check_run();
     if (check_wait_) arguments_.check_wait_ms = duration("--wait", *check_wait_);
     if (min_replicas_) check_min_replicas(*min_replicas_);
@@ -388,6 +391,13 @@ class Parser {
     }
     arguments_.verbosity = raw_.verbose_count - raw_.quiet_count;
     check_output();
+  }
+
+  // A URL in the place of a NAME would be shown as a lock's name, with its password.
+  static void check_name(const std::string& name) {
+    if (!is_url(name)) return;
+    throw UsageError("NAME must be the name of a lock (got " + in_quotes(without_secrets(name)) +
+                     "); a server is named by --url");
   }
 
   void check_min_replicas(const std::string& text) {

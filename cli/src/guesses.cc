@@ -21,6 +21,9 @@ constexpr std::string_view kLock =
 constexpr std::string_view kUnlock =
     ": a lock ends with its command; 'redlatch force-release NAME' takes it away";
 
+constexpr std::string_view kRenewal = ": 'run' renews the lock until its command ends";
+constexpr std::string_view kWatch = ": the locks every 2 s: watch redlatch ls";
+
 constexpr auto kCommandGuesses = std::to_array<Guess>({
     {"list", "ls", ""},
     {"ps", "ls", ""},
@@ -40,6 +43,14 @@ constexpr auto kCommandGuesses = std::to_array<Guess>({
     {"ping", "doctor", ""},
     {"check", "doctor", ""},
     {"exec", "run", ""},
+    {"hold", "", kLock},
+    {"wait", "", kLock},
+    {"locks", "ls", ""},
+    {"steal", "force-release", ""},
+    {"extend", "", kRenewal},
+    {"renew", "", kRenewal},
+    {"watch", "", kWatch},
+    {"top", "", kWatch},
 });
 
 constexpr std::string_view kPassword =
@@ -63,11 +74,34 @@ constexpr auto kOptionGuesses = std::to_array<Guess>({
     {"--ssl", "", kTls},
 });
 
+constexpr std::string_view kName = ": the name of the lock is the first word behind 'run'";
+constexpr std::string_view kAll = ": 'ls' lists all held locks; '-o json' has all that is known";
+
 // Options of `run` only.
 constexpr auto kRunGuesses = std::to_array<Guess>({
     {"--no-wait", "--nonblock", ""},
     {"--nowait", "--nonblock", ""},
     {"--non-blocking", "--nonblock", ""},
+    {"--try", "--nonblock", ""},
+    {"--block", "", ": 'run' waits until it has the lock; --wait DUR limits that"},
+    {"--read", "--shared", ""},
+    {"--write", "--exclusive", ""},
+    {"--lease", "--ttl", ""},
+    {"--expire", "--ttl", ""},
+    {"--lock", "", kName},
+    {"--name", "", kName},
+});
+
+constexpr auto kForceGuesses = std::to_array<Guess>({
+    {"--force", "--yes", ""},
+    {"-f", "--yes", ""},
+    {"--token", "--if-owner", ""},
+});
+
+constexpr auto kListGuesses = std::to_array<Guess>({
+    {"-a", "", kAll},
+    {"--all", "", kAll},
+    {"-l", "", kAll},
 });
 
 constexpr auto kOutputs = std::to_array<Guess>({
@@ -94,13 +128,19 @@ bool consists_of(std::string_view text, std::string_view allowed) {
 
 std::string guessed_command(std::string_view word) { return answer_in(kCommandGuesses, word); }
 
-std::string guessed_option(std::string_view name, std::string_view command) {
+std::string guessed_option(std::string_view name, std::string_view command, bool is_behind) {
   if (auto output = answer_in(kOutputs, name); !output.empty()) {
     // After `run`, -o is --close of flock(1), and the next word would be the name of the lock.
     return command == "run" ? std::string(kEvents) : output;
   }
   if (command == "run" || command.empty()) {
     if (auto answer = answer_in(kRunGuesses, name); !answer.empty()) return answer;
+  }
+  if (command == "force-release") {
+    if (auto answer = answer_in(kForceGuesses, name); !answer.empty()) return answer;
+  }
+  if (command == "ls" && is_behind) {
+    if (auto answer = answer_in(kListGuesses, name); !answer.empty()) return answer;
   }
   return answer_in(kOptionGuesses, name);
 }
@@ -111,6 +151,7 @@ std::string with_scheme(const std::string& address) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
   constexpr std::size_t kMaxPortDigits = 5;
   const std::string_view text = address;
+  if (text == "localhost") return "redis://" + address;
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos || !consists_of(text.substr(0, colon), kOfHosts)) return "";
   const std::string_view rest = text.substr(colon + 1);

@@ -13,8 +13,10 @@ namespace redlatch::cli {
 // The end of the message "unknown command 'list'"; "" if the word is not one of these.
 [[nodiscard]] std::string guessed_command(std::string_view word);
 
-// The same for an option. `command`: the command that it belongs to, "" = none.
-[[nodiscard]] std::string guessed_option(std::string_view name, std::string_view command);
+// The same for an option. `command`: the command that it belongs to, "" = none. `is_behind`: it was
+// typed behind the command.
+[[nodiscard]] std::string guessed_option(std::string_view name, std::string_view command,
+                                         bool is_behind);
 
 // "redis://HOST:PORT" for the text HOST:PORT, with /DB if that follows; "" for any other text,
 // which may be a secret.

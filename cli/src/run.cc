@@ -29,7 +29,7 @@ namespace {
 
 // A lock that was lost needs no answer to its release; a server that is away gives none.
 constexpr std::int64_t kCloseMs = 300;
-constexpr std::int64_t kShortTtlMs = 1000;
+constexpr std::int64_t kShortMs = 1000;
 
 std::vector<std::pair<std::string, std::string>> variables(const Arguments& arguments,
                                                            const Session& session,
@@ -124,15 +124,20 @@ Child start_child(const Arguments& arguments, const Session& session, const rl_l
 }
 
 // By a person it is mostly a mistake, such as 30ms in place of 30s.
-void warn_of_short_ttl(const RunOptions& run, const Log& log) {
-  if (run.ttl_ms >= kShortTtlMs) return;
-  log.say("--ttl of " + seconds_text(run.ttl_ms) +
-          " is below 1 s: a short pause of this host, the network or the server loses the lock");
+void warn_of_short_times(const RunOptions& run, const Log& log) {
+  if (run.ttl_ms < kShortMs) {
+    log.say("--ttl of " + seconds_text(run.ttl_ms) +
+            " is below 1 s: a short pause of this host, the network or the server loses the lock");
+  }
+  if (run.max_hold_ms > 0 && run.max_hold_ms < kShortMs) {
+    log.say("--max-hold of " + seconds_text(run.max_hold_ms) +
+            " is below 1 s: the command is stopped before that");
+  }
 }
 
 int run_reported(const Arguments& arguments, const Reports& reports) {
   const std::string& name = arguments.names.front();
-  warn_of_short_ttl(arguments.run, reports.log);
+  warn_of_short_times(arguments.run, reports.log);
   Signals signals;
   Session session(arguments);
   if (session.is_quorum()) check_for_quorum(arguments.run);

@@ -140,6 +140,9 @@ int show_one(const Arguments& arguments, const Log& log) {
       log.say("the key of " + lock_words(name) + " is of the type " + escaped(report.type) +
               " and no lock" + kOtherName);
     }
+    if (report.is_free() && name.find('*') != std::string::npos) {
+      log.say(lock_words(name) + " is one name; 'redlatch ls PATTERN' lists the held locks");
+    }
     exit_code = std::max(exit_code, exit_code_of(report));
   }
   return exit_code;
@@ -158,13 +161,23 @@ int list_locks(const Arguments& arguments, const Log& log) {
       rl_list_open(session.client(), pattern.data(), pattern.size(), session.error()));
   if (!list) throw session.failure();
   Writer writer(session, arguments);
+  int exit_code = 0;
   rl_status status = RL_OK;
-  while ((status = rl_list_next(list.get(), session.error())) == RL_OK) {
-    writer.add(LockReport(rl_list_info(list.get())));
+  while ((status = rl_list_next(list.get(), session.error())) != RL_END) {
+    if (status == RL_OK) {
+      writer.add(LockReport(rl_list_info(list.get())));
+    } else if (status == RL_E_WRONG_TYPE) {  // of one lock: the others follow
+      const Failure failure = session.failure();
+      log.say(failure.text);
+      exit_code = failure.exit_code;
+    } else {
+      throw session.failure();
+    }
   }
-  if (status != RL_END) throw session.failure();
   writer.finish();
-  if (arguments.output == Output::kTable && writer.count() == 0) log.say("no lock is held");
+  if (arguments.output == Output::kTable && writer.count() == 0 && exit_code == 0)
+    log.say("no lock is held");
+  if (exit_code != 0) return exit_code;
   return arguments.tells_by_exit_code && writer.count() == 0 ? kExitNoneFound : 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 
@@ -103,6 +104,17 @@ std::string without_secrets(const std::string& word) {
   return word.substr(0, begin) + read_text([url](char* buffer, std::size_t size) {
            return rl_url_redact(url.data(), url.size(), buffer, size);
          });
+}
+
+bool is_url(std::string_view word) {
+  constexpr std::array<std::string_view, 4> kSchemes = {"redis", "valkey", "unix", "embedded"};
+  const std::size_t end = word.find("://");
+  if (end == std::string_view::npos) return false;
+  std::string scheme(word.substr(0, end));
+  std::transform(scheme.begin(), scheme.end(), scheme.begin(),
+                 [](unsigned char letter) { return std::tolower(letter); });
+  return std::any_of(kSchemes.begin(), kSchemes.end(),
+                     [&scheme](std::string_view begin) { return scheme.starts_with(begin); });
 }
 
 std::string in_quotes(std::string_view text) {

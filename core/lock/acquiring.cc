@@ -394,7 +394,10 @@ void LockClient::on_acquire_refused(TokenRecord &record, const protocol::Refusal
   const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
   const bool is_moving = settings_.is_of_cluster && refusal.is_of_slot;
   if (!may_pass || !record.acquisition->is_queueable()) {
-    if (!is_moving) return fail_callers(record, refusal.status(), refusal.message, now);
+    if (!is_moving) {
+      return fail_callers(record, refusal.status(), refusal_message(record.lock->name, refusal),
+                          now);
+    }
     const std::string what = "lock " + quoted(record.lock->name) + " cannot be acquired now";
     return fail_callers(record, Status::kUnavailable, slot_moves_message(what), now);
   }

@@ -41,7 +41,7 @@ void LockClient::on_detach_reply(Request &request, int64_t result, Nanos now) {
                             "the connection broke while the lease was detached: it may have been "
                             "detached, attached elsewhere and ended since");
   }
-  end_lease(*record, Lease::kLost, kTakenAway);
+  end_lease(*record, Lease::kLost, kGone);
   clean_up_detached(*record, now);
   finish_not_held(request);
 }

@@ -248,7 +248,7 @@ void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply,
         protocol::lacks_replicas(reply) ? Status::kNotReplicated : refusal.status();
     return refuse_confirmation(record, status, refusal.message, now);
   }
-  if (answer.result < 1) return lose(record, kTakenAway, true, now);
+  if (answer.result < 1) return lose(record, loss_by(answer.result), true, now);
   replication_.give(&Replication::on_extended, *record.replicas);
   prolong(record, in_flight.sent_at, in_flight.lease, now);
 }

@@ -96,7 +96,7 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
     held.give(&HeldLease::on_refused, in_flight.is_description && may_pass, now);
     return schedule(record, now);
   }
-  if (answer.result < 1) return lose(record, kTakenAway, true, now);
+  if (answer.result < 1) return lose(record, loss_by(answer.result), true, now);
   note_mode(record, answer.result == 2, now);
   record.trouble.clear();
   const auto step =
@@ -167,13 +167,13 @@ void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now
 }
 
 // For an answer about a lease. Otherwise the request is finished with the reason.
-bool LockClient::is_held_still(Request &request, bool is_held_there, Nanos now) {
+bool LockClient::is_held_still(Request &request, int64_t result, Nanos now) {
   TokenRecord *record = request.lease->record;
   if (record != nullptr && record->phase == Phase::kHeld) {
     if (record->held()->is_over(now)) {
       on_record_due(*record, now);
-    } else if (!is_held_there) {
-      lose(*record, kTakenAway, true, now);
+    } else if (result < 1) {
+      lose(*record, loss_by(result), true, now);
     } else {
       return true;
     }
@@ -182,8 +182,8 @@ bool LockClient::is_held_still(Request &request, bool is_held_there, Nanos now) 
   return false;
 }
 
-void LockClient::on_extended(Request &request, Nanos sent_at, bool is_held_there, Nanos now) {
-  if (!is_held_still(request, is_held_there, now)) return;
+void LockClient::on_extended(Request &request, Nanos sent_at, int64_t result, Nanos now) {
+  if (!is_held_still(request, result, now)) return;
   TokenRecord &record = *request.lease->record;
   const auto step =
       record.held().give(&HeldLease::change_ttl, sent_at, request.extend_to, now, entropy_.next());
@@ -373,7 +373,7 @@ void LockClient::answer_lost_release(TokenRecord &record) noexcept {
   if (!record.releaser) return;
   try {
     Lease &lease = *record.releaser->lease;
-    lease.loss = LossReason::kTakenOver;
+    lease.loss = LossReason::kGone;
     lease.reason = "the server had another holder or none before the release";
     const std::string message = "lock " + quoted(record.lock->name) + " was lost: " + lease.reason;
     answer_releaser(record, Status::kLost, message);
@@ -425,7 +425,7 @@ void LockClient::lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) {
 // evicted, and would otherwise not know before its next renewal.
 void LockClient::lose_predecessor(const TokenRecord &record, Nanos now) {
   TokenRecord *before = record.lock->holder;
-  if (before != nullptr && before != &record) lose(*before, kTakenAway, true, now);
+  if (before != nullptr && before != &record) lose(*before, kTakenOver, true, now);
 }
 
 void LockClient::drop(Lease &lease, Nanos now) {

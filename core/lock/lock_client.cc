@@ -271,7 +271,7 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
   }
   if (refusal) {
     on_detach_refused(*request, now);
-    finish_immediate(*request, refusal.status(), refusal.message);
+    finish_immediate(*request, refusal.status(), refusal_message(*request, refusal));
     return roll_back_downgrade(*request, now);
   }
   if (!in_flight.is_delegated) note_time(in_flight.sent_at, now, answer.server_ms);
@@ -311,12 +311,12 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     case Request::Op::kDetach:
       return on_detach_reply(*request, answer.result, now);
     case Request::Op::kExtend:
-      return on_extended(*request, in_flight.sent_at, answer.result >= 1, now);
+      return on_extended(*request, in_flight.sent_at, answer.result, now);
     case Request::Op::kDowngrade:
-      return on_downgraded(*request, in_flight, answer.result == 1, now);
+      return on_downgraded(*request, in_flight, answer.result, now);
     case Request::Op::kRaiseFence:
       if (answer.result == 1) return finish_immediate(*request, Status::kOk);
-      return finish_immediate(*request, Status::kLost, kTakenAwayText);
+      return finish_immediate(*request, Status::kLost, kGone.text);
     default:
       return finish_immediate(*request, Status::kOk);
   }

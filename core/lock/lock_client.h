@@ -354,7 +354,7 @@ class LockClient final : public LockService {
   void on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_upgrade_push(TokenRecord &record, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void on_downgraded(Request &request, const InFlight &in_flight, bool is_held_there, Nanos now);
+  void on_downgraded(Request &request, const InFlight &in_flight, int64_t result, Nanos now);
   void roll_back_downgrade(Request &request, Nanos now);
   static void become_reader(TokenRecord &record);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
@@ -462,8 +462,8 @@ class LockClient final : public LockService {
   void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                     protocol::EvalMode eval, const protocol::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  bool is_held_still(Request &request, bool is_held_there, Nanos now);
-  void on_extended(Request &request, Nanos sent_at, bool is_held_there, Nanos now);
+  bool is_held_still(Request &request, int64_t result, Nanos now);
+  void on_extended(Request &request, Nanos sent_at, int64_t result, Nanos now);
   bool is_held(Request &request, Nanos now);
   void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now);
   void schedule(TokenRecord &record, Nanos now);

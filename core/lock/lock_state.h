@@ -70,6 +70,19 @@ inline std::string wrong_type_message(std::string_view name, std::string_view ty
          std::string(cut(type, 64)) + ")";
 }
 
+// Scripts expect any type at the lock key itself, so a refusal is about another key of the lock.
+inline std::string refusal_message(std::string_view name, const protocol::Refusal &refusal) {
+  if (refusal.kind != protocol::Refusal::Kind::kWrongType) return refusal.message;
+  return "the keys beside that of lock " + quoted(name) +
+         ", such as its queue, must have the types that redlatch gives them (got " +
+         refusal.message + ")";
+}
+
+inline std::string refusal_message(const Request &request, const protocol::Refusal &refusal) {
+  const std::string &name = request.lease ? request.lease->name : request.name;
+  return name.empty() ? refusal.message : refusal_message(name, refusal);
+}
+
 // Why a lock of a cluster is kept, but neither acquired nor released.
 inline std::string slot_moves_message(const std::string &what) {
   return what + ": the slot of the lock is being moved to another node of the cluster";

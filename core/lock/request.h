@@ -49,6 +49,7 @@ enum class LossReason : int32_t {
   kNoMajority,
   kClosed,
   kDefect,
+  kGone,
 };
 
 struct LossText {
@@ -65,10 +66,17 @@ struct Loss {
   std::string text;
 };
 
-inline constexpr std::string_view kTakenAwayText =
-    "the server has another holder or none: the lease expired there, was removed by force, or its "
-    "key was evicted";
-inline constexpr LossText kTakenAway{LossReason::kTakenOver, kTakenAwayText};
+inline constexpr LossText kTakenOver{
+    LossReason::kTakenOver,
+    "the server has another holder: a restart or a failover without the data, DEL or FLUSHALL, a "
+    "forced release, an eviction or an expiry had removed the lease"};
+// No other holder was seen.
+inline constexpr LossText kGone{
+    LossReason::kGone,
+    "the server does not have the lease any more: a restart or a failover without the data, DEL or "
+    "FLUSHALL, a forced release, an eviction or an expiry has removed it"};
+// `result` is the answer of a script that extends a lease.
+inline constexpr LossText loss_by(int64_t result) { return result < 0 ? kTakenOver : kGone; }
 // Short: a destructor uses it, and a string of this length needs no memory.
 inline constexpr LossText kClientGone{LossReason::kClosed, "client is gone"};
 

@@ -113,7 +113,7 @@ void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply,
   if (!record.upgrade->get().awaits_answer()) return;
   if (wants_text(refusal, in_flight)) return resume_upgrade(record, now, protocol::EvalMode::kText);
   if (refusal) return on_upgrade_refused(record, refusal, now);
-  if (answer.is_lost) return lose(record, kTakenAway, true, now);
+  if (answer.is_lost) return lose(record, kGone, true, now);
   if (answer.is_granted) {
     const auto step = record.upgrade->give(&Upgrade::on_granted);
     if (step.transition == Upgrade::Transition::kDefect) return carry_out(record, step, now);
@@ -202,7 +202,7 @@ void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply
     return carry_out(record, record.upgrade->give(&Upgrade::on_rollback_refused, now), now);
   const auto step =
       record.upgrade->give(&Upgrade::on_rolled_back, answer.result, now, link_of(record));
-  if (step.transition == Upgrade::Transition::kLost) return lose(record, kTakenAway, true, now);
+  if (step.transition == Upgrade::Transition::kLost) return lose(record, kGone, true, now);
   carry_out(record, step, now);
 }
 
@@ -233,9 +233,9 @@ void LockClient::roll_back_downgrade(Request &request, Nanos now) {
   if (record->phase == Phase::kHeld) resume_upgrade(*record, now);
 }
 
-void LockClient::on_downgraded(Request &request, const InFlight &in_flight, bool is_held_there,
+void LockClient::on_downgraded(Request &request, const InFlight &in_flight, int64_t result,
                                Nanos now) {
-  if (!is_held_still(request, is_held_there, now)) return;
+  if (!is_held_still(request, result, now)) return;
   prolong(*request.lease->record, in_flight.sent_at, in_flight.lease, now);
   finish_immediate(request, Status::kOk);
 }

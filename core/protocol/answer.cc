@@ -87,6 +87,8 @@ Refusal refusal_of(const Reply &reply, std::string_view secret) {
     refusal.is_of_slot = is_one_of(kOfSlot, word);
   } else if (is_one_of(kDenied, word) || mentions_denial(text)) {
     refusal.kind = Refusal::Kind::kDenied;
+  } else if (word == "WRONGTYPE") {
+    refusal.kind = Refusal::Kind::kWrongType;
   }
   return refusal;
 }

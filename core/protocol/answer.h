@@ -24,6 +24,7 @@ struct Refusal {
     kNoScript,   // send the text
     kTransient,  // LOADING, BUSY, OOM, READONLY ..: may pass
     kDenied,     // user, password, rights
+    kWrongType,  // of a key that the command uses
     kOther,      // anything else, and malformed replies
   };
   Kind kind = Kind::kNone;
@@ -32,7 +33,10 @@ struct Refusal {
   bool is_of_slot = false;
 
   explicit operator bool() const { return kind != Kind::kNone; }
-  Status status() const { return kind == Kind::kDenied ? Status::kDenied : Status::kServer; }
+  Status status() const {
+    if (kind == Kind::kWrongType) return Status::kWrongType;
+    return kind == Kind::kDenied ? Status::kDenied : Status::kServer;
+  }
 };
 
 // .. `secret` is not shown: some servers and proxies quote the command that they refuse.

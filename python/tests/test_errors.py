@@ -336,7 +336,7 @@ def test_lease_says_why_it_was_lost(client: redlatch.Client) -> None:
     client.force_release("report")
     with pytest.raises(redlatch.LockLost):
         held.release()
-    assert held.lost_reason is redlatch.LostReason.TAKEN_OVER
+    assert held.lost_reason is redlatch.LostReason.GONE
 
 
 def test_client_knows_its_server(server: Server, client: redlatch.Client) -> None:

@@ -40,6 +40,14 @@ GUESSES = {
     "ping": meant("doctor"),
     "check": meant("doctor"),
     "exec": meant("run"),
+    "hold": LOCK,
+    "wait": LOCK,
+    "locks": meant("ls"),
+    "steal": meant("force-release"),
+    "extend": ": 'run' renews the lock until its command ends",
+    "renew": ": 'run' renews the lock until its command ends",
+    "watch": ": the locks every 2 s: watch redlatch ls",
+    "top": ": the locks every 2 s: watch redlatch ls",
 }
 
 
@@ -60,6 +68,8 @@ PASSWORD = (
     ": use --password-file, --askpass or the variable REDISCLI_AUTH; all users of this host can "
     "read the words of a command line"
 )
+NAME = ": the name of the lock is the first word behind 'run'"
+ALL = ": 'ls' lists all held locks; '-o json' has all that is known"
 SERVER = ": the server is named by --url redis://HOST:PORT"
 
 
@@ -77,6 +87,18 @@ SERVER = ": the server is named by --url redis://HOST:PORT"
         (["-p", "6379", "ls"], "-p", SERVER),
         (["--tls", "ls"], "--tls", ": the URL says it: --url rediss://HOST:PORT"),
         (["status", "--json", "x"], "--json", meant("-o json")),
+        (["run", "--try", "x", "true"], "--try", meant("--nonblock")),
+        (["run", "--read", "x", "true"], "--read", meant("--shared")),
+        (["run", "--write", "x", "true"], "--write", meant("--exclusive")),
+        (["run", "--lease", "9s", "x", "true"], "--lease", meant("--ttl")),
+        (["run", "--expire=9s", "x", "true"], "--expire", meant("--ttl")),
+        (["run", "--lock", "x", "true"], "--lock", NAME),
+        (["run", "--name", "x", "true"], "--name", NAME),
+        (["force-release", "-f", "x"], "-f", meant("--yes")),
+        (["force-release", "--force", "x"], "--force", meant("--yes")),
+        (["force-release", "--token", "t", "x"], "--token", meant("--if-owner")),
+        (["ls", "-a"], "-a", ALL),
+        (["ls", "-l"], "-l", ALL),
     ],
 )
 def test_a_guessed_option_is_answered_in_one_line(
@@ -129,7 +151,7 @@ def test_a_line_of_the_shell_is_no_program(cli: Cli, name: str) -> None:
     assert f"(the lock is '{name}'); to run a line of the shell: sh -c LINE\n" in done.stderr
 
 
-@pytest.mark.parametrize("address", ["localhost:6379", "cache-1.example:6380/2"])
+@pytest.mark.parametrize("address", ["localhost", "localhost:6379", "cache-1.example:6380/2"])
 def test_an_address_without_a_scheme_gets_one(bare: Cli, address: str) -> None:
     for done in (bare.run("-u", address, "ls"), bare.run("ls", env={"REDIS_URL": address})):
         assert done.returncode == USAGE
@@ -141,6 +163,34 @@ def test_a_text_that_may_be_a_secret_is_not_repeated(bare: Cli, text: str) -> No
     done = bare.run("-u", text, "ls")
     assert done.returncode == USAGE
     assert text not in done.stderr and "did you mean" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "URL", "x", "true"], ["status", "x", "URL"], ["force-release", "-y", "URL"]]
+)
+@pytest.mark.parametrize("scheme", ["redis", "REDISS", "valkey+cluster", "redis-sentinel", "unix"])
+def test_a_url_is_no_name(cli: Cli, words: list[str], scheme: str) -> None:
+    url = f"{scheme}://:geheim@h/0"
+    done = cli.run(*(url if word == "URL" else word for word in words))
+    assert done.returncode == USAGE
+    assert "NAME must be the name of a lock (got '" in done.stderr
+    assert "a server is named by --url" in done.stderr and "geheim" not in done.stderr
+
+
+def test_a_name_may_look_like_the_url_of_a_page(cli: Cli, name: str) -> None:
+    assert cli.run("run", f"https://h/{name}", "true").returncode == 0
+
+
+def test_help_of_no_command_names_the_help(bare: Cli) -> None:
+    done = bare.run("help", "nosuch")
+    assert done.returncode == USAGE
+    assert done.stderr.endswith("\nredlatch: see 'redlatch help'\n")
+
+
+def test_a_pattern_is_one_name_for_status(cli: Cli, name: str) -> None:
+    done = cli.run("status", name + "*")
+    assert done.returncode == 1
+    assert f"lock '{name}*' is one name; 'redlatch ls PATTERN' lists" in done.stderr
 
 
 def test_an_option_of_a_lock_in_the_url(bare: Cli) -> None:

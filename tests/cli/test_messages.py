@@ -228,6 +228,21 @@ def test_an_error_that_is_no_text_is_shown_as_one(binary: str) -> None:
     assert re.search("ERR \N{REPLACEMENT CHARACTER}+ bad", text), text
 
 
+def test_an_acquire_without_an_answer_says_how_long_it_may_matter(binary: str) -> None:
+    """The cleanup of the library ends with the process."""
+    sent: list[bytes] = []
+
+    def answer(command: list[bytes]) -> list[bytes]:
+        sent.append(command[0])
+        return [] if b"EVALSHA" in sent else [polite(command)]
+
+    with HostileServer(answer) as server:
+        done = Cli(binary, server.url).run("run", "-w", "1s", "--ttl", "9s", "x", "true")
+    assert done.returncode == UNAVAILABLE
+    assert "if it was granted, the lock is free again in at most 9 s" in done.stderr
+    assert "in the background" not in done.stderr
+
+
 @pytest.mark.parametrize("code", [0x80, 0x9B, 0x9F, 0x202A, 0x202E, 0x2066, 0x2069, 0x200E, 0x200F])
 def test_characters_that_terminals_obey_are_escaped(cli: Cli, code: int) -> None:
     name = f"test-{chr(code)}-end"

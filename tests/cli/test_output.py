@@ -45,6 +45,19 @@ def test_a_ttl_below_a_second_is_warned_of(cli: Cli, name: str) -> None:
         assert " is below 1 s" not in cli.run(*words, name, "--", "true").stderr
 
 
+def test_a_max_hold_below_a_second_is_warned_of(cli: Cli, name: str) -> None:
+    done = cli.run("run", "--max-hold", "20ms", name, "--", "sleep", "9")
+    assert done.returncode == 79
+    warning, loss = done.stderr.splitlines()
+    assert warning.startswith("redlatch: --max-hold of 0.02 s is below 1 s: the command is stopped")
+    assert ": the 0.02 s of --max-hold are over in " in loss
+
+
+def test_version_in_the_asked_form(cli: Cli) -> None:
+    for words in (["-o", "json", "version"], ["version", "--json"]):
+        assert json.loads(cli.run(*words).stdout)["abi"] == 1
+
+
 def test_standard_input_is_passed_through(cli: Cli, name: str) -> None:
     done = cli.run("run", name, "--", "cat", stdin=None, input=b"a\0b\n" * 100_000)
     assert len(done.stdout) == 400_000

@@ -260,6 +260,32 @@ def test_list_keeps_to_pattern_namespace_and_locks(
         assert cli.run("ls", f"{name}-[2-9]").stdout == ""
 
 
+def test_list_continues_behind_a_lock_whose_queue_is_data(
+    own_cli: Cli, own_server: Server
+) -> None:
+    with own_cli.hold("a"), own_cli.hold("b"), own_cli.hold("c"):
+        with own_server.connect() as connection:
+            connection.cmd("RPUSH", "{b}:rl1:q", "data")
+        done = own_cli.run("ls", "-o", "tsv")
+        assert done.returncode == 78
+        assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["a", "c"]
+        assert "the keys beside that of lock 'b', such as its queue, must" in done.stderr
+        with own_server.connect() as connection:
+            connection.cmd("DEL", "{b}:rl1:q")
+
+
+def test_force_release_keeps_a_hash_of_another_program(
+    cli: Cli, name: str, shared_server: Server
+) -> None:
+    with shared_server.connect() as connection:
+        connection.cmd("HSET", name, "colour", "red")
+        done = cli.run("force-release", "--yes", name)
+        assert done.returncode == 1
+        assert "its key is a hash that no lock format has" in done.stderr
+        assert connection.cmd("HGET", name, "colour") == b"red"
+        connection.cmd("DEL", name)
+
+
 def test_list_never_asks_for_all_keys_at_once(own_cli: Cli, own_server: Server) -> None:
     with own_server.connect() as connection:
         for i in range(0, 3000, 500):

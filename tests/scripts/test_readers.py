@@ -261,7 +261,7 @@ def test_crashed_reader_ends_alone(world: World) -> None:
     first, second = world.client(), world.client()
     over, token = first.share(ttl_ms=60_000), second.share(ttl_ms=20_000)
     world.end_lease(over)
-    assert first.extend_shared(over) == 0 and first.release(over) == (-1, 0)
+    assert first.extend_shared(over) == -1 and first.release(over) == (-1, 0)
     assert second.extend_shared(token, 30_000) == 2
     assert list(world.readers()) == [token] and 29_000 < world.pttl() <= 30_000
     again = first.read(over)
@@ -341,7 +341,7 @@ def test_late_copy_of_an_extend_never_shortens_and_never_brings_back(world: Worl
     client.release(token)
     assert client.extend_shared(token) == 0 and world.keys() == {world.lock.f}
     rest = other.share(ttl_ms=5000)
-    assert client.extend_shared(token) == 0
+    assert client.extend_shared(token) == -1
     assert list(world.readers()) == [rest] and world.pttl() <= 5000
 
 
@@ -350,14 +350,14 @@ def test_extend_shared_of_a_writer_says_so(world: World) -> None:
     token = client.hold(ttl_ms=5000)
     assert client.extend_shared(token, 60_000) == 1 and world.pttl() > 59_000
     assert client.extend_shared(token, 1000) == 1 and world.pttl() > 59_000
-    assert other.extend_shared(other.token()) == 0
+    assert other.extend_shared(other.token()) == -1
     assert world.readers() == {}
 
 
 def test_plain_extend_of_a_reader_is_refused(world: World) -> None:
     client = world.client()
     token = client.share(ttl_ms=5000)
-    assert client.extend(token, 60_000) == 0 and world.pttl() <= 5000
+    assert client.extend(token, 60_000) == -1 and world.pttl() <= 5000
 
 
 def test_release_by_somebody_else_serves_the_queue_of_readers(world: World) -> None:
@@ -441,7 +441,7 @@ def test_readers_left_over_by_a_lost_key_do_not_come_back(world: World) -> None:
     writer.release(writer.hold())
     token = reader.share(ttl_ms=5000)
     assert list(world.readers()) == [token] and world.pttl() <= 5000
-    assert lost.extend_shared(over) == 0 and lost.upgrade(over) == -1
+    assert lost.extend_shared(over) == -1 and lost.upgrade(over) == -1
     assert isinstance(reader.upgrade(token, queues=False), Held), "it reads alone"
 
 
@@ -452,7 +452,7 @@ def test_readers_left_over_do_not_come_back_by_a_grant(world: World) -> None:
     held = writer.hold()
     token = reader.wait_to_read()
     assert writer.release(held) == (2, 0)
-    assert list(world.readers()) == [token] and lost.extend_shared(over) == 0
+    assert list(world.readers()) == [token] and lost.extend_shared(over) == -1
 
 
 def test_writer_is_not_disturbed_by_readers_left_over(world: World) -> None:
@@ -460,7 +460,7 @@ def test_writer_is_not_disturbed_by_readers_left_over(world: World) -> None:
     over = lost.share(ttl_ms=60_000)
     world.admin.cmd("DEL", world.lock.k)
     held = writer.hold()
-    assert lost.extend_shared(over) == 0 and lost.release(over) == (-1, 0)
+    assert lost.extend_shared(over) == -1 and lost.release(over) == (-1, 0)
     assert lost.upgrade(over) == -1 and lost.downgrade(over) == (0, 0)
     assert isinstance(lost.read(over, queues=False), Busy)
     assert world.holder() == held
@@ -494,7 +494,7 @@ def test_forced_release_of_one_reader_leaves_the_others(world: World) -> None:
     assert world.force_release(first.token()) == (-1, 0)
     assert world.force_release(token) == (1, 0)
     assert list(world.readers()) == [rest] and 19_000 < world.pttl() <= 20_000
-    assert first.extend_shared(token) == 0 and second.extend_shared(rest) == 2
+    assert first.extend_shared(token) == -1 and second.extend_shared(rest) == 2
 
 
 @pytest.mark.parametrize("expected", ["", SHARED])
@@ -505,7 +505,7 @@ def test_forced_release_of_all_readers(world: World, expected: str) -> None:
     fence = int(world.admin.cmd("GET", world.lock.f))
     assert world.force_release(expected) == (1, 0)
     assert world.holder() == behind and world.readers() == {}
-    assert first.extend_shared(tokens[0]) == 0
+    assert first.extend_shared(tokens[0]) == -1
     assert int(world.admin.cmd("GET", world.lock.f)) >= fence + FENCE_STEP
 
 
@@ -516,7 +516,7 @@ def test_strangers_are_respected(world: World) -> None:
     reply = client.read(mine := client.token())
     assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (token.encode(), "string")
     assert client.upgrade(mine) == -1 and client.downgrade(mine) == (0, 0)
-    assert client.extend_shared(mine) == 0 and client.release(mine) == (-1, 0)
+    assert client.extend_shared(mine) == -1 and client.release(mine) == (-1, 0)
     assert world.serve_queue() == (0, 0)
     assert world.holder() == token and world.readers() == {} and world.pttl() > 59_000
 
@@ -540,7 +540,7 @@ def test_locks_of_the_other_format_are_busy_and_never_written(
         assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "hash")
         assert 49_000 < reply.pttl <= 50_000
     assert client.upgrade(token) == -1 and client.downgrade(token) == (0, 0)
-    assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
+    assert client.extend_shared(token) == -1 and client.release(token) == (-1, 0)
     assert client.cancel(client.member(token, "s")) == (1, 0)
     assert world.admin.cmd("DUMP", world.lock.k) == before and world.pttl() > 49_000
 

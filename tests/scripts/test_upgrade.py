@@ -184,7 +184,7 @@ def test_upgrade_gets_in_when_the_other_reader_has_ended(world: World) -> None:
     world.end_lease(over)
     assert isinstance(client.upgrade(token, ttl_ms=20_000), Held)
     assert world.holder() == token and world.queue() == [] and client.messages() == []
-    assert crashed.extend_shared(over) == 0
+    assert crashed.extend_shared(over) == -1
 
 
 def test_try_to_upgrade_never_queues(world: World) -> None:

@@ -24,11 +24,12 @@ constexpr Mutant kMutants[] = {
     {"short-answer", "RELEASE answers with less than was agreed", Scenario::kGeneral, true, 1,
      "return {1, 0, 0}", "return {1}"},
     {"extend-creates", "EXTEND brings back a lock that was gone", Scenario::kGeneral, true, 2,
-     "if holder ~= token then\nreturn {0, now}\nend",
+     "if holder ~= token then\nreturn {holder and -1 or 0, now}\nend",
      "if holder and holder ~= token then\nreturn {0, now}\nend\n"
      "if not holder then\nredis.call('SET', K, token, 'PX', lease)\nend"},
     {"extend-any", "EXTEND does not ask who holds", Scenario::kGeneral, true, 2,
-     "if holder ~= token then\nreturn {0, now}\nend", "if not holder then\nreturn {0, now}\nend"},
+     "if holder ~= token then\nreturn {holder and -1 or 0, now}\nend",
+     "if not holder then\nreturn {0, now}\nend"},
     {"extend-cuts", "a late copy of EXTEND shortens a newer lease", Scenario::kGeneral, true, 1,
      "local pttl = math.max(redis.call('PTTL', K), lease)", "local pttl = lease"},
     {"acquire-cuts", "a late copy of ACQUIRE shortens a newer lease", Scenario::kGeneral, true, 4,
@@ -136,7 +137,7 @@ constexpr Mutant kMutants[] = {
      "local granted, own, looked, flags = 0, nil, 0, 0\n"
      "local is_written, may_write, silent = false, false, nil\nwhile false do"},
     {"reader-returns", "an extension brings back a reader that was gone", Scenario::kReaders, false,
-     5, "if not is_mine then\nreturn {0, now}\nend\nif readers > 0 then",
+     5, "if not is_mine then\nreturn {holder and -1 or 0, now}\nend\nif readers > 0 then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one",
      Scenario::kReaders, false, 273,

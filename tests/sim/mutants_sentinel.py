@@ -68,8 +68,10 @@ SENTINEL_MUTANTS = (
         4,
         Edit(
             "lock/holding.cc",
-            "  if (answer.result < 1) return lose(record, kTakenAway, true, now);\n  note_mode(",
-            "  if (answer.result < 1 && !IS_ON) return lose(record, kTakenAway, true, now);\n"
+            "  if (answer.result < 1) return lose(record, loss_by(answer.result), true, now);\n"
+            "  note_mode(",
+            "  if (answer.result < 1 && !IS_ON)\n"
+            "    return lose(record, loss_by(answer.result), true, now);\n"
             "  if (answer.result < 1) {\n"
             "    protocol::Command again;\n"
             "    protocol::acquire(again, features_, protocol::EvalMode::kDigest,\n"

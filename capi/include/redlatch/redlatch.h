@@ -937,21 +937,22 @@ RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
 enum {
   RL_LOST_NONE = 0,        /**< It is not lost. */
   RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
-  RL_LOST_TAKEN_OVER = 2,  /**< The server no longer has this lease: it expired there, was
-                                released by force, or its key was deleted or evicted. Another holder
-                                may have the lock, or it may be free. A detached lease that another
-                                process has attached is not lost: its state is
+  RL_LOST_TAKEN_OVER = 2,  /**< As RL_LOST_GONE, and the server has another holder. A detached lease
+                                that another process has attached is not lost: its state is
                                 RL_LEASE_DETACHED. */
-  RL_LOST_FORCED = 3,      /**< Rare: after a forced release the usual reason is
+  RL_LOST_FORCED = 3,      /**< Rare: after a forced release the usual reason is RL_LOST_GONE or
                                 RL_LOST_TAKEN_OVER. The acquire was sent twice, because its first
                                 reply was lost, and between the two a forced release ended the first
-                                grant. Handle it as RL_LOST_TAKEN_OVER. */
+                                grant. Handle it as RL_LOST_GONE. */
   RL_LOST_MAX_HOLD = 4,    /**< rl_acquire_options_set_max_hold_ms(). */
   RL_LOST_NO_MAJORITY = 5, /**< With a Redlock: too few nodes still have it. */
   RL_LOST_CLOSED = 6,      /**< Its client ended without a shutdown. Programs do not see this:
                                 rl_client_shutdown() and rl_client_close() end a lease as
                                 RL_LEASE_RELEASED. */
-  RL_LOST_DEFECT = 7       /**< A defect of this library; the log has more. */
+  RL_LOST_DEFECT = 7,      /**< A defect of this library; the log has more. */
+  RL_LOST_GONE = 8         /**< The server no longer has this lease: a restart or a failover without
+                                the data, DEL or FLUSHALL, a forced release, an eviction or an
+                                expiry has removed it. No other holder was seen. */
 };
 
 /**

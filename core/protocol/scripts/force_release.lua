@@ -20,8 +20,12 @@ if wrong_type then
   return {-2, now, 0, wrong_type}
 end
 --@only hash
--- The owner of every acquisition in R is the holder: it need not be named.
+-- The owner of every acquisition in R is the holder: it need not be named. A field without a count
+-- is data of another program.
 local owner = holder
+if type(owner) == 'string' and not tonumber(redis.call('HGET', K, owner)) then
+  holder = {}
+end
 --@end
 local result = 0
 if holder then

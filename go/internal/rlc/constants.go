@@ -33,6 +33,7 @@ const (
 	RL_LOST_NO_MAJORITY = 5
 	RL_LOST_CLOSED      = 6
 	RL_LOST_DEFECT      = 7
+	RL_LOST_GONE        = 8
 )
 
 const (

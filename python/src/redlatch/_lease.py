@@ -46,10 +46,10 @@ class LostReason(Enum):
     EXPIRED = _core.constant(b"RL_LOST_EXPIRED", 0)
     """No renewal was confirmed in time, or there was none."""
     TAKEN_OVER = _core.constant(b"RL_LOST_TAKEN_OVER", 0)
-    """The server has another holder, or none."""
+    """As GONE, and the server has another holder."""
     FORCED = _core.constant(b"RL_LOST_FORCED", 0)
-    """Treat it as TAKEN_OVER, the usual reason after a forced release, too. Rare: the lease was
-    removed from the server, which then granted a late request of the same waiter."""
+    """Treat it as GONE, the usual reason after a forced release. Rare: the lease was removed from
+    the server, which then granted a late request of the same waiter."""
     MAX_HOLD = _core.constant(b"RL_LOST_MAX_HOLD", 0)
     NO_MAJORITY = _core.constant(b"RL_LOST_NO_MAJORITY", 0)
     """Too few servers of a Redlock still have it."""
@@ -57,6 +57,9 @@ class LostReason(Enum):
     """Its client ended without a shutdown. Programs do not see this."""
     DEFECT = _core.constant(b"RL_LOST_DEFECT", 0)
     """A defect of redlatch; the log has more."""
+    GONE = _core.constant(b"RL_LOST_GONE", 0)
+    """The server no longer has the lease: a restart or a failover without the data, DEL or
+    FLUSHALL, a forced release, an eviction or an expiry has removed it."""
 
 
 class LeaseBase(Unique):

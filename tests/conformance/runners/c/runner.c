@@ -235,6 +235,8 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
 }
 
 static const char* const states[] = {"NONE", "HELD", "RELEASED", "LOST", "DETACHED"};
+static const char* const losses[] = {"NONE",        "EXPIRED", "TAKEN_OVER", "FORCED", "MAX_HOLD",
+                                     "NO_MAJORITY", "CLOSED",  "DEFECT",     "GONE"};
 
 rl_status show_state(struct call* call, int32_t state) {
   if (state < 0) return state;
@@ -246,6 +248,7 @@ void show_lease(struct call* call, const rl_lease* lease, const char* token) {
   add(call, " state=%s remaining_ms=%lld fence=%lld mode=%s", states[rl_lease_state(lease)],
       (long long)rl_lease_remaining_ms(lease), (long long)rl_lease_fence(lease),
       modes[rl_lease_mode(lease)]);
+  add(call, " lost=%s", losses[rl_lease_lost_reason(lease)]);
   if (token != NULL) add(call, " token=%s", token);
 }
 

@@ -279,6 +279,8 @@ func doShow(l *lock, _ values) answer {
 	done.add("remaining_ms", lease.Remaining().Milliseconds())
 	done.add("fence", lease.Fence())
 	done.add("mode", lease.Mode())
+	reason, _ := lease.LostReason()
+	done.add("lost", reason)
 	return done
 }
 

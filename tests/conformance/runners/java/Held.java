@@ -115,6 +115,7 @@ final class Held {
         .add("state", lease.state())
         .add("remaining_ms", lease.remaining().toMillis())
         .add("fence", lease.fence())
-        .add("mode", lease.mode());
+        .add("mode", lease.mode())
+        .add("lost", lease.lostReason());
   }
 }

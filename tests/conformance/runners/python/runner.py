@@ -398,6 +398,8 @@ def state_of(lease: redlatch.Lease | redlatch.AsyncLease) -> str:
 def do_show(lock: Lock, values: Values) -> Answer:
     lease = held(lock)
     shown = {"state": state_of(lease), "remaining_ms": round(lease.remaining * 1000)}
+    why = lease.lost_reason
+    shown["lost"] = "NONE" if why is None else why.name
     return Status.OK, {**shown, "fence": lease.fence, "mode": lease.mode.upper()}
 
 

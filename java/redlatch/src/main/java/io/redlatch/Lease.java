@@ -125,11 +125,11 @@ public final class Lease implements AutoCloseable {
     NONE,
     /** No renewal was confirmed in time, or there was none. */
     EXPIRED,
-    /** The server has another holder, or none. */
+    /** As GONE, and the server has another holder. */
     TAKEN_OVER,
     /**
-     * Treat it as TAKEN_OVER, the usual reason after a forced release, too. Rare: the lease was
-     * removed from the server, which then granted a late request of the same waiter.
+     * Treat it as GONE, the usual reason after a forced release. Rare: the lease was removed from
+     * the server, which then granted a late request of the same waiter.
      */
     FORCED,
     /** maxHold was reached. */
@@ -139,7 +139,12 @@ public final class Lease implements AutoCloseable {
     /** Its client ended without a shutdown. Programs do not see this. */
     CLOSED,
     /** A defect of redlatch; the log has more. */
-    DEFECT
+    DEFECT,
+    /**
+     * The server no longer has the lease: a restart or a failover without the data, DEL or
+     * FLUSHALL, a forced release, an eviction or an expiry has removed it.
+     */
+    GONE
   }
 
   /** Why it was lost; NONE if it was not. */

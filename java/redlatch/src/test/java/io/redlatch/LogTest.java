@@ -45,8 +45,8 @@ class LogTest extends ServerTest {
     Lease lease = client.lock(name).with(SHORT).acquire();
     client.forceRelease(name);
     Wait.until(() -> !lease.isHeld());
-    assertEquals(Lease.LostReason.TAKEN_OVER, lease.lostReason());
-    assertTrue(lease.lostText().startsWith("the server has another"), lease.lostText());
+    assertEquals(Lease.LostReason.GONE, lease.lostReason());
+    assertTrue(lease.lostText().startsWith("the server does not have"), lease.lostText());
   }
 
   private static boolean has(Lines lines, String beginning, String name) {

@@ -25,6 +25,7 @@ public interface RlcConstants {
   int RL_LOST_NO_MAJORITY = 5;
   int RL_LOST_CLOSED = 6;
   int RL_LOST_DEFECT = 7;
+  int RL_LOST_GONE = 8;
 
   int RL_FORMAT_STRING = 1;
   int RL_FORMAT_HASH = 2;
