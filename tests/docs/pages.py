@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# The page whose commands have a test of their own.
+OPERATING = ROOT / "docs/operating.md"
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
@@ -24,9 +26,14 @@ def all_pages() -> list[Path]:
     return [path for name in sorted(set(names)) if name and (path := ROOT / name).is_file()]
 
 
+def all_blocks(text: str) -> list[tuple[str, str]]:
+    """The fenced blocks, in their order: the language, and what is in it."""
+    return _FENCED.findall(text)
+
+
 def blocks(text: str, language: str) -> list[str]:
     """The fenced blocks of one language, in their order."""
-    return [body for word, body in _FENCED.findall(text) if word == language]
+    return [body for word, body in all_blocks(text) if word == language]
 
 
 def pages_with_code() -> list[Path]:

@@ -6,7 +6,7 @@ page mentions what does not exist.
 Method: the programs are written to files, and each block of commands is run in a shell, a checkout
 and a home of its own, against a server of our own; links, names and options of all pages are looked
 up. The checks are tried with planted defects, because a check that cannot fail shows nothing.
-test_blocks.py runs the pieces of code.
+test_blocks.py runs the pieces of code; test_operating.py one page's commands.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from support.maven import NotFetched, try_maven
 from support.servers import Server, available_kinds
 
 from .pages import (
+    OPERATING,
     ROOT,
     all_pages,
     anchors,
@@ -58,7 +59,8 @@ def page_id(page: Path) -> str:
 
 
 def blocks_of_all(language: str) -> list[str]:
-    return [block for page in pages_with_code() for block in blocks(page.read_text(), language)]
+    pages = [page for page in pages_with_code() if page != OPERATING]
+    return [block for page in pages for block in blocks(page.read_text(), language)]
 
 
 def make_checkout(folder: Path) -> Path:
