@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# The page whose commands have a test of their own.
+# Pages with tests of their own: of all code of the first, and of the commands of the second.
+RECIPES = ROOT / "docs/recipes.md"
 OPERATING = ROOT / "docs/operating.md"
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

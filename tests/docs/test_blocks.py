@@ -4,7 +4,7 @@
 
 Method: Python is run against a server of our own, tests in it by pytest; a piece of C, C++, Go or
 Java stands in a program that has what such pieces speak of. test_readme.py runs commands, and whole
-programs, whose first line is their file name.
+programs, whose first line is their file name; test_recipes.py runs docs/recipes.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from support.java import java_program
 from support.servers import Server, available_kinds
 from support.wait import LIMIT
 
-from .pages import file_of, pages_with_code
+from .pages import RECIPES, file_of, pages_with_code
 
 SERVER_OF_DOCS = "localhost:6379"
 NODES_OF_DOCS = ("a:6379", "b:6379", "c:6379")
@@ -165,6 +165,8 @@ class Docs {
 
 def blocks_of_docs() -> Iterator[object]:
     for page in pages_with_code():
+        if page == RECIPES:
+            continue
         for number, found in enumerate(_BLOCK.finditer(page.read_text())):
             if found[1] != "sh" and not file_of(found[2]):
                 yield pytest.param(found[1], found[2], id=f"{page.stem}-{number}-{found[1]}")

@@ -6,7 +6,7 @@ page mentions what does not exist.
 Method: the programs are written to files, and each block of commands is run in a shell, a checkout
 and a home of its own, against a server of our own; links, names and options of all pages are looked
 up. The checks are tried with planted defects, because a check that cannot fail shows nothing.
-test_blocks.py runs the pieces of code; test_operating.py one page's commands.
+test_blocks.py runs the pieces of code; two pages have tests of their own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from support.servers import Server, available_kinds
 
 from .pages import (
     OPERATING,
+    RECIPES,
     ROOT,
     all_pages,
     anchors,
@@ -59,7 +60,7 @@ def page_id(page: Path) -> str:
 
 
 def blocks_of_all(language: str) -> list[str]:
-    pages = [page for page in pages_with_code() if page != OPERATING]
+    pages = [page for page in pages_with_code() if page not in (RECIPES, OPERATING)]
     return [block for page in pages for block in blocks(page.read_text(), language)]
 
 
