@@ -185,9 +185,10 @@ def test_bytes(server: Server) -> None:
                 assert all(0 < size(key) <= name for key in names)
         lease.release()
         ours.close()
-        # "leaves the fence only"; the description of the last holder ends with its lease.
-        connection.cmd("DEL", "{report}:rl1:i")
-        assert connection.cmd("KEYS", "*") == [b"{report}:rl1:f"]
+        ttls = {key: connection.cmd("PTTL", key) for key in connection.cmd("KEYS", "*")}
+        assert ttls.keys() <= {b"{report}:rl1:f", b"{report}:rl1:i"}
+        assert 0 < ttls[b"{report}:rl1:f"] <= 3_600_000
+        assert ttls.get(b"{report}:rl1:i", 1) <= 30_000
 
 
 # ---- commands ------------------------------------------------------------------------------------
