@@ -47,8 +47,8 @@ func MaxLocalHandoffs(value int32) Option {
 }
 
 // YieldEvery sets the option yield_every. Number of grants in a row after which the lock is left
-// free for libraries that poll; 0: never; not set: automatic, once such a library was found holding
-// the lock. Allowed: 0 to 1000000.
+// free for libraries that poll; 0: never; not set: automatic, once such a library was found.
+// Allowed: 0 to 1000000.
 func YieldEvery(value int32) Option {
 	return Set("yield_every", strconv.Itoa(int(value)))
 }

@@ -292,6 +292,7 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
       if (wants_text(refusal, in_flight)) return ask(record, now, protocol::EvalMode::kText);
       if (refusal) return on_acquire_refused(record, refusal, now);
       if (!answer.is_granted) return on_queued(record, answer, now);
+      if (record.phase == Phase::kAsking) contention_.saw_free(record.lock->keys.lock);
       if (record.phase == Phase::kQueued) note_late_grant(record, answer, now);
       return on_granted(record, in_flight, answer, now);
     case Phase::kHeld:
@@ -363,6 +364,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   }
   lock.blocker = answer.token().substr(0, protocol::kCidSize);
   lock.obstacle = obstacle_in(answer);
+  contention_.saw_busy(lock.keys.lock, now);
   if (!acquisition->is_queueable()) {
     const std::string message = busy_message(lock, answer);
     if (awaits_name(record, message, now)) return;

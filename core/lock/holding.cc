@@ -319,6 +319,16 @@ void LockClient::start_cleanup(TokenRecord &record, ServerFootprint left, Nanos 
           record.cleanup().give(&Cleanup::start, left, not_before, now, is_up(*record.lock)), now);
 }
 
+// A lock that is handed over for long is never free for libraries that poll. One that is free now
+// and then shows them by itself.
+protocol::YieldPolicy LockClient::yield_policy_at(const TokenRecord &record, Nanos now) {
+  protocol::YieldPolicy policy = record.yield_policy;
+  if (policy.every != protocol::YieldPolicy::kAutomatic) return policy;
+  if (!contention_.is_long(record.lock->keys.lock, now)) return policy;
+  policy.every = protocol::YieldPolicy::kSearching;
+  return policy;
+}
+
 void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
                          protocol::EvalMode eval) {
   assert(step.result != Cleanup::Result::kDefect);
@@ -334,7 +344,7 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
                      record.identity.owner);
   } else {
     protocol::release(command, features_, eval, record.lock->keys, record.proof(),
-                      record.yield_policy, 1 + record.cleanup()->handoff_count());
+                      yield_policy_at(record, now), 1 + record.cleanup()->handoff_count());
   }
   const CommandKind what = is_cancel ? CommandKind::kCancel : CommandKind::kRelease;
   if (!try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;
@@ -360,6 +370,7 @@ void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply,
   }
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_serve_queue(record.lock, answer.has_more, now);
+  if (!is_cancel && answer.result == 1) contention_.saw_free(record.lock->keys.lock);
   perform(record,
           is_cancel
               ? cleanup.give(&Cleanup::on_cancel_answer, answer.result, now, is_up(*record.lock))

@@ -34,6 +34,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "lock/client_names.h"
+#include "lock/contention.h"
 #include "lock/in_flight.h"
 #include "lock/lock_state.h"
 #include "lock/message_check.h"
@@ -447,6 +448,7 @@ class LockClient final : public LockService {
   void clean_up(TokenRecord &record, Nanos now, bool may_be_held = false, Nanos not_before = 0);
   void clean_up_gone(TokenRecord &record, Nanos now);
   void start_cleanup(TokenRecord &record, ServerFootprint left, Nanos not_before, Nanos now);
+  protocol::YieldPolicy yield_policy_at(const TokenRecord &record, Nanos now);
   void perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
                protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -540,6 +542,7 @@ class LockClient final : public LockService {
   Nanos resend_at_ = kNever;  // when to send postponed requests again
   timing::Backoff postponed_ = timing::kServerRetry;
   ClientNames names_of_clients_;
+  Contention contention_;
   Checked<Replication> replication_;
   std::deque<InFlight> side_in_flight_;
   Link side_ = Link::kDown;

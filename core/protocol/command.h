@@ -88,7 +88,8 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
 // The number of grants in a row after which the lock is left to other libraries, and for how long.
 struct YieldPolicy {
   static constexpr int64_t kAutomatic = -1;
-  // 0: never. kAutomatic: only after a foreign holder was seen.
+  static constexpr int64_t kSearching = -2;
+  // 0: never. kAutomatic: only after a foreign holder was seen. kSearching: also to see one.
   int64_t every = 0;
   int64_t for_ms = 0;
 };

@@ -55,6 +55,11 @@ constexpr Nanos quiet_of(int64_t rank) {
   return std::clamp<int64_t>(rank, 0, 1'000) * kWatchPerRank;
 }
 
+// How long a client has found a lock busy before it leaves it free for a moment, so that a library
+// that polls is seen; and for how long it remembers. The server allows one such moment in a minute.
+inline constexpr Nanos kSearchAfter = 1'000 * kMs;
+inline constexpr Nanos kSearchEvery = 60'000 * kMs;
+
 // When a wait of `wait` is likely to time out, so that the client asks for the holder's name.
 constexpr Nanos slow_after(Nanos wait) { return std::min<Nanos>(wait / 2, 1'000 * kMs); }
 

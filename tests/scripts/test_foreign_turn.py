@@ -16,7 +16,8 @@ WINDOW_MS = 5000
 # Where one was seen, and how often what is left to them is offered in vain.
 EVERY, LIMIT = 16, 6
 THEIRS = "5e3b2f4ac6d911f0a1b20242ac120002"
-AUTOMATIC, NEVER = -1, 0
+AUTOMATIC, NEVER, SEARCHING = -1, 0, -2
+SEARCH_MS = 60_000
 
 
 def mark(world: World) -> tuple[int, int, int] | None:
@@ -284,6 +285,58 @@ def test_count_of_another_type_makes_no_window(world: World, burst: int) -> None
     world.admin.cmd("PEXPIRE", world.lock.w, 60_000)
     cycle(client, 1, burst)
     assert mark(world) == ((1, 0, 0) if burst > 0 else None)
+
+
+# ---- a search ------------------------------------------------------------------------------------
+
+
+def test_a_search_leaves_the_lock_free_once_in_a_minute(world: World) -> None:
+    clients = [world.client() for _ in range(4)]
+    held = clients[0].hold()
+    waiting = [client.wait() for client in clients[1:]]
+    assert clients[0].release_with_turn(held, SEARCHING, WINDOW_MS) == (1, 0)
+    assert world.holder() is None and SEARCH_MS - 5000 < world.pttl(world.lock.w) <= SEARCH_MS
+    assert clients[1].was_told(waiting[0], 0), "it looks at once"
+    reply = clients[1].acquire(waiting[0], ticket=world.now_us())
+    assert isinstance(reply, Busy) and reply.kind == "none" and 0 < reply.pttl <= WINDOW_MS
+    value = world.admin.cmd("GET", world.lock.w)
+    assert value.startswith(b"p 0 ")
+    # The window is over; who releases then hands it over, and the next search is a minute later.
+    world.admin.cmd("SET", world.lock.w, b"p 0 0 5000", "KEEPTTL")
+    assert isinstance(clients[1].acquire(waiting[0], ticket=world.now_us()), Held)
+    assert clients[1].release_with_turn(waiting[0], SEARCHING, WINDOW_MS) == (2, 0)
+    assert clients[2].release_with_turn(waiting[1], AUTOMATIC, WINDOW_MS) == (2, 0)
+    assert world.holder() == waiting[2] and world.admin.cmd("GET", world.lock.w) == b"p 0 0 5000"
+
+
+@pytest.mark.parametrize("burst", [AUTOMATIC, NEVER])
+def test_only_a_client_that_searches_leaves_it_free(world: World, burst: int) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    token = waiter.wait()
+    assert holder.release_with_turn(held, burst, WINDOW_MS) == (2, 0)
+    assert world.holder() == token and mark(world) is None
+
+
+def test_without_a_waiter_there_is_no_search(world: World) -> None:
+    cycle(world.client(), 1, SEARCHING)
+    assert world.keys() == {world.lock.f}
+
+
+def test_a_search_that_finds_one_becomes_a_mark(world: World) -> None:
+    holder, waiter = world.client(), world.client()
+    held = holder.hold()
+    token = waiter.wait()
+    assert holder.release_with_turn(held, SEARCHING, WINDOW_MS) == (1, 0)
+    assert world.admin.cmd("SET", world.lock.k, THEIRS, "NX", "PX", 60_000) == "OK"
+    assert isinstance(waiter.acquire(token, ticket=world.now_us()), Busy)
+    assert mark(world) == (0, 0, 0) and world.pttl(world.lock.w) > SEARCH_MS
+
+
+def test_a_turn_that_was_asked_for_ends_a_search(world: World) -> None:
+    world.admin.cmd("SET", world.lock.w, "p 0 0 5000", "PX", SEARCH_MS)
+    cycle(world.client(), 1, 2)
+    assert mark(world) == (1, 0, 0)
 
 
 # ---- who looks when theirs goes ------------------------------------------------------------------

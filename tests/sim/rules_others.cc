@@ -49,7 +49,7 @@ Rules::Turn Rules::turn_at(std::string_view key, int64_t now_ms) const {
   if (text == nullptr || is_over) return turn;
   std::array<int64_t, 4> words{};
   std::string_view rest = *text;
-  turn.is_marked = !rest.starts_with('-');
+  turn.is_marked = !rest.starts_with('-') && !rest.starts_with('p');
   for (int64_t &word : words) {
     const size_t end = std::min(rest.find(' '), rest.size());
     std::from_chars(rest.data(), rest.data() + end, word);

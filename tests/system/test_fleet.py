@@ -17,6 +17,7 @@ import redis
 from support.history import History
 from support.record import Record
 from support.servers import Server
+from support.wait import wait_until
 
 from .actor import Actor
 
@@ -67,6 +68,29 @@ class Crowd:
         self._stop.set()
         for thread in self._threads:
             thread.join(90)
+
+
+def test_who_comes_later_is_found(
+    shared_server: Server, spawn: Spawn, theirs: redis.Redis, name: str, history: History
+) -> None:
+    """Goal: redis-py has its turns also if ours never leave the lock free.
+    Method: ours hand it over for a second and more; then redis-py. The minute until the next search
+    is not waited for: its mark is deleted."""
+    actors = [spawn(shared_server.url) for _ in range(3)]
+    for actor in actors:
+        actor.begin("loop", name=name, wait=60_000, hold_us=2000, ms=120_000)
+
+    def has_searched() -> bool:
+        with shared_server.connect() as connection:
+            value = connection.cmd("GET", f"{{{name}}}:rl1:w")
+            return value is not None and bool(connection.cmd("DEL", f"{{{name}}}:rl1:w"))
+
+    wait_until(has_searched)
+    crowd = Crowd(theirs, name, 3, history.record)
+    wait_until(lambda: crowd.count >= FEW or (has_searched() and False), 60)
+    for actor in actors:
+        actor.kill()
+    crowd.stop()
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ class acquire_options {
     return std::move(max_local_handoffs(value));
   }
   /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never;
-   *  not set: automatic, once such a library was found holding the lock. Allowed: 0 to 1000000. */
+   *  not set: automatic, once such a library was found. Allowed: 0 to 1000000. */
   acquire_options& yield_every(int32_t value) & {
     return set("yield_every", detail::text_of(value));
   }

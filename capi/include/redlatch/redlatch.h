@@ -1281,8 +1281,8 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *                       0: this caller queues on the server itself; strict order if all callers set
  *                       0. Allowed: 0 to 31. Default: 16.
  *   yield_every         number of grants in a row after which the lock is left free for libraries
- *                       that poll; 0: never; not set: automatic, once such a library was found
- *                       holding the lock. Allowed: 0 to 1000000.
+ *                       that poll; 0: never; not set: automatic, once such a library was found.
+ *                       Allowed: 0 to 1000000.
  *   yield_for           how long the lock is left free, or less if another library takes it.
  *                       Allowed: 1 ms to 1 minute. Default: 150ms.
  *   owner               name of the owner that acquires: it may read again while it reads; any

@@ -258,7 +258,7 @@ MANUAL = {
                             callers set 0. Allowed: 0 to 31. Default: 16.
         yield_every         number of grants in a row after which the lock is left free for
                             libraries that poll; 0: never; not set: automatic, once such a library
-                            was found holding the lock. Allowed: 0 to 1000000.
+                            was found. Allowed: 0 to 1000000.
         yield_for           how long the lock is left free, or less if another library takes it [s].
                             Allowed: 0.001 to 60. Default: 0.15.
         owner               name of the owner that acquires: it may read again while it reads; any

@@ -66,7 +66,7 @@ public final class LockOptions extends OptionValues<LockOptions> {
   }
 
   /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never;
-   *  not set: automatic, once such a library was found holding the lock. Allowed: 0 to 1000000. */
+   *  not set: automatic, once such a library was found. Allowed: 0 to 1000000. */
   public LockOptions yieldEvery(int value) {
     return with("yield_every", value);
   }

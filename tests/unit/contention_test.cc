@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: a lock counts as busy for long only while no answer found it free. Method: by hand.
+#include "lock/contention.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace redlatch::lock {
+namespace {
+
+constexpr Nanos kBegin = 5'000 * kMs;
+constexpr Nanos kLater = kBegin + timing::kSearchAfter;
+
+TEST(ContentionTest, a_lock_is_busy_for_long_from_the_first_answer_on) {
+  Contention contention;
+  EXPECT_FALSE(contention.is_long("k", kLater));
+  contention.saw_busy("k", kBegin);
+  contention.saw_busy("k", kLater - kMs);
+  EXPECT_FALSE(contention.is_long("k", kLater - 1));
+  EXPECT_TRUE(contention.is_long("k", kLater));
+  EXPECT_FALSE(contention.is_long("other", kLater));
+}
+
+TEST(ContentionTest, one_answer_that_finds_it_free_begins_anew) {
+  Contention contention;
+  contention.saw_busy("k", kBegin);
+  contention.saw_free("other");
+  EXPECT_TRUE(contention.is_long("k", kLater));
+  contention.saw_free("k");
+  EXPECT_FALSE(contention.is_long("k", kLater));
+  contention.saw_busy("k", kLater);
+  EXPECT_FALSE(contention.is_long("k", kLater + kMs));
+}
+
+TEST(ContentionTest, what_was_long_ago_says_nothing) {
+  Contention contention;
+  contention.saw_busy("k", kBegin);
+  const Nanos end = kBegin + timing::kSearchEvery;
+  EXPECT_TRUE(contention.is_long("k", end - 1));
+  EXPECT_FALSE(contention.is_long("k", end));
+  contention.saw_busy("k", end);
+  EXPECT_FALSE(contention.is_long("k", end + kMs));
+}
+
+TEST(ContentionTest, many_locks_take_each_others_place_and_are_not_mixed_up) {
+  Contention contention;
+  for (int i = 0; i < 10'000; i++) contention.saw_busy("k" + std::to_string(i), kBegin);
+  int known = 0;
+  for (int i = 0; i < 10'000; i++) known += contention.is_long("k" + std::to_string(i), kLater);
+  EXPECT_GT(known, 0);
+  EXPECT_LE(known, 64);
+  EXPECT_FALSE(contention.is_long("k10000", kLater));
+}
+
+}  // namespace
+}  // namespace redlatch::lock
