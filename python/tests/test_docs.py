@@ -47,7 +47,7 @@ def test_block_of_several_servers_runs(tmp_path: Path) -> None:
 
 
 def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 8
     pytester.makepyfile(test_page=BLOCKS[-1])
     arguments = ["-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)

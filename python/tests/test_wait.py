@@ -125,7 +125,7 @@ client = redlatch.connect(url, command_timeout="60s")
 lease = client.acquire("report", ttl=60)
 main = threading.get_ident()
 def watch():
-    while sys._current_frames()[main].f_code.co_name != "release":
+    while sys._current_frames()[main].f_code.co_name != "__call__":  # of _wait.Call
         pass
     print("releasing")
 print("acquired")

@@ -16,22 +16,24 @@ from . import _core
 from ._advice import Unique
 from ._convert import Seconds, to_bytes, to_ms, to_text, to_wait_ms
 from ._credentials import Provider, provide
-from ._errors import Error, error_of, new_error, raise_of
+from ._errors import Error, Forked, error_of, new_error, raise_of
 from ._holds import new_number
+from ._hub import pump_here
 from ._info import Finding, NodeInfo, read_findings, read_nodes
 from ._lease import Lease
 from ._log import pass_on_log
 from ._options import option_text, set_option
 from ._status import Status
-from ._wait import SLICE_MS, Refusal, Start, finish, refusal_of
+from ._wait import ACQUIRE, Call, Refusal, Start, finished, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
 
-_OK = int(Status.OK)
 _FORKED = int(Status.E_FORKED)
+_CONNECT = Call(_core.client_connect, _core.client_connect_watched, _core.request_status)
+_CHECK = Call(_core.client_check, _core.client_check_watched, _core.request_take_info)
 # An attempt to connect cannot be interrupted, but its wait can end between two of these.
 _CONNECT_SLICE_S = 0.5
 
@@ -104,8 +106,14 @@ class Base(Unique):
     def close(self) -> None:
         """Release what is held and end all waits with Closed. Twice does nothing."""
         self._is_closed = True
-        _core.client_shutdown(self._handle)
-        self._end_provider()
+        pump = pump_here()
+        try:
+            if pump is None:
+                _core.client_shutdown(self._handle)
+            else:
+                pump.call_in_thread(_core.client_shutdown, self._handle)
+        finally:
+            self._end_provider()
         pass_on_log(self._handle)
 
     def __enter__(self) -> Self:
@@ -135,7 +143,7 @@ class Base(Unique):
         It tries a lock of a name of its own, of which nothing stays. What the server refuses to say
         is Level.UNKNOWN and no error. Raises Unavailable without a connection.
         """
-        return read_findings(self._reach(wait, _core.client_check))
+        return read_findings(self._reach(wait, _CHECK))
 
     def __repr__(self) -> str:
         closed = " closed" if self._is_closed else ""
@@ -167,25 +175,33 @@ class Base(Unique):
             return self._handle
 
     def _connect(self, wait: Seconds) -> None:
-        self._reach(wait, _core.client_connect)
+        self._reach(wait, _CONNECT)
 
-    def _reach(
-        self, wait: Seconds, call: Callable[[_core.Client, int, _core.Error], Optional[T]]
-    ) -> T:
+    def _reach(self, wait: Seconds, call: Call[T]) -> T:
         """What `call` returns, which tries to connect for some ms; tried again until `wait`."""
         wait_ms = to_wait_ms(wait, "wait")
         end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
         while True:
             left_ms = to_ms(max(min(end - time.monotonic(), _CONNECT_SLICE_S), 0), "wait")
             try:
-                return self._call(lambda handle, err: call(handle, left_ms, err))
+                return self._ask(call, left_ms)
             except Error as error:
                 # A server that loads its data says so, and will answer soon.
                 if not error.status.retryable or time.monotonic() >= end:
                     raise
 
+    def _ask(self, call: Call[T], *arguments: Any) -> T:
+        """The answer to a call of the client; in a forked process, with a handle of its own."""
+        handle = self._handle
+        while True:
+            try:
+                return call(handle, handle, *arguments)
+            except Forked:
+                pass
+            handle = self._reopen(handle)
+
     def _call(self, call: Callable[[_core.Client, _core.Error], Optional[T]]) -> T:
-        """What `call` returns; in a forked process, with a handle of its own."""
+        """As _ask(), for a call that does not wait."""
         handle = self._handle
         while True:
             err = new_error()
@@ -203,20 +219,16 @@ class Base(Unique):
         name: bytes,
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
-        start: Start = _core.acquire_start,
+        start: Start = ACQUIRE,
     ) -> Union[Lease, Refusal]:
         """Acquire: the lease, or BUSY or TIMEOUT."""
         handle = self._handle
         while True:
-            request = start(handle, name, wait_ms, options, SLICE_MS)
-            if request is None:
-                raise error_of(Status.E_NO_MEMORY)
-            status = finish(request, handle)
-            if status == _OK:
-                lease = _core.request_take_lease(request)
-                assert lease is not None
+            request = finished(start, handle, handle, name, wait_ms, options)
+            lease = _core.request_take_lease(request)
+            if lease is not None:
                 return Lease(lease, handle)
-            if status != _FORKED:
+            if _core.request_status(request) != _FORKED:
                 return refusal_of(request)
             handle = self._reopen(handle)
 

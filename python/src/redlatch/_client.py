@@ -23,20 +23,26 @@ from ._convert import (
     to_wait_ms,
 )
 from ._credentials import Provider
-from ._errors import NotHeld, new_error, raise_of
+from ._errors import NotHeld
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, read_info
 from ._lease import Lease
 from ._lock import Lock
-from ._log import pass_on_log
 from ._option_table import ClientOptions, Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, check_owner, documented, make_options, make_redlock_options
 from ._rlock import RLock
 from ._rwlock import RWLock
 from ._status import Status
+from ._wait import Call
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_ATTACH = Call(_core.lease_attach, _core.lease_attach_watched, _core.request_take_lease)
+_INSPECT = Call(_core.inspect, _core.inspect_watched, _core.request_take_info)
+_LIST_NEXT = Call(_core.list_next, _core.list_next_watched, _core.request_status)
+_FORCE = Call(_core.force_release, _core.force_release_watched, _core.request_status)
+_FORCE_ANY = Call(_core.force_release_any, _core.force_release_any_watched, _core.request_status)
 
 
 class Client(Base, metaclass=Made):
@@ -135,13 +141,8 @@ class Client(Base, metaclass=Made):
         name_bytes, token_bytes = to_bytes(name, "name"), to_bytes(token, "token")
         fence_number, options = check_fence(fence), make_redlock_options(**keywords)
 
-        def call(handle: _core.Client, err: _core.Error) -> Optional[Lease]:
-            lease = _core.lease_attach(
-                handle, name_bytes, token_bytes, fence_number, options, err
-            )
-            return None if lease is None else Lease(lease, handle)
-
-        return self._call(call)
+        lease = self._ask(_ATTACH, name_bytes, token_bytes, fence_number, options)
+        return Lease(lease, self._handle)
 
     @property
     def aio(self) -> Aio:
@@ -189,10 +190,10 @@ class Client(Base, metaclass=Made):
                 return self._force(name_bytes, found)
             except NotHeld:
                 pass  # Another one holds it by now, or none.
-        self._call(lambda handle, err: _core.force_release_any(handle, name_bytes, err))
+        self._ask(_FORCE_ANY, name_bytes)
 
     def _force(self, name: bytes, token: bytes) -> None:
-        self._call(lambda handle, err: _core.force_release(handle, name, token, err))
+        self._ask(_FORCE, name, token)
 
     def list(self, pattern: Name = "") -> Iterator[LockInfo]:
         """The locks that redlatch clients hold, whose names match `pattern` (* ? [a-z]).
@@ -207,18 +208,14 @@ class Client(Base, metaclass=Made):
 
     def _read_list(self, locks: _core.List) -> Iterator[LockInfo]:
         while True:
-            err = new_error()
-            status = _core.list_next(locks, err)
-            pass_on_log(self._handle)
-            if status == Status.END:
+            if _LIST_NEXT(self._handle, locks) == Status.END:
                 return
-            raise_of(err)
             info = _core.list_info(locks)
             assert info is not None
             yield read_info(info)
 
     def _inspect(self, name: bytes) -> LockInfo:
-        return read_info(self._call(lambda handle, err: _core.inspect(handle, name, err)))
+        return read_info(self._ask(_INSPECT, name))
 
     def _is_free(self, name: bytes) -> bool:
         return self._inspect(name).is_free

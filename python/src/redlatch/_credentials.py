@@ -12,6 +12,7 @@ from typing import Any, Callable, NamedTuple, Optional, Union
 from . import _core
 from ._convert import Seconds, shown, to_bytes, to_ms
 from ._errors import error_of, invalid, new_error, raise_of
+from ._hub import start_daemon, wait_for_tags
 from ._status import Status
 
 _WANTED, _END = 1, 2
@@ -44,29 +45,30 @@ Answer = Union["tuple[bytes, bytes, int]", str]
 
 
 def provide(handle: _core.Client, provider: Provider) -> Callable[[], object]:
-    """Have `provider` called in a thread of its own when `handle` wants credentials.
+    """Have `provider` called in a thread, or greenlet, of its own when `handle` wants credentials.
 
-    Returns what ends that thread, which the end of the handle does as well.
+    Returns what ends it, which the end of the handle does as well.
     """
     err = new_error()
     queue = _core.queue_new(err)
     raise_of(err)
     assert queue is not None
     arguments = (weakref.ref(handle), queue, provider)
-    thread = threading.Thread(target=_run, args=arguments, name="redlatch-credentials", daemon=True)
     # Before the first call that connects.
     status = _core.client_credentials_watch(handle, queue, _WANTED)
     if status != Status.OK:
         raise error_of(Status(status))
     end = weakref.finalize(handle, _core.queue_post, queue, _END)
     end.atexit = False
-    thread.start()
+    if not start_daemon(_run, *arguments):
+        name = "redlatch-credentials"
+        threading.Thread(target=_run, args=arguments, name=name, daemon=True).start()
     return end
 
 
 def _run(handle: weakref.ref[_core.Client], queue: _core.Queue, provider: Provider) -> None:
     # Without a reference to the handle while it waits, so that the handle can be collected.
-    while _core.queue_wait(queue) == _WANTED:
+    while wait_for_tags(queue) == [_WANTED]:
         # The library asks once: without an answer there would be no other question.
         while not _is_answered(handle, provider):
             time.sleep(_PAUSE)

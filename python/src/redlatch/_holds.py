@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, Optional, TypeVar
 from weakref import WeakKeyDictionary, ref
 
+from ._hub import current_greenlet, new_thread_local
 from ._lease import LeaseBase
 
 L = TypeVar("L", bound=LeaseBase)
@@ -23,11 +24,13 @@ _numbers = itertools.count(1)
 class _Life:
     """Referred to by its thread only, so that it is collected when the thread ends."""
 
+    dead = False  # as of greenlets
+
     __slots__ = ("__weakref__",)
 
 
 class ThreadKey:
-    """The key of one thread. Its ident is only shown: a later thread may have the same.
+    """The key of a thread or greenlet. Its ident is only shown: a later thread may have the same.
 
     Nothing here asks for threading.current_thread(): before Python 3.13 that leaves an object for
     each thread that `threading` did not start.
@@ -35,7 +38,7 @@ class ThreadKey:
 
     __slots__ = ("ident", "number", "_life")
 
-    def __init__(self, life: _Life) -> None:
+    def __init__(self, life: Any) -> None:
         self.ident = threading.get_ident()
         self.number = next(_numbers)
         self._life = ref(life)
@@ -43,13 +46,32 @@ class ThreadKey:
     @staticmethod
     def is_gone(key: object) -> bool:
         """Whether the thread with `key` has ended."""
-        return isinstance(key, ThreadKey) and key._life() is None
+        if not isinstance(key, ThreadKey):
+            return False
+        life = key._life()
+        return life is None or life.dead
 
 
-class _ThisThread(threading.local):
-    def __init__(self) -> None:
-        self._life = _Life()
-        self.key = ThreadKey(self._life)
+_of_thread = new_thread_local()
+_greenlet_keys: WeakKeyDictionary[Any, ThreadKey] = WeakKeyDictionary()
+
+
+class _ThisThread:
+    @property
+    def key(self) -> ThreadKey:
+        """That of the greenlet, where greenlets are threads."""
+        greenlet = current_greenlet()
+        key: Optional[ThreadKey]
+        if greenlet is None:
+            key = getattr(_of_thread, "key", None)
+            if key is None:
+                _of_thread.life = life = _Life()
+                key = _of_thread.key = ThreadKey(life)
+        else:
+            key = _greenlet_keys.get(greenlet)
+            if key is None:
+                key = _greenlet_keys[greenlet] = ThreadKey(greenlet)
+        return key
 
 
 this_thread = _ThisThread()

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 from types import TracebackType
 from typing import Callable, Optional
 
@@ -23,12 +26,12 @@ from ._errors import (
     add_note,
     error_of,
     new_error,
-    raise_of,
 )
+from ._hub import pump_here
 from ._log import logger, pass_on_log
 from ._mode import READ
 from ._status import Status
-from ._wait import SLICE_MS, finish, refusal_of, slice_ms
+from ._wait import LOG_SLICE_MS, UPGRADE, Call, finished, refusal_of, slice_ms
 
 _HELD = _core.constant(b"RL_LEASE_HELD", 0)
 LOST = _core.constant(b"RL_LEASE_LOST", 0)
@@ -38,6 +41,10 @@ _WORDS = {
     for word in ("held", "released", "lost", "detached")
 }
 _OK = int(Status.OK)
+_RELEASE = Call(_core.release, _core.release_watched, _core.request_status)
+_EXTEND = Call(_core.extend, _core.extend_watched, _core.request_status)
+_DETACH = Call(_core.lease_detach, _core.lease_detach_watched, _core.request_status)
+_DOWNGRADE = Call(_core.rw_downgrade, _core.rw_downgrade_watched, _core.request_status)
 
 
 class LostReason(Enum):
@@ -208,17 +215,36 @@ class Lease(LeaseBase):
         wait_ms = to_wait_ms(timeout)
         end = None if wait_ms < 0 else time.monotonic() + wait_ms / 1000
         state = _HELD
-        while state == _HELD:
-            left_ms = slice_ms()
-            if end is not None:
-                left_ms = min(left_ms, max(to_ms(end - time.monotonic(), "timeout"), 0))
-            state = _core.lease_wait_lost(self._handle, left_ms)
-            pass_on_log(self._client)
-            if left_ms == 0:
-                break
+        with self._waiter() as (wait, longest_ms):
+            while state == _HELD:
+                left_ms = longest_ms
+                if end is not None:
+                    left_ms = min(left_ms, max(to_ms(end - time.monotonic(), "timeout"), 0))
+                state = wait(left_ms)
+                pass_on_log(self._client)
+                if left_ms == 0:
+                    break
         if state < 0:
             raise error_of(state)
         return state == LOST
+
+    @contextmanager
+    def _waiter(self) -> Iterator[tuple[Callable[[int], int], int]]:
+        """What waits for some ms for the end of the lease, and returns its state; how long at a
+        time.
+        """
+        pump, lease = pump_here(), self._handle
+        if pump is None:
+            yield partial(_core.lease_wait_lost, lease), slice_ms()
+            return
+        with pump.lease_watched(lease) as event:
+
+            def wait(wait_ms: int) -> int:
+                if wait_ms != 0:
+                    event.wait(wait_ms / 1000)
+                return _core.lease_wait_lost(lease, 0)
+
+            yield wait, LOG_SLICE_MS
 
     def release(self) -> bool:
         """Give the lock back; the next waiter has it at once. False: its owner has other leases.
@@ -228,12 +254,7 @@ class Lease(LeaseBase):
         OutcomeUnknown the release continues in the background.
         """
         self._is_given_back = True
-        err = new_error()
-        status = _core.release(self._handle, err)
-        pass_on_log(self._client)
-        if status < 0:
-            raise_of(err)
-        return status == _OK
+        return _RELEASE(self._client, self._handle) == _OK
 
     def upgrade(self, timeout: Seconds = NO_LIMIT) -> bool:
         """Let this reader become the writer, without letting go in between: whether it does.
@@ -243,25 +264,17 @@ class Lease(LeaseBase):
         reader waits for the same: release or downgrade. Raises LockLost if it had ended. The fence
         rises.
         """
-        request = _core.rw_upgrade_start(self._handle, to_wait_ms(timeout), SLICE_MS)
-        if request is None:
-            raise error_of(Status.E_NO_MEMORY)
+        request = finished(UPGRADE, self._client, self._handle, to_wait_ms(timeout))
         # refusal_of() raises what is neither yes nor no.
-        return finish(request, self._client) == _OK or not refusal_of(request)
+        return _core.request_status(request) == _OK or not refusal_of(request)
 
     def downgrade(self) -> None:
         """Let this writer become a reader, without letting go in between; other readers enter."""
-        err = new_error()
-        _core.rw_downgrade(self._handle, err)
-        pass_on_log(self._client)
-        raise_of(err)
+        _DOWNGRADE(self._client, self._handle)
 
     def extend(self, ttl: Duration) -> None:
         """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
-        err = new_error()
-        _core.extend(self._handle, to_ms(ttl, "ttl"), err)
-        pass_on_log(self._client)
-        raise_of(err)
+        _EXTEND(self._client, self._handle, to_ms(ttl, "ttl"))
 
     def detach(self) -> str:
         """Hand the lease to another process; returns the token for its Client.attach(), once.
@@ -271,13 +284,10 @@ class Lease(LeaseBase):
         OutcomeUnknown the lease is no longer held here, and may be attachable with its `token`.
         After Unavailable, Denied and ServerError it is held as before.
         """
-        err = new_error()
         try:
-            _core.lease_detach(self._handle, err)
+            _DETACH(self._client, self._handle)
         finally:
             self._note_detached()
-        pass_on_log(self._client)
-        raise_of(err)
         return self.token
 
     def __enter__(self) -> Lease:

@@ -13,6 +13,9 @@ logger = logging.getLogger("redlatch")
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO}
 
+# A wait wakes up for the log: it may say that the thread waits for itself.
+LOG_SLICE_S = 5
+
 _log_next = _core.client_log_next
 
 

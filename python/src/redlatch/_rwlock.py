@@ -18,7 +18,7 @@ from ._lock import NamedLock
 from ._option_table import Keywords, LockKeywords
 from ._options import OwnedOptions, RWFormat, check_keywords, make_options
 from ._status import Status
-from ._wait import Refusal, Start
+from ._wait import ACQUIRE_READ, ACQUIRE_WRITE, Refusal, Start
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -178,11 +178,11 @@ class RWLock(RWLockBase):
 
         The keywords are those of Client.lock().
         """
-        return self._side(_core.rw_acquire_read_start, timeout, keywords)
+        return self._side(ACQUIRE_READ, timeout, keywords)
 
     def write(self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]) -> RWSide:
         """For `with`: writes in the block, alone. Otherwise as read()."""
-        return self._side(_core.rw_acquire_write_start, timeout, keywords)
+        return self._side(ACQUIRE_WRITE, timeout, keywords)
 
     def acquire_read(
         self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
@@ -191,7 +191,7 @@ class RWLock(RWLockBase):
 
         It is nobody's but of the owner who was named, and may be handed to another thread.
         """
-        lease = self._acquire(_core.rw_acquire_read_start, timeout, keywords)
+        lease = self._acquire(ACQUIRE_READ, timeout, keywords)
         if lease is None:
             warn_of_with("acquire_read()", "read()")
         return lease
@@ -200,7 +200,7 @@ class RWLock(RWLockBase):
         self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
     ) -> Optional[Lease]:
         """Acquire to write, otherwise as acquire_read()."""
-        lease = self._acquire(_core.rw_acquire_write_start, timeout, keywords)
+        lease = self._acquire(ACQUIRE_WRITE, timeout, keywords)
         if lease is None:
             warn_of_with("acquire_write()", "write()")
         return lease

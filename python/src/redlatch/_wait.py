@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""How a thread waits for a request, so that Ctrl-C ends the wait; what a request has answered."""
+"""The calls that wait for a server, and how threads and greenlets wait; what a request answered."""
 
 from __future__ import annotations
 
 import threading
-from typing import Callable, NamedTuple, Optional
+from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar
 
 from . import _core
-from ._errors import error_of
-from ._log import pass_on_log
+from ._errors import error_of, new_error
+from ._hub import pump_here
+from ._log import LOG_SLICE_S, pass_on_log
 from ._status import Status
+
+T = TypeVar("T")
 
 # The main thread is where Python runs signal handlers. A signal interrupts its wait; one that comes
 # just before the wait begins does not, and is seen when this is over.
 SLICE_MS = 250
-# Other threads wake up for the log: it may say that the thread waits for itself.
-LOG_SLICE_MS = 5000
-
-# acquire_start() of _core and its twins.
-Start = Callable[
-    [_core.Client, bytes, int, Optional[_core.AcquireOptions], int],
-    Optional[_core.Request],
-]
+LOG_SLICE_MS = LOG_SLICE_S * 1000
 
 BUSY = int(Status.BUSY)
 TIMEOUT = int(Status.TIMEOUT)
@@ -36,8 +32,78 @@ def slice_ms() -> int:
     return SLICE_MS if is_main else LOG_SLICE_MS
 
 
-def finish(request: _core.Request, client: _core.Client) -> int:
-    """Wait for the request of `client`, which limits its time itself; its status.
+class Call(Generic[T]):
+    """A call of the C ABI that is over within a time of its own.
+
+    blocking  (.., err): as a thread makes it
+    watched   (.., queue, tag): as a greenlet makes it
+    take      the answer in the request of `watched`
+    """
+
+    __slots__ = ("_blocking", "_watched", "_take")
+
+    def __init__(
+        self,
+        blocking: Callable[..., Optional[T]],
+        watched: Callable[..., Optional[_core.Request]],
+        take: Callable[[_core.Request], Optional[T]],
+    ) -> None:
+        self._blocking = blocking
+        self._watched = watched
+        self._take = take
+
+    def __call__(self, client: _core.Client, *arguments: Any) -> T:
+        """The answer, which is not an error: that is raised."""
+        pump = pump_here()
+        if pump is None:
+            err = new_error()
+            answer = self._blocking(*arguments, err)
+            status = _core.error_status(err)
+            pass_on_log(client)
+            if status < 0:
+                raise error_of(status, _core.error_message(err))
+        else:
+            request = pump.finish(self._watched, arguments, client)
+            status = _core.request_status(request)
+            if status < 0:
+                raise error_of(status, _core.request_message(request))
+            answer = self._take(request)
+        if answer is None:
+            raise error_of(Status.E_NO_MEMORY)
+        return answer
+
+
+class Start(NamedTuple):
+    """A call of the C ABI that may wait for long.
+
+    driven   (.., drive_ms): as a thread makes it, which then waits in finish()
+    watched  (.., queue, tag): as a greenlet makes it
+    """
+
+    driven: Callable[..., Optional[_core.Request]]
+    watched: Callable[..., Optional[_core.Request]]
+
+
+ACQUIRE = Start(_core.acquire_start, _core.acquire_watched)
+ACQUIRE_READ = Start(_core.rw_acquire_read_start, _core.rw_acquire_read_watched)
+ACQUIRE_WRITE = Start(_core.rw_acquire_write_start, _core.rw_acquire_write_watched)
+UPGRADE = Start(_core.rw_upgrade_start, _core.rw_upgrade_watched)
+
+
+def finished(start: Start, client: _core.Client, *arguments: Any) -> _core.Request:
+    """The request that `start` starts, when it is finished."""
+    pump = pump_here()
+    if pump is not None:
+        return pump.finish(start.watched, arguments, client)
+    request = start.driven(*arguments, SLICE_MS)
+    if request is None:
+        raise error_of(Status.E_NO_MEMORY)
+    finish(request, client)
+    return request
+
+
+def finish(request: _core.Request, client: _core.Client) -> None:
+    """Wait for the request of `client`, which limits its time itself.
 
     Whatever ends the wait early (a signal handler raised) ends the request too: nobody would take
     what it is granted.
@@ -50,7 +116,6 @@ def finish(request: _core.Request, client: _core.Client) -> int:
                 status = _core.request_wait(request, limit_ms)
                 pass_on_log(client)
         pass_on_log(client)
-        return status
     except BaseException:
         _core.request_free(request)
         raise

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import redlatch
-from redlatch import Status, _client, _convert, _redlock
+from redlatch import Status, _client, _convert, _redlock, _rwlock, _wait
 
 PLAIN = "".join(map(chr, range(33, 127))).replace("%", "")
 STATES = {state: number for number, state in enumerate(redlatch.LockState)}
@@ -531,8 +531,8 @@ def plant(defect: str) -> None:
 
     core = redlatch._core
     plants: dict[str, tuple[object, str, object]] = {
-        "read_as_write": (core, "rw_acquire_read_start", core.rw_acquire_write_start),
-        "write_as_read": (core, "rw_acquire_write_start", core.rw_acquire_read_start),
+        "read_as_write": (_rwlock, "ACQUIRE_READ", _wait.ACQUIRE_WRITE),
+        "write_as_read": (_rwlock, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
         "own_owner": (_client, "check_owner", own_owner),
         "forget_count": (redlatch.Lease, "release", forget_count),
         "one_node": (_redlock, "_joined", lambda urls: urls[0]),
