@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import weakref
-from asyncio import CancelledError, Future, Task, current_task
+from asyncio import CancelledError, Future, Task
 from types import TracebackType
 from typing import Any, Literal, Optional
 
@@ -17,7 +17,7 @@ from ._errors import Error, error_of, invalid
 from ._holds import Holds
 from ._lease import LOST, LeaseBase
 from ._log import pass_on_log
-from ._pump import pump_here, pump_of
+from ._pump import pump_here, pump_of, task_here
 from ._status import Status
 from ._wait import PENDING, raise_unless_ok, refusal_of
 
@@ -250,7 +250,7 @@ async def end_block(
     holds: Holds[AsyncLease], guards: Guards, exception: Optional[BaseException]
 ) -> None:
     """The end of the latest block of this task; it may have ended by `exception`."""
-    lease = holds.pop_block(current_task())
+    lease = holds.pop_block(task_here())
     if lease is None:
         return
     guard = guards.pop(lease, None) if guards else None

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from asyncio import Future, Task, current_task
+from asyncio import Future, Task
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 
@@ -17,7 +17,7 @@ from ._holds import Hold, number_of
 from ._lock import LockBase
 from ._option_table import Keywords, LockKeywords
 from ._options import RWFormat
-from ._pump import Start
+from ._pump import Start, task_here
 from ._rlock import RLockBase
 from ._rwlock import RWLockBase, RWOwner, RWSideBase
 from ._status import Status
@@ -36,7 +36,7 @@ def task_is_gone(key: object) -> bool:
 
 
 def _this_task() -> Task[Any]:
-    task = current_task()
+    task = task_here()
     assert task is not None  # who else could await
     return task
 
@@ -84,7 +84,7 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
     @property
     def lease(self) -> Optional[AsyncLease]:
         """The lease by which this task holds it."""
-        return self._lease_of(current_task())
+        return self._lease_of(task_here())
 
     async def acquire(
         self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
@@ -96,7 +96,7 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
         if unknown:
             no_keywords(unknown)
         wait_ms = self._wait_of(blocking, timeout)
-        key = current_task()
+        key = task_here()
         if self._holds and not self._may_take(key, wait_ms, False):
             return False
         got = await self._aio._take(self._name, wait_ms, self._options)
@@ -112,10 +112,10 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
 
         Raises LockLost if the lock was not ours until now, NotHeld if there is nothing to release.
         """
-        await self._to_release(current_task()).release()
+        await self._to_release(task_here()).release()
 
     async def __aenter__(self) -> AsyncLease:
-        task = current_task()
+        task = task_here()
         if self._holds:
             self._may_take(task, self._wait_ms, True)
         got = await self._aio._take(self._name, self._wait_ms, self._options)
@@ -140,7 +140,7 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
         exception: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        hold = self._pop_block(current_task())
+        hold = self._pop_block(task_here())
         if hold is None:
             return
         lease = hold.lease
@@ -189,7 +189,7 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
     @property
     def lease(self) -> Optional[AsyncLease]:
         """The lease that this task has taken last, and not released."""
-        return self._holds.latest(current_task())
+        return self._holds.latest(task_here())
 
     async def acquire(
         self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
@@ -214,7 +214,7 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
         owner was named, for whom any of its tasks may release. Raises LockLost if the lease had
         ended before.
         """
-        await self._to_release(current_task()).release()
+        await self._to_release(task_here()).release()
 
     async def __aenter__(self) -> AsyncLease:
         task = _this_task()

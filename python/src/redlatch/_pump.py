@@ -7,8 +7,8 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
-from asyncio import AbstractEventLoop, Future, get_running_loop
-from typing import Callable, Optional
+from asyncio import AbstractEventLoop, Future, Task, current_task, get_running_loop
+from typing import Any, Callable, Optional
 
 from . import _core
 from ._errors import error_of, new_error, raise_of
@@ -119,10 +119,29 @@ os.register_at_fork(after_in_child=_pumps.clear)
 
 def pump_here() -> Pump:
     """That of the running loop."""
-    loop = get_running_loop()
+    try:
+        loop = get_running_loop()
+    except RuntimeError:
+        raise _not_in_asyncio() from None
     found = _pumps.get(id(loop))
     pump = found() if found is not None else None
     return pump if pump is not None else _new_pump(loop)
+
+
+def task_here() -> Optional[Task[Any]]:
+    """The one that runs."""
+    try:
+        return current_task()
+    except RuntimeError:
+        raise _not_in_asyncio() from None
+
+
+def _not_in_asyncio() -> RuntimeError:
+    # As of asyncio, whose own text does not help in Trio.
+    return RuntimeError(
+        "the calls of `aio` must be awaited in asyncio, or in anyio on asyncio (got no running "
+        "event loop of asyncio)"
+    )
 
 
 def pump_of(loop: AbstractEventLoop) -> Optional[Pump]:
