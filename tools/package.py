@@ -111,8 +111,8 @@ def make_static(inputs: Inputs, out: Path) -> list[Path]:
 def make_java(inputs: Inputs, out: Path) -> list[Path]:
     libraries = {}
     for target in natives.TARGETS:
-        built = natives.build(inputs.root, inputs.hiredis, target, inputs.epoch)
-        libraries[target] = built / "lib" / package_java.LIBRARY
+        libraries[target] = natives.build_jni(
+            inputs.root, inputs.hiredis, target, inputs.epoch)
     notices, folder = inputs.compiled_notices, out / "java"
     return package_java.write_repository(inputs.root, folder, libraries, notices, inputs.epoch)
 

@@ -120,6 +120,50 @@ def test_an_unknown_target_is_an_error() -> None:
         natives.compiler(ROOT, "sparc-linux-gnu", EPOCH)
 
 
+class NoCompiler:
+    """Stands in for Zig: what is made is empty."""
+
+    def __init__(self, root: Path, target: str) -> None:
+        self.root, self.target = root, target
+
+    def compile(self, source: Path, result: Path, *flags: str | Path) -> Path:
+        result.touch()
+        return result
+
+    def link(self, result: Path, *arguments: str | Path) -> None:
+        result.parent.mkdir(parents=True, exist_ok=True)
+        result.touch()
+
+
+def build_without_compiler(monkeypatch: pytest.MonkeyPatch, root: Path, build: str) -> Path:
+    monkeypatch.setattr(natives, "compiler", lambda root, target, epoch: NoCompiler(root, target))
+    monkeypatch.setattr(natives.amalgamate, "amalgamation", lambda *_: {})
+    (root / "VERSION").write_text(VERSION)
+    archive = root / "hiredis-1.2.0.tar.gz"
+    made = getattr(natives, build)(root, archive, "aarch64-linux-gnu", EPOCH)
+    assert isinstance(made, Path)
+    return made
+
+
+def test_only_what_java_needs_takes_a_jdk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without a JDK and without objcopy nothing is said where neither is of use."""
+    monkeypatch.setattr(natives, "cli11_folder", lambda: Path("/usr/include/CLI"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    built = build_without_compiler(monkeypatch, tmp_path, "build")
+    assert (built / "bin/redlatch").exists() and not (built / "lib").exists()
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(SystemExit, match="needs jni.h of a JDK"):
+        build_without_compiler(monkeypatch, tmp_path, "build_jni")
+    headers = (tmp_path / "include", tmp_path / "include/linux")
+    monkeypatch.setattr(natives, "jni_folders", lambda: headers)
+    assert build_without_compiler(monkeypatch, tmp_path, "build_jni") == (
+        built / "lib/libredlatchjni.so"
+    )
+
+
 def read_blob(files: dict[str, bytes], descriptor: dict[str, object]) -> bytes:
     """The bytes of a descriptor, whose digest and size must be theirs."""
     kind, _, digest = str(descriptor["digest"]).partition(":")
