@@ -78,12 +78,14 @@ case $ID in
 esac
 
 missing=''
-for tool in pkg-config "$cmake" "${CC:-cc}"; do
-  has "${tool%% *}" || missing="$missing ${tool%% *}"
-done
-# One of them is enough.
 generator='Unix Makefiles'
-if ! has make; then if has ninja; then generator=Ninja; else missing="$missing make"; fi; fi
+if [ -z "$only_source" ]; then
+  for tool in pkg-config "$cmake" "${CC:-cc}"; do
+    has "${tool%% *}" || missing="$missing ${tool%% *}"
+  done
+  # One of them is enough.
+  if ! has make; then if has ninja; then generator=Ninja; else missing="$missing make"; fi; fi
+fi
 if [ -z "$kept" ] && [ -n "$suite" ]; then
   for tool in apt-get dpkg-source; do has $tool || missing="$missing $tool"; done
 elif [ -z "$kept" ]; then
@@ -99,9 +101,17 @@ case $missing in
   *) give_up "missing:$missing" ;;
 esac
 
+# On bookworm, a word about trixie needs a reason.
+say_why() {
+  own=$(LC_ALL=C apt-cache policy libhiredis-dev 2>/dev/null | sed -n 's/^  Candidate: //p')
+  case $own in [0-9]*) own=", $own," ;; *) own='' ;; esac
+  say "hiredis $min or later goes into the library; that of $VERSION_CODENAME$own will not do"
+}
+
 fetch_source() {
+  [ "$suite" = "$VERSION_CODENAME" ] || say_why
   name_suite deb-src "$suite" "$components"
-  say "fetching the source package of $suite"
+  say "fetching the source package of $suite, for this build only: the system stays as it is"
   {
     private_apt update && (cd "$tmp/src" && private_apt source --only-source hiredis)
   } > "$tmp/log" 2>&1 ||

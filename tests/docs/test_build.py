@@ -9,6 +9,7 @@ pretend to be there; an sdist of a copy of the tree.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -77,6 +78,27 @@ def test_hiredis_is_built_from_its_kept_source_by_cmake_4(tmp_path: Path) -> Non
     assert done.returncode == 1
     for word in ("cannot be fetched", "hiredis-VERSION.tar.gz", "PKG_CONFIG_PATH"):
         assert word in done.stdout
+
+
+def test_a_package_of_another_suite_has_a_reason(tmp_path: Path) -> None:
+    """The source alone is fetched without a compiler, as packages need it."""
+    absent = (r"(.*-)?(cc|gcc|g\+\+|c\+\+)(-\d+)?", "make", "pkg-config")
+    path = path_without(tmp_path / "bin", *absent)
+    put(path, "apt-cache", "echo '  Candidate: 0.14.1-3'")
+    source = "hiredis-1.9.9/hiredis.c"
+    put(
+        path,
+        "apt-get",
+        f'case "$*" in *source*) mkdir hiredis-1.9.9 && echo >{source} ;; esac',
+    )
+    put(path, "dpkg-source")
+    get = ROOT / "tools/get_hiredis.sh"
+    done = run(get, "--source", tmp_path / "deps", folder=tmp_path, path=path)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"hiredis 1\.0\.0 .* that of \w+, 0\.14\.1-3, will not do", done.stdout)
+    assert "source package of trixie, for this build only" in done.stdout
+    with tarfile.open(tmp_path / "deps/hiredis-1.9.9.tar.gz") as archive:
+        assert source in archive.getnames()
 
 
 def test_an_sdist_carries_the_source_of_hiredis(tmp_path: Path) -> None:
