@@ -4,7 +4,6 @@
 """Makes the packages below build/packages: scripts/package calls it.
 
     tools/package.py [--out FOLDER] [KIND..]   make the packages of these kinds, or of all
-    tools/package.py --list                    print the kinds
     tools/package.py --table                   print the support matrix of docs/packages.md
 
 Beside the packages it writes contents.json, SHA256SUMS, an SBOM (redlatch.spdx.json) and
@@ -312,12 +311,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Makes the packages.")
     parser.add_argument("--out", type=Path, default=TOP / "build/packages")
     parser.add_argument("--hiredis", type=Path, help="hiredis-VERSION.tar.gz, its source")
-    parser.add_argument("--list", action="store_true", help="print the kinds")
     parser.add_argument("--table", action="store_true", help="print the support matrix")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
     arguments = parser.parse_args()
-    if arguments.list or arguments.table:
-        print("\n".join(KINDS) if arguments.list else support_table(), end="\n" * arguments.list)
+    if arguments.table:
+        print(support_table(), end="")
         return
     for kind in arguments.kinds:
         if kind not in KINDS:

@@ -69,6 +69,18 @@ def test_env_says_what_is_missing(shell: str, tmp_path: Path) -> None:
     assert done.returncode == 2 and "say `. " in done.stdout
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_env_takes_the_command_where_it_alone_is_built(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "build/release/cli").mkdir(parents=True)
+    for name in ("env", "setup"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
+    put(tmp_path / "build/release/cli", "redlatch")
+    line = f"set -eu; . '{tmp_path}/scripts/env'; command -v redlatch; echo ${{VIRTUAL_ENV:-no}}"
+    done = run(shell, "-c", line, folder=Path("/"))
+    assert done.stdout == f"{tmp_path}/build/release/cli/redlatch\nno\n"
+
+
 @pytest.mark.parametrize("folder", [ROOT, ROOT / "docs"], ids=["checkout", "elsewhere"])
 def test_what_the_demo_says_next_works(folder: Path) -> None:
     demo = os.path.relpath(ROOT / "scripts/demo", folder)
@@ -91,7 +103,9 @@ def test_what_the_demo_says_next_works(folder: Path) -> None:
 def tree(tmp_path: Path) -> Path:
     """What scripts/setup reads, without the sources; hiredis is there."""
     top = tmp_path / "tree"
-    for name in ("scripts/setup", "tools/uninstall.cmake", "python/requirements.txt", "VERSION"):
+    scripts = ("setup", "demo", "package")
+    files = ("tools/uninstall.cmake", "python/requirements.txt", "VERSION")
+    for name in (*(f"scripts/{script}" for script in scripts), *files):
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, top / name)
     for file in (ROOT / "tests").glob("requirements*.txt"):
@@ -136,6 +150,66 @@ def test_each_step_gets_only_what_it_needs(tree: Path, machine: Path) -> None:
     assert done.returncode == 2 and "usage: " in done.stdout
 
 
+# What a Debian without anything lacks for each kind of package, and for its trial.
+PACKAGES_OF = {
+    "source": "cmake dpkg-dev",
+    "go": "cmake dpkg-dev",
+    "python": "cmake dpkg-dev python3-venv libcli11-dev python3-dev",
+    "java": "cmake dpkg-dev python3-venv libcli11-dev",
+    "static": "cmake dpkg-dev python3-venv libcli11-dev",
+    "deb": "cmake dpkg-dev python3-venv libcli11-dev python3-dev build-essential debhelper "
+    "dh-python ninja-build pkg-config",
+}
+TRIALS_OF = dict.fromkeys(PACKAGES_OF, "debootstrap redis-server")
+TRIALS_OF["python"] += " qemu-user-static"
+TRIALS_OF["static"] += " qemu-user-static skopeo umoci"
+
+
+@pytest.mark.parametrize("kind", PACKAGES_OF)
+def test_a_kind_of_package_gets_only_what_it_needs(kind: str, tree: Path, machine: Path) -> None:
+    put(machine, "dpkg-query", "exit 1")
+    assert f"({' '.join(PACKAGES_OF)})" in (tree / "scripts/package").read_text()
+    for words, more in (("--packages",), ""), (("--packages", "--try"), TRIALS_OF[kind]):
+        done = run("scripts/setup", *words, "--for", kind, folder=tree, path=machine)
+        assert done.returncode == 1 and "only root may install them" in done.stdout
+        listed = done.stdout.splitlines()[-1].split()[3:]
+        assert sorted(listed) == sorted(["python3", *PACKAGES_OF[kind].split(), *more.split()])
+    put(machine, "dpkg-query", 'for one in "$@"; do echo "installed $one"; done')
+    done = run("scripts/setup", "--packages", "--for", kind, folder=tree, path=machine)
+    assert done.returncode == 0, done.stdout
+    assert ("no default-jdk-headless maven" in done.stdout) == (kind == "java")
+    assert not (tree / ".venv").exists() and not (tree / "build/release").exists()
+
+
+def test_a_package_gets_what_it_needs_by_itself(tree: Path, machine: Path) -> None:
+    put(tree / "tools", "package.py", 'echo "made: $*"')
+    put(machine, "dpkg-query", "exit 1")
+    done = run("scripts/package", "deb", "go", folder=tree, path=machine)
+    assert done.returncode == 0 and "made: deb go" in done.stdout, done.stdout
+    assert " debhelper " in done.stdout and "redis-server" not in done.stdout
+
+
+def test_the_command_is_built_alone(tree: Path, machine: Path) -> None:
+    pretend_to_build(machine)
+    done = run("../tree/scripts/setup", "--command", folder=tree, path=machine)
+    assert done.returncode == 0, done.stdout
+    assert "building build/release" in done.stdout and "Python" not in done.stdout
+    assert not (tree / ".venv").exists()
+    last = done.stdout.splitlines()[-2:]
+    assert "`. ../tree/scripts/env` puts `redlatch` into this shell" in last[0]
+    assert "`../tree/scripts/demo --command` shows it" in last[1]
+    put(machine, "dpkg-query", "exit 1")
+    done = run("scripts/setup", "--command", folder=tree, path=machine)
+    assert "redis-server" in done.stdout and "python3-dev" not in done.stdout
+    assert "python3-venv" not in done.stdout
+    put(machine, "dpkg-query", 'for one in "$@"; do echo "installed $one"; done')
+    (tree / "examples/demo").mkdir(parents=True)
+    put(tree / "examples/demo", "demo.sh", "echo shown")
+    done = run("scripts/demo", "--command", folder=tree, path=machine)
+    assert done.returncode == 0 and "shown\n" in done.stdout, done.stdout
+    assert "python3 -c" not in done.stdout and "setup: next" not in done.stdout
+
+
 def test_what_was_asked_for_by_name_is_no_extra(tree: Path, machine: Path) -> None:
     pretend_to_build(machine)
     done = run("scripts/setup", "--java", folder=tree, path=machine)
@@ -155,11 +229,15 @@ def test_setup_says_how_long_and_how_far(tree: Path, machine: Path) -> None:
     done = run("scripts/setup", folder=tree, path=machine)
     assert done.returncode == 0, done.stdout
     lines = done.stdout.splitlines()
-    assert re.fullmatch(r"setup: this takes about \d+ (s|min with \d+ cores)", lines[0])
+    time = r"\d+ (s|min with \d+ cores)"
+    disk = r"fetches about \d+ MB, and needs about \d+ MB of disk"
+    assert re.fullmatch(f"setup: this takes about {time}, {disk}", lines[0])
     # Where there is no terminal, one line and then one every ten seconds.
     assert "setup: building build/release: 1 of 3" in lines
     assert not any("2 of 3" in line for line in lines)
     assert "setup: building the Python package: 7 of 8" in lines
+    assert "`. scripts/env` puts `redlatch` and the Python package into this shell" in lines[-2]
+    assert "`scripts/demo` shows it" in lines[-1]
     # All is there now.
     done = run("scripts/setup", folder=tree, path=machine)
     assert "Python packages are there" in done.stdout and "7 of 8" not in done.stdout
@@ -168,7 +246,14 @@ def test_setup_says_how_long_and_how_far(tree: Path, machine: Path) -> None:
 # As apt does: its progress goes to a descriptor that does not wait. Scripts of packages write to
 # another, and must not fail for that.
 APT = """
-case "$*" in *update*) exit ;; esac
+case "$*" in
+  *update*) exit ;;
+  *assume-no*)
+    echo 'Need to get 12.3 MB/134 MB of archives.'
+    echo 'After this operation, 1,234 MB of additional disk space will be used.'
+    exit 1
+    ;;
+esac
 echo pmstatus:one:25.5:Installing one >&3
 exec python3 -c 'import os
 os.set_blocking(3, False)
@@ -186,6 +271,8 @@ def test_apt_installs_and_its_progress_is_shown(tree: Path, machine: Path) -> No
         put(machine, name, "cat >/dev/null" if name == "tee" else "")
     done = run("scripts/setup", "--for", "unit", folder=tree, path=machine)
     assert done.returncode == 0, done.stdout
+    # With 10 MB for hiredis, and 1 MB of disk.
+    assert ", fetches about 22 MB, and needs about 1235 MB of disk\n" in done.stdout
     assert "setup: installing python3 build-essential" in done.stdout
     assert "setup: packages: installed 25 %" in done.stdout
     put(machine, "apt-get", "case $* in *update*) exit ;; esac; echo E: no such package; exit 100")

@@ -40,6 +40,11 @@ def bad(inputs: object, out: Path) -> list[Path]:
     sys.exit("this compiler is too old")
 
 
+def test_the_command_line_knows_the_same_kinds() -> None:
+    text = (package.TOP / "scripts/package").read_text()
+    assert f"known=({' '.join(package.KINDS)})" in text
+
+
 def test_a_kind_that_fails_keeps_no_other_from_being_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
