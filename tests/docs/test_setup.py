@@ -176,7 +176,7 @@ def test_a_kind_of_package_gets_only_what_it_needs(kind: str, tree: Path, machin
         assert sorted(listed) == sorted(["python3", *PACKAGES_OF[kind].split(), *more.split()])
     put(machine, "dpkg-query", 'for one in "$@"; do echo "installed $one"; done')
     done = run("scripts/setup", "--packages", "--for", kind, folder=tree, path=machine)
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == (kind == "java"), done.stdout
     assert ("no default-jdk-headless maven" in done.stdout) == (kind == "java")
     assert not (tree / ".venv").exists() and not (tree / "build/release").exists()
 
