@@ -248,6 +248,7 @@ def test_setup_says_how_long_and_how_far(tree: Path, machine: Path) -> None:
 APT = """
 case "$*" in
   *update*) exit ;;
+  indextargets*) echo 'http://localhost/debian bookworm'; exit ;;
   *assume-no*)
     echo 'Need to get 12.3 MB/134 MB of archives.'
     echo 'After this operation, 1,234 MB of additional disk space will be used.'
@@ -279,6 +280,20 @@ def test_apt_installs_and_its_progress_is_shown(tree: Path, machine: Path) -> No
     done = run("scripts/setup", "--for", "unit", folder=tree, path=machine)
     assert done.returncode == 1
     assert "E: no such package" in done.stdout and "apt could not install" in done.stdout
+
+
+def test_the_progress_of_go_is_shown(tree: Path, machine: Path) -> None:
+    put(machine, "sudo", "shift", 'exec "$@"')
+    put(machine, "apt-get", APT)
+    put(machine, "apt-cache")
+    words = ("--packages", "--try", "--for", "go")
+    done = run("scripts/setup", *words, folder=tree, path=machine)
+    assert done.returncode == 0, done.stdout
+    if "Go is there" not in done.stdout:  # It is also looked for beside the PATH.
+        assert ", fetches about 55 MB, and needs about 240 MB of disk\n" in done.stdout
+        assert "setup: Go: installed 25 %" in done.stdout
+        assert "no Go >= 1.21" in done.stdout  # That was no Go.
+    assert not (tree / "build/log/go-lists").exists()
 
 
 def test_setup_counts_in_place_on_a_terminal(tree: Path, machine: Path) -> None:
