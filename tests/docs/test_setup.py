@@ -213,6 +213,8 @@ def test_the_command_is_built_alone(tree: Path, machine: Path) -> None:
     done = run("scripts/demo", "--command", folder=tree, path=machine)
     assert done.returncode == 0 and "shown\n" in done.stdout, done.stdout
     assert "python3 -c" not in done.stdout and "setup: next" not in done.stdout
+    done = run("scripts/demo", "--go", folder=tree, path=machine)
+    assert (done.returncode, done.stdout) == (2, "usage: scripts/demo [--command]\n")
 
 
 def test_what_was_asked_for_by_name_is_no_extra(tree: Path, machine: Path) -> None:
