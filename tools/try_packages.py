@@ -163,9 +163,13 @@ def clean(packages: str, suite: str = "", architecture: str = "") -> Callable[[I
     return lambda inputs: make_root(root, inputs.roots)
 
 
-def go_root(_: Inputs) -> dict[str, Path]:
+def go_root(inputs: Inputs) -> dict[str, Path]:
+    """Debian's has links to folders that the root has not got."""
     done = subprocess.run(["go", "env", "GOROOT"], capture_output=True, text=True, check=True)
-    return {"/go": Path(done.stdout.strip())}
+    folder = Path(done.stdout.strip())
+    if any(path.is_symlink() for path in folder.iterdir()):
+        folder = Path(shutil.copytree(folder, inputs.work / "go"))
+    return {"/go": folder}
 
 
 def fetched(version: str, *names: str) -> Callable[[Inputs], dict[str, Path]]:

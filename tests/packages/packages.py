@@ -22,7 +22,7 @@ import package_deb as package_deb  # noqa: E402
 import package_python as package_python  # noqa: E402
 import package_static as package_static  # noqa: E402
 import try_java as try_java  # noqa: E402
-import try_packages  # noqa: E402
+import try_packages as try_packages  # noqa: E402
 from tool_venv import pinned as pinned  # noqa: E402
 from tool_venv import tool_python as tool_python  # noqa: E402
 

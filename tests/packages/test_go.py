@@ -16,7 +16,7 @@ from support.build import ROOT
 from support.go import find_go, go_environment, run_go
 from support.servers import Server
 
-from .packages import program
+from .packages import program, try_packages
 
 MODULE = "redlatch.io/redlatch"
 VERSION = "v" + (ROOT / "VERSION").read_text().strip()
@@ -98,3 +98,22 @@ def test_the_modules_are_small_and_ask_for_no_replacement(packages: Path) -> Non
         assert "replace" not in mod and "goleak" not in mod and "v0.0.0" not in mod
     scheduler = archives["gocronlock"].with_suffix(".mod").read_text()
     assert f"{MODULE} {VERSION}\n" in scheduler
+
+
+def test_the_trial_has_all_of_debians_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder has links to others, which are not in a clean root."""
+    go, source, commands = (tmp_path / name for name in ("lib/go", "share/go/src", "bin"))
+    for folder in (go, source, commands, tmp_path / "work"):
+        folder.mkdir(parents=True)
+    (source / "time.go").touch()
+    (go / "src").symlink_to("../../share/go/src")
+    (commands / "go").write_text(f"#!/bin/sh\necho {go}\n")
+    (commands / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(commands), prepend=":")
+    inputs = try_packages.Inputs(tmp_path, tmp_path, tmp_path / "work")
+    mounted = try_packages.go_root(inputs)["/go"]
+    assert (mounted / "src/time.go").is_file() and not (mounted / "src").is_symlink()
+    (go / "src").unlink()
+    assert try_packages.go_root(inputs)["/go"] == go
