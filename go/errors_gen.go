@@ -52,7 +52,7 @@ const (
 	ErrNoMemory Status = -14
 	// ErrInternal: a bug in redlatch: please report it with the message.
 	ErrInternal Status = -15
-	// ErrWrongType: the key of the lock has a type that no lock has.
+	// ErrWrongType: a key of the lock has a type that no lock has.
 	ErrWrongType Status = -16
 )
 

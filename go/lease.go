@@ -106,7 +106,7 @@ const (
 	LostNone LostReason = rlc.RL_LOST_NONE
 	// LostExpired means that no renewal was confirmed in time, or that there was none.
 	LostExpired LostReason = rlc.RL_LOST_EXPIRED
-	// LostTakenOver means LostGone, and that the server has another holder.
+	// LostTakenOver means that the server no longer has the lease, and the lock has another holder.
 	LostTakenOver LostReason = rlc.RL_LOST_TAKEN_OVER
 	// LostForced is to be treated as LostGone, the usual reason after a forced release. Rare: the
 	// lease was removed from the server, which then granted a late request of the same waiter.
@@ -120,7 +120,8 @@ const (
 	// LostDefect means that a defect of redlatch was found; the log has more.
 	LostDefect LostReason = rlc.RL_LOST_DEFECT
 	// LostGone means that the server no longer has the lease: a restart or a failover without the
-	// data, DEL or FLUSHALL, a forced release, an eviction or an expiry has removed it.
+	// data, DEL or FLUSHALL, a forced release, an eviction or an expiry has removed it. No other
+	// holder was seen.
 	LostGone LostReason = rlc.RL_LOST_GONE
 )
 

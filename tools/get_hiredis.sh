@@ -101,11 +101,11 @@ case $missing in
   *) give_up "missing:$missing" ;;
 esac
 
-# On bookworm, a word about trixie needs a reason.
+# A message that names trixie on bookworm needs a reason.
 say_why() {
   own=$(LC_ALL=C apt-cache policy libhiredis-dev 2>/dev/null | sed -n 's/^  Candidate: //p')
-  case $own in [0-9]*) own=", $own," ;; *) own='' ;; esac
-  say "hiredis $min or later goes into the library; that of $VERSION_CODENAME$own will not do"
+  case $own in [0-9]*) own="$own of" ;; *) own='that of' ;; esac
+  say "hiredis must be $min or later (got $own $VERSION_CODENAME)"
 }
 
 fetch_source() {

@@ -121,12 +121,11 @@ rl_status trial_connect(const Session& session, const Log& log) {
   throw Failure{0, ""};
 }
 
-// The library's cleanup ends with this process.
-std::string unknown_words(std::string message, const RunOptions& run) {
-  const std::size_t cleanup = message.find("; a cleanup continues");
-  if (cleanup != std::string::npos) message.resize(cleanup);
-  return message + "; if it was granted, the lock is free again in at most " +
-         seconds_text(run.ttl_ms);
+// The library continues to clean up, and this process ends.
+std::string unknown_words(const RunOptions& run) {
+  return "no answer to the acquire came within the wait; if the server grants it, the lock is free "
+         "again at most " +
+         seconds_text(run.ttl_ms) + " after the grant";
 }
 
 RequestHandle start(const Session& session, const Arguments& arguments, std::int64_t wait_ms,
@@ -222,7 +221,7 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
   if (status == RL_BUSY || status == RL_TIMEOUT) {
     fail_busy(session, arguments, elapsed_ms(), reports);
   }
-  if (status == RL_E_OUTCOME_UNKNOWN) message = unknown_words(message, arguments.run);
+  if (status == RL_E_OUTCOME_UNKNOWN) message = unknown_words(arguments.run);
   if (status != RL_OK) throw session.failure(status, message, elapsed_ms());
 
   LeaseHandle lease(not_null(rl_request_take_lease(request.get())));

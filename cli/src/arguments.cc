@@ -131,7 +131,9 @@ class Parser {
     try {
       root_.parse(reversed);
     } catch (const CLI::ParseError& error) {
-      throw UsageError(escaped(error.what()) + hint());
+      // "Could not convert: --askpass = secret"
+      const std::string text = error.what();
+      throw UsageError(escaped(text.substr(0, text.find(" = "))) + hint());
     }
     const bool is_help = raw_.is_help || (arguments_.command == "help" && !raw_.is_version);
     if (!is_help && !raw_.is_version) check();

@@ -126,8 +126,9 @@ Child::Child(const RunOptions& options, const Variables& variables, const Signal
   if (error == 0) return;
   reap();
   terminal.take_back();
-  throw Failure{error == ENOENT ? kExitNotFound : kExitNotExecutable,
-                "cannot run " + in_quotes(options.words.front()) + ": " + strerror(error)};
+  throw Failure{
+      error == ENOENT ? kExitNotFound : kExitNotExecutable,
+      "cannot run " + in_quotes(without_secrets(options.words.front())) + ": " + strerror(error)};
 }
 
 Child::Change Child::poll() {

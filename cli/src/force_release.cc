@@ -168,8 +168,14 @@ int force_release(const Arguments& arguments, const Log& log) {
   const Session session(arguments);
   int exit_code = 0;
   for (const std::string& name : arguments.names) {
-    const int its_code = force_release_one(session, arguments, name, log);
-    if (its_code != 0) exit_code = its_code;
+    try {
+      const int its_code = force_release_one(session, arguments, name, log);
+      if (its_code != 0) exit_code = its_code;
+    } catch (const Failure& failure) {
+      if (rl_error_status(session.error()) != RL_E_WRONG_TYPE) throw;
+      log.say(failure.text);  // about this lock: the others follow
+      exit_code = failure.exit_code;
+    }
   }
   return exit_code;
 }

@@ -22,7 +22,7 @@ constexpr std::string_view kUnlock =
     ": a lock ends with its command; 'redlatch force-release NAME' takes it away";
 
 constexpr std::string_view kRenewal = ": 'run' renews the lock until its command ends";
-constexpr std::string_view kWatch = ": the locks every 2 s: watch redlatch ls";
+constexpr std::string_view kWatch = ": 'watch redlatch ls' shows the locks every 2 s";
 
 constexpr auto kCommandGuesses = std::to_array<Guess>({
     {"list", "ls", ""},
@@ -74,8 +74,8 @@ constexpr auto kOptionGuesses = std::to_array<Guess>({
     {"--ssl", "", kTls},
 });
 
-constexpr std::string_view kName = ": the name of the lock is the first word behind 'run'";
-constexpr std::string_view kAll = ": 'ls' lists all held locks; '-o json' has all that is known";
+constexpr std::string_view kName = ": NAME is the first word after 'run' that is no option";
+constexpr std::string_view kAll = ": 'ls' needs no option for that; '-o json' has every field";
 
 // Options of `run` only.
 constexpr auto kRunGuesses = std::to_array<Guess>({

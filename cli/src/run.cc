@@ -131,7 +131,7 @@ void warn_of_short_times(const RunOptions& run, const Log& log) {
   }
   if (run.max_hold_ms > 0 && run.max_hold_ms < kShortMs) {
     log.say("--max-hold of " + seconds_text(run.max_hold_ms) +
-            " is below 1 s: the command is stopped before that");
+            " is below 1 s: the command is stopped within that time");
   }
 }
 

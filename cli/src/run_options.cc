@@ -22,7 +22,8 @@ namespace {
 constexpr std::int64_t kDefaultKillAfterMs = 5000;
 
 UsageError must_be(const std::string& option, const std::string& allowed, const std::string& text) {
-  return UsageError(option + " must be " + allowed + " (got " + in_quotes(text) + ")");
+  return UsageError(option + " must be " + allowed + " (got " + in_quotes(without_secrets(text)) +
+                    ")");
 }
 
 // "USR1", "SIGUSR1" or "10"; 0 for anything else.

@@ -117,11 +117,24 @@ int exit_code_of(const LockReport& report) {
   return report.is_free() ? kExitFree : kExitHeld;
 }
 
+// Why one lock cannot be shown: the others follow. Throws Failure if it is not about one.
+Failure failure_of_one(const Session& session) {
+  Failure failure = session.failure();
+  if (rl_error_status(session.error()) != RL_E_WRONG_TYPE) throw failure;
+  return failure;
+}
+
 int show_one(const Arguments& arguments, const Log& log) {
   const Session session(arguments);
   int exit_code = kExitHeld;
   for (const std::string& name : arguments.names) {
-    const InfoHandle info = session.inspect(name);
+    const InfoHandle info = session.try_inspect(name);
+    if (!info) {
+      const Failure failure = failure_of_one(session);
+      log.say(failure.text);
+      exit_code = std::max(exit_code, failure.exit_code);
+      continue;
+    }
     const LockReport report(info.get());
     if (arguments.output == Output::kTable) {
       write_output(report_table(report, arguments.is_colored));
@@ -166,12 +179,10 @@ int list_locks(const Arguments& arguments, const Log& log) {
   while ((status = rl_list_next(list.get(), session.error())) != RL_END) {
     if (status == RL_OK) {
       writer.add(LockReport(rl_list_info(list.get())));
-    } else if (status == RL_E_WRONG_TYPE) {  // of one lock: the others follow
-      const Failure failure = session.failure();
+    } else {
+      const Failure failure = failure_of_one(session);
       log.say(failure.text);
       exit_code = failure.exit_code;
-    } else {
-      throw session.failure();
     }
   }
   writer.finish();

@@ -196,7 +196,7 @@ bool Supervisor::ends_by_plan(std::int64_t remaining_ms) const {
   if (!options_.is_renewed) return true;
   if (options_.max_hold_ms == 0) return false;
   const std::int64_t held_ms = (now_us() - begin_us_) / 1000;
-  constexpr std::int64_t kRoundingMs = 2;  // of the two times
+  constexpr std::int64_t kRoundingMs = 2;  // Both times are rounded to ms.
   // Before that time each renewal extends the lease further.
   return held_ms + remaining_ms + kRoundingMs >= options_.max_hold_ms - limits_.margin_ms;
 }

@@ -192,7 +192,7 @@ std::string not_one_of(std::string_view option, std::string_view value,
     text += known[i];
   }
   const std::string near = nearest(value, known);
-  text += " (got " + in_quotes(value);
+  text += " (got " + in_quotes(without_secrets(std::string(value)));
   return text + (near.empty() ? ")" : "; did you mean '" + near + "'?)");
 }
 

@@ -22,7 +22,7 @@ namespace redlatch::cli {
 // A word of the command line that may be a URL in the wrong place: without its password.
 [[nodiscard]] std::string without_secrets(const std::string& word);
 
-// True for the URL of a server, also one with a wrong ending.
+// True for the URL of a server, also if the end of its scheme is misspelt.
 [[nodiscard]] bool is_url(std::string_view word);
 
 // "lock 'name'", as messages call it.

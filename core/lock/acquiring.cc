@@ -292,7 +292,7 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
       if (wants_text(refusal, in_flight)) return ask(record, now, protocol::EvalMode::kText);
       if (refusal) return on_acquire_refused(record, refusal, now);
       if (!answer.is_granted) return on_queued(record, answer, now);
-      if (record.phase == Phase::kAsking) contention_.saw_free(record.lock->keys.lock);
+      if (record.phase == Phase::kAsking) note_free(record);
       if (record.phase == Phase::kQueued) note_late_grant(record, answer, now);
       return on_granted(record, in_flight, answer, now);
     case Phase::kHeld:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// For how long each lock was busy whenever this client asked. A client that waits for a lock again
-// and again forgets it in between. The table has a fixed size: a lock that loses its place to
-// another one is noticed a little later.
+// Remembers since when each answer about a lock has found it busy. The records of a lock end with
+// each wait, and this table outlives them. Its size is fixed: two locks that share an
+// entry have it in turns.
 #pragma once
 
 #include <array>
@@ -20,22 +20,24 @@ namespace redlatch::lock {
 class Contention {
  public:
   void saw_busy(std::string_view key, Nanos now) {
-    Entry &entry = entry_of(key);
     const size_t hash = std::hash<std::string_view>()(key);
+    Entry &entry = entries_[hash % kCount];
+    if (entry.hash != hash && keeps_place(entry, now)) return;
     if (entry.hash != hash || !is_recent(entry, now)) entry = {hash, now, now};
     entry.seen_at = now;
     assert(entry.busy_since <= entry.seen_at);
   }
 
   void saw_free(std::string_view key) {
-    Entry &entry = entry_of(key);
-    if (entry.hash == std::hash<std::string_view>()(key)) entry = {};
+    const size_t hash = std::hash<std::string_view>()(key);
+    if (entries_[hash % kCount].hash == hash) entries_[hash % kCount] = {};
   }
 
-  // True if no answer has found `key` free for long.
+  // True if every answer about `key` for at least kSearchAfter has found it busy.
   [[nodiscard]] bool is_long(std::string_view key, Nanos now) const {
-    const Entry &entry = entries_[std::hash<std::string_view>()(key) % kCount];
-    return entry.hash == std::hash<std::string_view>()(key) && is_recent(entry, now) &&
+    const size_t hash = std::hash<std::string_view>()(key);
+    const Entry &entry = entries_[hash % kCount];
+    return entry.hash == hash && is_recent(entry, now) &&
            now - entry.busy_since >= timing::kSearchAfter;
   }
 
@@ -52,8 +54,9 @@ class Contention {
     return entry.seen_at != 0 && now - entry.seen_at < timing::kSearchEvery;
   }
 
-  Entry &entry_of(std::string_view key) {
-    return entries_[std::hash<std::string_view>()(key) % kCount];
+  // Two locks in one place would else keep each other from ever being busy for long.
+  static bool keeps_place(const Entry &entry, Nanos now) {
+    return is_recent(entry, now) && now - entry.busy_since < 2 * timing::kSearchAfter;
   }
 
   std::array<Entry, kCount> entries_;

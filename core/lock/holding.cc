@@ -319,14 +319,20 @@ void LockClient::start_cleanup(TokenRecord &record, ServerFootprint left, Nanos 
           record.cleanup().give(&Cleanup::start, left, not_before, now, is_up(*record.lock)), now);
 }
 
-// A lock that is handed over for long is never free for libraries that poll. One that is free now
-// and then shows them by itself.
+// A lock that is handed off without a pause is never free, so a library that polls never holds it
+// and is never seen. A lock that is free now and then needs no search.
 protocol::YieldPolicy LockClient::yield_policy_at(const TokenRecord &record, Nanos now) {
   protocol::YieldPolicy policy = record.yield_policy;
   if (policy.every != protocol::YieldPolicy::kAutomatic) return policy;
   if (!contention_.is_long(record.lock->keys.lock, now)) return policy;
   policy.every = protocol::YieldPolicy::kSearching;
   return policy;
+}
+
+// An answer about a reader does not say that the lock is free: others may read.
+void LockClient::note_free(const TokenRecord &record) {
+  const bool is_reader = record.identity.mode == protocol::Mode::kRead;
+  if (!is_reader) contention_.saw_free(record.lock->keys.lock);
 }
 
 void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
@@ -365,12 +371,14 @@ void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply,
   const bool is_cancel = in_flight.kind == CommandKind::kCancel;
   if (refusal) {
     perform(record, cleanup.give(&Cleanup::on_refused), now);
-    if (!is_cancel) answer_releaser(record, refusal.status(), refusal.message);
+    if (!is_cancel) {
+      answer_releaser(record, refusal.status(), refusal_message(record.lock->name, refusal));
+    }
     return;
   }
   note_time(in_flight.sent_at, now, answer.server_ms);
   maybe_serve_queue(record.lock, answer.has_more, now);
-  if (!is_cancel && answer.result == 1) contention_.saw_free(record.lock->keys.lock);
+  if (!is_cancel && answer.result == 1) note_free(record);
   perform(record,
           is_cancel
               ? cleanup.give(&Cleanup::on_cancel_answer, answer.result, now, is_up(*record.lock))
@@ -385,7 +393,7 @@ void LockClient::answer_lost_release(TokenRecord &record) noexcept {
   try {
     Lease &lease = *record.releaser->lease;
     lease.loss = LossReason::kGone;
-    lease.reason = "the server had another holder or none before the release";
+    lease.reason = kGone.text;
     const std::string message = "lock " + quoted(record.lock->name) + " was lost: " + lease.reason;
     answer_releaser(record, Status::kLost, message);
   } catch (const std::bad_alloc &) {

@@ -448,6 +448,7 @@ class LockClient final : public LockService {
   void clean_up(TokenRecord &record, Nanos now, bool may_be_held = false, Nanos not_before = 0);
   void clean_up_gone(TokenRecord &record, Nanos now);
   void start_cleanup(TokenRecord &record, ServerFootprint left, Nanos not_before, Nanos now);
+  void note_free(const TokenRecord &record);
   protocol::YieldPolicy yield_policy_at(const TokenRecord &record, Nanos now);
   void perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
                protocol::EvalMode eval = protocol::EvalMode::kDigest);

@@ -89,7 +89,7 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
 struct YieldPolicy {
   static constexpr int64_t kAutomatic = -1;
   static constexpr int64_t kSearching = -2;
-  // 0: never. kAutomatic: only after a foreign holder was seen. kSearching: also to see one.
+  // 0: never. kAutomatic: only after a foreign holder was seen. kSearching: also a search for one.
   int64_t every = 0;
   int64_t for_ms = 0;
 };

@@ -38,15 +38,15 @@ set(LEAST_POLLED_MS 500)    # For a waiter that polls: twice timing/backoff.h, k
 set(REDISSON_TURN_MS 10)    # For how long K is left to Redisson's waiters, who are told of it.
 set(REDISSON_WAIT_MS 1000)  # .. for how long readers do not join, so that it becomes free for them.
 set(YIELD_EVERY 16)         # Grants in a row, after which K is left to libraries that poll.
-set(PROBE_MS 60000)         # From one window that looks for such libraries to the next.
+set(SEARCH_MS 60000)        # From one search for such libraries to the next.
+set(SEARCH_SHARE 400)       # .. and how many windows that are at least.
 set(POLL_APART_MS 20)       # Between two waiters that poll at its end.
 set(YIELD_LIMIT 6)          # How often, if none of them takes it.
 set(SHARED rl:shared)       # What K holds while readers share it.
 set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any time in us.
-set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT PROBE_MS POLL_APART_MS
-    TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS MAX_ENTRIES
-    LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS
-    MARK_CALLS)
+set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT SEARCH_MS SEARCH_SHARE
+    POLL_APART_MS TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS
+    MAX_ENTRIES LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS MARK_CALLS)
 
 # Keeps the lines between `--@only word ...` and `--@end` if one of `words` is there, or drops them.
 function(choose words text result)

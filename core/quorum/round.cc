@@ -509,7 +509,7 @@ Outcome QuorumClient::wrong_type(const QuorumAcquire &acquire) const {
     whys += (count++ == 0 ? ": " : "; ") + vote.why.message;
   }
   if (count + majority_ <= nodes_.size()) return {};
-  return failure(Status::kWrongType, "the key of lock " + quoted(acquire.name) + " holds data on " +
+  return failure(Status::kWrongType, "lock " + quoted(acquire.name) + " has data at its keys on " +
                                          of_nodes(count) + whys);
 }
 

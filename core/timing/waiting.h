@@ -55,8 +55,9 @@ constexpr Nanos quiet_of(int64_t rank) {
   return std::clamp<int64_t>(rank, 0, 1'000) * kWatchPerRank;
 }
 
-// How long a client has found a lock busy before it leaves it free for a moment, so that a library
-// that polls is seen; and for how long it remembers. The server allows one such moment in a minute.
+// A client that has found a lock busy for kSearchAfter may release it with a search: the lock stays
+// free for a moment, so that a library that polls is seen. The client forgets a lock after
+// kSearchEvery without an answer; the server allows one search in that time.
 inline constexpr Nanos kSearchAfter = 1'000 * kMs;
 inline constexpr Nanos kSearchEvery = 60'000 * kMs;
 

@@ -189,7 +189,7 @@ assert lease.wait_lost(0.01) is False
 client.force_release("report")
 raises(redlatch.LockLost, lease.release)
 raises(redlatch.NotHeld, lease.release)
-assert lease.lost_reason is redlatch.LostReason.TAKEN_OVER
+assert lease.lost_reason is redlatch.LostReason.GONE
 raises(redlatch.NotHeld, lambda: client.force_release("report"))
 raises(redlatch.NotHeld, lambda: client.attach("report", lease.token))
 a, b = [client.rwlock("rw").acquire_read() for _ in "ab"]
@@ -494,7 +494,7 @@ print(gevent.get_hub().threadpool.spawn(elsewhere).get())
 lease.release()
 print(watcher.get())
 """
-    said = "wait_lost() of a lease must be in one thread's hub (got another one)"
+    said = "wait_lost() of a lease must be in one thread at a time (got a second)"
     assert result_of(script(GEVENT + text)) == f"{said}\nFalse\n"
 
 

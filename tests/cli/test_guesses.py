@@ -46,8 +46,8 @@ GUESSES = {
     "steal": meant("force-release"),
     "extend": ": 'run' renews the lock until its command ends",
     "renew": ": 'run' renews the lock until its command ends",
-    "watch": ": the locks every 2 s: watch redlatch ls",
-    "top": ": the locks every 2 s: watch redlatch ls",
+    "watch": ": 'watch redlatch ls' shows the locks every 2 s",
+    "top": ": 'watch redlatch ls' shows the locks every 2 s",
 }
 
 
@@ -68,8 +68,8 @@ PASSWORD = (
     ": use --password-file, --askpass or the variable REDISCLI_AUTH; all users of this host can "
     "read the words of a command line"
 )
-NAME = ": the name of the lock is the first word behind 'run'"
-ALL = ": 'ls' lists all held locks; '-o json' has all that is known"
+NAME = ": NAME is the first word after 'run' that is no option"
+ALL = ": 'ls' needs no option for that; '-o json' has every field"
 SERVER = ": the server is named by --url redis://HOST:PORT"
 
 
@@ -175,6 +175,25 @@ def test_a_url_is_no_name(cli: Cli, words: list[str], scheme: str) -> None:
     assert done.returncode == USAGE
     assert "NAME must be the name of a lock (got '" in done.stderr
     assert "a server is named by --url" in done.stderr and "geheim" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--askpass=geheim", "ls"],
+        ["--local=geheim", "ls"],
+        ["-o", "redis://:geheim@h", "ls"],
+        ["--color", "redis://:geheim@h", "ls"],
+        ["run", "--if-busy", "redis://:geheim@h", "x", "true"],
+        ["run", "--on-lost", "redis://:geheim@h", "x", "true"],
+        ["run", "--label", "redis://:geheim@h", "x", "true"],
+        ["run", "x", "redis://:geheim@h", "true"],
+    ],
+)
+def test_a_password_in_a_wrong_place_is_not_shown(cli: Cli, words: list[str]) -> None:
+    done = cli.run(*words)
+    assert done.returncode in (USAGE, NOT_FOUND)
+    assert done.stderr and "geheim" not in done.stderr
 
 
 def test_a_name_may_look_like_the_url_of_a_page(cli: Cli, name: str) -> None:

@@ -274,16 +274,34 @@ def test_list_continues_behind_a_lock_whose_queue_is_data(
             connection.cmd("DEL", "{b}:rl1:q")
 
 
+def test_names_behind_one_of_a_wrong_type_are_done(own_cli: Cli, own_server: Server) -> None:
+    with own_cli.hold("a"), own_cli.hold("c"):
+        with own_server.connect() as connection:
+            connection.cmd("SET", "{b}:rl1:q", "data")
+            connection.cmd("SET", "b", "q2Zb0Jr8S1GkM3xYt5Wn7A0000000001", "PX", "60000")
+        done = own_cli.run("status", "-o", "tsv", "a", "b", "c")
+        assert done.returncode == 78
+        assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["a", "c"]
+        assert own_cli.run("force-release", "--yes", "b", "c").returncode == 78
+        assert own_cli.status("c")["state"] == "free"
+        with own_server.connect() as connection:
+            connection.cmd("DEL", "b", "{b}:rl1:q")
+
+
 def test_force_release_keeps_a_hash_of_another_program(
     cli: Cli, name: str, shared_server: Server
 ) -> None:
     with shared_server.connect() as connection:
-        connection.cmd("HSET", name, "colour", "red")
-        done = cli.run("force-release", "--yes", name)
-        assert done.returncode == 1
-        assert "its key is a hash that no lock format has" in done.stderr
-        assert connection.cmd("HGET", name, "colour") == b"red"
-        connection.cmd("DEL", name)
+        for field, value in (("colour", "red"), ("colour", "0xff"), ("n", "nan"), ("n", "1.5")):
+            connection.cmd("HSET", name, field, value)
+            done = cli.run("force-release", "--yes", name)
+            assert done.returncode == 1
+            assert "its key is a hash that no lock format has" in done.stderr
+            assert connection.cmd("HGET", name, field) == value.encode()
+            connection.cmd("DEL", name)
+        connection.cmd("HSET", name, "mode", "write", "path", "/tmp")
+        assert cli.run("force-release", "--yes", name).returncode == 1
+        assert connection.cmd("DEL", name) == 1
 
 
 def test_list_never_asks_for_all_keys_at_once(own_cli: Cli, own_server: Server) -> None:

@@ -153,7 +153,7 @@ def test_python(title: str, server: Server, tmp_path: Path) -> None:
         timeout=DRIVER_S,
     )
     assert done.returncode == 0, done.stdout
-    # Django's client is not closed, and has held its locks for too short a time to have a name.
+    # Each client has deleted its name, also Django's, which ends with the interpreter.
     assert names_of_clients(server) == []
 
 

@@ -145,7 +145,7 @@ def test_crashed_process_takes_only_its_own_holds_along(hashed: World) -> None:
     crashed, living = hashed.client(owner="o"), hashed.client(owner="o")
     over, token = hold(crashed, 1, ttl_ms=60_000), hold(living, 2, ttl_ms=20_000)
     hashed.end_lease(over)
-    assert crashed.extend_shared(over) == -1 and crashed.release(over) == (-1, 0)
+    assert crashed.extend_shared(over) == 0 and crashed.release(over) == (-1, 0)
     assert living.extend_shared(token, 30_000) == 1 and 29_000 < hashed.pttl() <= 30_000
     hold(living, 2)
     assert hashed.owners() == {"o": 2}
@@ -225,7 +225,7 @@ def test_holds_left_over_by_a_lost_key_do_not_come_back(hashed: World) -> None:
     assert list(hashed.readers()) == [token] and hashed.pttl() <= 5000
     other.release(token)
     again = hold(client, 1)
-    assert client.extend_shared(over) == -1 and list(hashed.readers()) == [again]
+    assert client.extend_shared(over) == 0 and list(hashed.readers()) == [again]
 
 
 def test_holds_left_over_do_not_pass_to_a_stranger(hashed: World) -> None:
@@ -249,7 +249,7 @@ def test_lost_holds_leave_the_owner_in_peace_until_its_key_ends(hashed: World) -
     hashed.admin.cmd("DEL", hashed.lock.r)
     for asking in (client, other):
         assert isinstance(asking.try_acquire(asking.token()), Busy)
-    assert client.extend_shared(token) == -1 and client.release(token) == (-1, 0)
+    assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
     assert hashed.owners() == {"o": 1}
 
 
@@ -351,7 +351,7 @@ def test_forced_release_takes_all_holds_or_the_named_one(hashed: World) -> None:
     tokens = [hold(client, 1), hold(client, 2), hold(client, 3)]
     assert hashed.force_release(client.token()) == (-1, 0)
     assert hashed.force_release(tokens[0]) == (1, 0) and hashed.owners() == {"o": 2}
-    assert client.extend_shared(tokens[0]) == -1 and client.extend_shared(tokens[1]) == 1
+    assert client.extend_shared(tokens[0]) == 0 and client.extend_shared(tokens[1]) == 1
     waiter.wait()
     assert hashed.force_release() == (1, 0) and hashed.owners() == {"p": 1}
     assert client.extend_shared(tokens[1]) == -1
@@ -375,7 +375,7 @@ def test_strangers_owner_is_respected(hashed: World) -> None:
     for reply in (client.acquire(token), client.try_acquire(client.token())):
         assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"uuid:1", "hash")
         assert 59_000 < reply.pttl <= 60_000
-    assert client.extend_shared(token) == -1 and client.release(token) == (-1, 0)
+    assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
     assert hashed.serve_queue() == (0, 0) and hashed.force_release("other") == (-1, 0)
     assert client.cancel(client.member(token)) == (1, 0)
     assert hashed.admin.cmd("DUMP", hashed.lock.k) == before and hashed.pttl() > 59_000
@@ -397,7 +397,7 @@ def test_read_write_locks_of_others_are_busy_and_never_written(hashed: World, mo
     token = client.token()
     for reply in (client.acquire(token), client.try_acquire(client.token())):
         assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "hash")
-    assert client.extend_shared(token) == -1 and client.release(token) == (-1, 0)
+    assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
     assert hashed.serve_queue() == (0, 0) and hashed.force_release() == (-1, 0)
     assert client.cancel(client.member(token)) == (1, 0)
     assert hashed.admin.cmd("DUMP", hashed.lock.k) == before and hashed.pttl() > 59_000
@@ -411,7 +411,7 @@ def test_a_string_is_busy_and_never_written(hashed: World) -> None:
     for reply in (client.acquire(token), client.try_acquire(client.token())):
         assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "string")
         assert 49_000 < reply.pttl <= 50_000
-    assert client.extend_shared(token) == -1 and client.release(token) == (-1, 0)
+    assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
     assert hashed.serve_queue() == (0, 0) and hashed.force_release() == (-1, 0)
     assert client.cancel(client.member(token)) == (1, 0)
     assert hashed.admin.cmd("DUMP", hashed.lock.k) == before and hashed.pttl() > 49_000

@@ -60,8 +60,8 @@ def test_string_format(world: World, kind: str) -> None:
     for expected in ("", client.token()):
         assert world.force_release(expected) == (-2, 0)
     token = client.token()
-    assert client.release(token) == (-1, 0) and client.extend(token) == -1
-    assert client.extend_shared(token) == -1 and world.serve_queue() == (0, 0)
+    assert client.release(token) == (-1, 0) and client.extend(token) == 0
+    assert client.extend_shared(token) == 0 and world.serve_queue() == (0, 0)
     assert client.cancel(client.member(token)) == (0, 0)
     assert world.inspect()[1:3] == [kind.encode(), b""]
     check_untouched(world, dump)
@@ -94,7 +94,7 @@ def test_hash_format(hashed: World, kind: str) -> None:
     for expected in ("", client.token()):
         assert hashed.force_release(expected) == (-2, 0)
     token = client.token()
-    assert client.extend_shared(token) == -1 and client.release(token) == (-1, 0)
+    assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
     assert hashed.serve_queue() == (0, 0) and client.cancel(client.member(token)) == (0, 0)
     check_untouched(hashed, dump)
 
@@ -144,7 +144,7 @@ def test_a_holder_has_lost_it(world: World) -> None:
     client = world.client()
     token = client.hold()
     dump = make(world, "set")
-    assert client.extend(token) == -1 and client.release(token) == (-1, 0)
+    assert client.extend(token) == 0 and client.release(token) == (-1, 0)
     assert client.downgrade(token)[0] == 0 and client.upgrade(token) == -1
     assert client.detach(token) == 0 and client.attach(token, "1")[0] == 0
     assert world.admin.cmd("DUMP", world.lock.k) == dump

@@ -30,7 +30,7 @@ CORE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        9,
+        52,
         Edit(
             "lock/acquisition.cc",
             "timing::deadline_of(answer.sent_at, ttl);",
@@ -56,7 +56,7 @@ CORE_MUTANTS = (
     Mutant(
         "late-grant",
         "a grant that comes by message is believed however late it is",
-        7,
+        9,
         Edit(
             "lock/acquiring.cc",
             "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
@@ -67,7 +67,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-aging",
         "what is known of the server's clock never ages",
-        2,
+        4,
         Edit(
             "timing/clock_offset.cc",
             "return now / 100;",
@@ -93,7 +93,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-handoffs",
         "a lock passes on inside its client without a limit",
-        8,
+        7,
         Edit(
             "timing/waiting.h",
             "return local.count < limit &&",
@@ -167,7 +167,7 @@ CORE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        11,
+        7,
         Edit(
             "lock/attaching.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  forget(*record);",
@@ -217,7 +217,7 @@ CORE_MUTANTS = (
     Mutant(
         "left-over",
         "dead waiters beyond what one call looks at are left to the next poll",
-        76,
+        141,
         Edit(
             "lock/acquisition.cc",
             "if (has_more && front.is_there) return",
@@ -325,7 +325,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        5,
+        14,
         Edit(
             "lock/lock_client.cc",
             "record->timer_ran_at != now;",
@@ -342,7 +342,7 @@ CORE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        16,
+        205,
         Edit(
             "lock/acquiring.cc",
             "answer.fence != record.held()->granted_fence()) {",
@@ -353,7 +353,7 @@ CORE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        9,
+        22,
         Edit(
             "lock/holding.cc",
             "if (held->is_over(now)) return on_record_due(record, now);",
@@ -393,7 +393,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-rollback",
         "an upgrade that was granted while it was taken back stays",
-        71,
+        97,
         Edit(
             "lock/upgrade.cc",
             "rollback_ = was_cancel && result == 2 ?",
@@ -410,7 +410,7 @@ CORE_MUTANTS = (
     Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        10,
+        6,
         Edit(
             "lock/upgrading.cc",
             "  carry_out(record, upgrade_of(record).give(&Upgrade::on_grant_pushed, now, "

@@ -21,7 +21,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "fast-loop",
         "a loop of redirects is followed without a pause",
-        1,
+        3,
         Edit(
             "cluster/cluster_client.cc",
             "const Nanos pause = is_loop ?",
@@ -131,7 +131,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "kept-lease",
         "a lease that moves to a node whose clock is ahead is not shortened",
-        24,
+        269,
         Edit(
             "lock/held_lease.cc",
             "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
@@ -142,7 +142,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "forgotten-clock",
         "the clock of the node that a lease comes from is forgotten",
-        24,
+        269,
         Edit(
             "lock/moving.cc",
             "&HeldLease::on_moved, from.last_offset_);",

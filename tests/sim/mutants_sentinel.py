@@ -10,7 +10,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "role-unchecked",
         "a server that sentinels name is used without asking for its role",
-        37,
+        10,
         Edit(
             "protocol/handshake.cc",
             "  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
@@ -145,7 +145,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "old-count",
         "what replicas have confirmed counts on the next connection, too",
-        61,
+        13,
         Edit(
             "lock/connecting.cc",
             "  for (const auto &[id, record] : records_) record->confirmed_by = 0;",
@@ -178,7 +178,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "lost-place",
         "a lost lease leaves its place in the queue of the new primary",
-        20,
+        1056,
         Edit(
             "lock/connecting.cc",
             "  if (may_change_server_) note_new_server(record);",

@@ -43,7 +43,7 @@ class Crowd:
         self._record = record
         self._client, self._name = client, name
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run) for _ in range(size)]
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(size)]
         for thread in self._threads:
             thread.start()
 
@@ -80,17 +80,24 @@ def test_who_comes_later_is_found(
     for actor in actors:
         actor.begin("loop", name=name, wait=60_000, hold_us=2000, ms=120_000)
 
+    turn = f"{{{name}}}:rl1:w"
+
     def has_searched() -> bool:
         with shared_server.connect() as connection:
-            value = connection.cmd("GET", f"{{{name}}}:rl1:w")
-            return value is not None and bool(connection.cmd("DEL", f"{{{name}}}:rl1:w"))
+            is_search = (connection.cmd("GET", turn) or b"").startswith(b"p ")
+            # Its window is over.
+            if not is_search or connection.cmd("PTTL", turn) > 59_000:
+                return False
+            return bool(connection.cmd("DEL", turn))
 
     wait_until(has_searched)
     crowd = Crowd(theirs, name, 3, history.record)
-    wait_until(lambda: crowd.count >= FEW or (has_searched() and False), 60)
-    for actor in actors:
-        actor.kill()
-    crowd.stop()
+    try:
+        wait_until(lambda: crowd.count >= FEW or (has_searched() and False), 60)
+    finally:
+        for actor in actors:
+            actor.kill()
+        crowd.stop()
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,27 @@ TEST(ContentionTest, what_was_long_ago_says_nothing) {
   EXPECT_FALSE(contention.is_long("k", end + kMs));
 }
 
+TEST(ContentionTest, two_locks_in_one_place_have_it_in_turns) {
+  std::string other;
+  for (int i = 0; other.empty(); i++) {
+    Contention contention;
+    const std::string name = "other" + std::to_string(i);
+    contention.saw_busy("k", kBegin);
+    contention.saw_busy(name, kBegin);
+    if (!contention.is_long(name, kLater)) other = name;
+  }
+  Contention contention;
+  int long_count = 0, other_count = 0;
+  for (Nanos now = kBegin; now < kBegin + 10 * timing::kSearchAfter; now += 10 * kMs) {
+    contention.saw_busy("k", now);
+    contention.saw_busy(other, now);
+    long_count += contention.is_long("k", now);
+    other_count += contention.is_long(other, now);
+  }
+  EXPECT_GT(long_count, 0);
+  EXPECT_GT(other_count, 0);
+}
+
 TEST(ContentionTest, many_locks_take_each_others_place_and_are_not_mixed_up) {
   Contention contention;
   for (int i = 0; i < 10'000; i++) contention.saw_busy("k" + std::to_string(i), kBegin);

@@ -65,7 +65,7 @@ TEST_F(QuorumTest, data_on_too_many_nodes_ends_the_wait_and_releases_the_votes) 
     yes(3);
     yes(4);
     ASSERT_EQ(request->status.load(), Status::kWrongType) << request->message;
-    EXPECT_NE(request->message.find("holds data on 3 of 5 nodes"), std::string::npos)
+    EXPECT_NE(request->message.find("has data at its keys on 3 of 5 nodes"), std::string::npos)
         << request->message;
     EXPECT_NE(request->message.find("(got list)"), std::string::npos) << request->message;
     for (size_t i = 0; i < kNodes; i++) count(i, "release", i < 3 ? -1 : 1);

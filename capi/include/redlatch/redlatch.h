@@ -159,8 +159,8 @@ enum {
   RL_E_NO_MEMORY = -14,      /**< No memory, or no file descriptor; nothing was taken, nothing
                                    was lost. */
   RL_E_INTERNAL = -15,       /**< A bug in redlatch. */
-  RL_E_WRONG_TYPE = -16      /**< The key of the lock is data: a list, a set, a sorted set, a stream
-                                   or a type of a module. No wait ends that. */
+  RL_E_WRONG_TYPE = -16      /**< The key of the lock, or one beside it such as its queue, is data,
+                                   such as a list or a stream. No wait ends that. */
 };
 
 /** Traits of a status, for rl_status_is(). */
@@ -937,9 +937,9 @@ RL_API rl_status rl_lease_check(const rl_lease *lease, rl_error *err);
 enum {
   RL_LOST_NONE = 0,        /**< It is not lost. */
   RL_LOST_EXPIRED = 1,     /**< No renewal was confirmed in time, or there was none. */
-  RL_LOST_TAKEN_OVER = 2,  /**< As RL_LOST_GONE, and the server has another holder. A detached lease
-                                that another process has attached is not lost: its state is
-                                RL_LEASE_DETACHED. */
+  RL_LOST_TAKEN_OVER = 2,  /**< The server no longer has this lease, and has another holder. The
+                                causes are those of RL_LOST_GONE. A detached lease that another
+                                process has attached is not lost: its state is RL_LEASE_DETACHED. */
   RL_LOST_FORCED = 3,      /**< Rare: after a forced release the usual reason is RL_LOST_GONE or
                                 RL_LOST_TAKEN_OVER. The acquire was sent twice, because its first
                                 reply was lost, and between the two a forced release ended the first

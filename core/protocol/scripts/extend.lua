@@ -7,7 +7,7 @@
 --
 -- KEYS: K, or K and I (few keys, so that it works while a slot is being moved).
 -- ARGV: token, ttl_ms, and for a new description of the holder: field, value, ...
--- Returns {1, now} extended; {0, now} K is free, or {-1, now} another one holds it: nothing was
+-- Returns {1, now} extended; {-1, now} another one holds K, or {0, now} none does: nothing was
 --         written. The lease does not depend on the description: one that is refused, because
 --         another program has a key of another type at I, or for want of a right, is left out.
 -- Statuses: RL_OK; RL_E_LOST.
@@ -16,7 +16,7 @@ local token, lease = ARGV[1], tonumber(ARGV[2])
 --@include fragments/string/holder.lua
 --@include fragments/time.lua
 if holder ~= token then
-  return {holder and -1 or 0, now}
+  return {type(holder) == 'string' and -1 or 0, now}
 end
 local pttl = math.max(redis.call('PTTL', K), lease)
 -- A write, also if K lasts longer already: a WAIT behind it counts the replicas that have it.

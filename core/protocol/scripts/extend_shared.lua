@@ -14,8 +14,9 @@
 --       that was attached: its mark must last as long as K. Or one part: K alone, or R alone.
 -- ARGV: token, ttl_ms; hash format: owner; for one part: 'k' or 'r'.
 -- Returns {result, now}. result: 1 extended; 2 extended, as a reader; 0 the token has nothing; -1
---         the same, and others hold K. Part 'k': 1 the token has K alone, extended; 2 K is
---         extended, and R has to confirm the token. Part 'r': 2 extended, if K was.
+--         the same, and others hold K (hash format: another owner). Part 'k': 1 the token has K
+--         alone, extended; 2 K is extended, and R has to confirm the token. Part 'r': 2 extended,
+--         if K was.
 -- Statuses: RL_OK; RL_E_LOST.
 local K, R, I = KEYS[1], KEYS[2], KEYS[3]
 local token, lease = ARGV[1], ARGV[2]
@@ -39,17 +40,18 @@ if part == 'r' then
 end
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
+local other = type(holder) == 'string' and -1 or 0
 if part == 'k' then
   --@only string
-  local result = holder == token and 1 or (holder == '@SHARED@' and 2 or (holder and -1 or 0))
+  local result = holder == token and 1 or (holder == '@SHARED@' and 2 or other)
   --@end
   --@only hash_rw
   -- A field of its own: Redisson makes K anew without R.
   local is_reader = holder == '@SHARED@' and redis.call('HEXISTS', K, token) == 1
-  local result = holder == token and 1 or (is_reader and 2 or (holder and -1 or 0))
+  local result = holder == token and 1 or (is_reader and 2 or other)
   --@end
   --@only hash
-  local result = holder == owner and 2 or (holder and -1 or 0)
+  local result = holder == owner and 2 or other
   --@end
   if result > 0 then
     redis.call('PEXPIRE', K, math.max(redis.call('PTTL', K), lease))
@@ -59,7 +61,19 @@ end
 --@include fragments/@FORMAT@/readers.lua
 --@include fragments/@FORMAT@/mine.lua
 if not is_mine then
-  return {holder and -1 or 0, now}
+  --@only hash
+  -- Another acquisition of the same owner is no other holder.
+  if holder == owner then
+    return {0, now}
+  end
+  --@end
+  --@only hash_rw
+  -- R alone is gone.
+  if holder == '@SHARED@' and redis.call('HEXISTS', K, token) == 1 then
+    return {0, now}
+  end
+  --@end
+  return {type(holder) == 'string' and -1 or 0, now}
 end
 --@include fragments/@FORMAT@/prolong.lua
 if I then

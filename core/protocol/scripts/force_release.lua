@@ -23,7 +23,13 @@ end
 -- The owner of every acquisition in R is the holder: it need not be named. A field without a count
 -- is data of another program.
 local owner = holder
-if type(owner) == 'string' and not tonumber(redis.call('HGET', K, owner)) then
+if type(owner) == 'string' and not string.match(redis.call('HGET', K, owner), '^[1-9]%d*$') then
+  holder = {}
+end
+--@end
+--@only hash_rw
+-- So is a mode without the field of a writer.
+if holder == 'write' then
   holder = {}
 end
 --@end

@@ -5,9 +5,8 @@
 --
 -- KEYS: K, Q, F, R, W.
 -- ARGV: token, channel prefix; hash format: owner; after how many grants of ours K is left to other
---       libraries that poll (0 never, -1 if they are about, -2 also to find out, once a minute),
---       for how many ms, and how many grants this one counts for: it may have passed on inside its
---       client.
+--       libraries that poll (0 never, -1 if W is marked, -2 also a search, once a minute), for how
+--       many ms, and how many grants this one counts for: local hand-offs of its client count.
 -- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
 --         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
 --         hands it on all the same. now: 0 in the usual case, without waiters. flags: see
@@ -69,7 +68,8 @@ if is_mine and not holder then
   --@only string
   elseif yield_every == -2 then
     -- Others wait, and W is not there. A library that polls never finds K free, and is never seen.
-    window, turn, turn_ms = 0, 'p 0 ' .. now .. ' ' .. length, @PROBE_MS@
+    window, turn = 0, 'p 0 ' .. now .. ' ' .. length
+    turn_ms = math.max(@SEARCH_MS@, @SEARCH_SHARE@ * length)
   --@end
   end
 end

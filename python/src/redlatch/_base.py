@@ -112,6 +112,8 @@ class Base(Unique):
                 _core.client_shutdown(self._handle)
             else:
                 pump.call_in_thread(_core.client_shutdown, self._handle)
+        except RuntimeError:  # The system has no thread left.
+            _core.client_shutdown(self._handle)
         finally:
             self._end_provider()
         pass_on_log(self._handle)

@@ -24,7 +24,7 @@ _numbers = itertools.count(1)
 class _Life:
     """Referred to by its thread only, so that it is collected when the thread ends."""
 
-    dead = False  # as of greenlets
+    dead = False  # Greenlets have this attribute.
 
     __slots__ = ("__weakref__",)
 
@@ -59,7 +59,7 @@ _greenlet_keys: WeakKeyDictionary[Any, ThreadKey] = WeakKeyDictionary()
 class _ThisThread:
     @property
     def key(self) -> ThreadKey:
-        """That of the greenlet, where greenlets are threads."""
+        """The key of the running greenlet, or of the thread."""
         greenlet = current_greenlet()
         key: Optional[ThreadKey]
         if greenlet is None:

@@ -25,12 +25,12 @@ _OK = int(Status.OK)
 _PENDING = int(Status.PENDING)
 _READ = 1  # of gevent's loop
 
-# What ends the watch of a descriptor.
+# Ends the watch of a descriptor.
 End = Callable[[], object]
 
 
 class Gevent:
-    """What is used of gevent."""
+    """The parts of gevent that this module uses."""
 
     def __init__(self) -> None:
         gevent: Any = import_module("gevent")
@@ -45,6 +45,7 @@ class Gevent:
         original = monkey.get_original
         self.start_thread: Callable[..., object] = original("_thread", "start_new_thread")
         self.thread_local: Callable[[], Any] = original("threading", "local")
+        self.here = self.thread_local()  # the hub of a thread, and its pump
 
     @staticmethod
     def has_patched() -> bool:
@@ -69,7 +70,7 @@ class Gevent:
 
 
 class Eventlet:
-    """What is used of eventlet."""
+    """The parts of eventlet that this module uses."""
 
     def __init__(self) -> None:
         self._hubs: Any = import_module("eventlet.hubs")
@@ -79,6 +80,7 @@ class Eventlet:
         original = import_module("eventlet.patcher").original
         self.start_thread: Callable[..., object] = original("_thread").start_new_thread
         self.thread_local: Callable[[], Any] = original("threading").local
+        self.here = self.thread_local()
 
     @staticmethod
     def has_patched() -> bool:
@@ -110,13 +112,13 @@ Kind = Union[Gevent, Eventlet]
 
 
 class _Found:
-    """What has patched this program. That is not undone."""
+    """The package that has patched this program; a patch stays."""
 
     kind: Optional[Kind] = None
 
 
 def kind_here() -> Optional[Kind]:
-    """None: threads wait as threads do."""
+    """The package that has patched this program, or None."""
     if _Found.kind is None:
         modules = sys.modules
         if "gevent" in modules and Gevent.has_patched():
@@ -124,6 +126,9 @@ def kind_here() -> Optional[Kind]:
         elif "eventlet" in modules and Eventlet.has_patched():
             _Found.kind = Eventlet()
     return _Found.kind
+
+
+_lease_watches: dict[_core.Lease, _LeaseWatch] = {}
 
 
 class _Process:
@@ -134,6 +139,7 @@ class _Process:
     @classmethod
     def renew(cls) -> None:
         cls.key = object()
+        _lease_watches.clear()
 
 
 os.register_at_fork(after_in_child=_Process.renew)
@@ -142,7 +148,7 @@ os.register_at_fork(after_in_child=_Process.renew)
 class HubPump:
     """The queue of a hub, and the greenlets that wait for its tags. Only the hub's thread uses it.
 
-    The hub owns it, as an attribute, so that it is collected with the hub.
+    The thread owns it: gevent keeps the hubs of threads that have ended.
     """
 
     __slots__ = ("_kind", "_process", "_queue", "_last_tag", "_waiting", "_end_listening")
@@ -163,13 +169,18 @@ class HubPump:
     def is_of_parent(self) -> bool:
         return self._process is not _Process.key
 
+    def _check_process(self) -> None:
+        """A call that the parent has begun does not end in its child."""
+        if self.is_of_parent:
+            raise error_of(Status.E_FORKED)
+
     def finish(
         self,
         start: Callable[..., Optional[_core.Request]],
         arguments: tuple[Any, ...],
         client: _core.Client,
     ) -> _core.Request:
-        """What `start` starts, when it is finished. The request limits its time itself.
+        """The finished request of `start`. The request limits its time itself.
 
         An exception that is thrown into the greenlet cancels the request: a grant that crosses it
         is released. A release or extension that was sent continues.
@@ -183,6 +194,7 @@ class HubPump:
                 with self._expected(tag) as event:
                     while _core.request_status(request) == _PENDING:
                         event.wait(LOG_SLICE_S)
+                        self._check_process()
                         pass_on_log(client)
             pass_on_log(client)
         except BaseException:
@@ -191,7 +203,7 @@ class HubPump:
         return request
 
     def call_in_thread(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Wait for a call that has no request. The thread is its own: one of a pool may never come.
+        """Wait for a call that has no request, in a new thread: those of a pool may all be busy.
 
         An exception that is thrown into the greenlet does not end the call.
         """
@@ -206,7 +218,8 @@ class HubPump:
         with self._expected(tag) as event:
             self._kind.start_thread(run, ())
             while not done:
-                event.wait()
+                event.wait(LOG_SLICE_S)  # The post may fail for want of memory.
+                self._check_process()
 
     @contextmanager
     def lease_watched(self, lease: _core.Lease) -> Iterator[Any]:
@@ -215,7 +228,7 @@ class HubPump:
         if watch is None:
             watch = _lease_watches[lease] = _LeaseWatch(self, self._next_tag())
         elif watch.pump is not self:
-            raise invalid("wait_lost() of a lease must be in one thread's hub (got another one)")
+            raise invalid("wait_lost() of a lease must be in one thread at a time (got a second)")
         watch.count += 1
         try:
             if watch.event is None:
@@ -283,23 +296,21 @@ class _LeaseWatch:
         self.count = 0
 
 
-_lease_watches: dict[_core.Lease, _LeaseWatch] = {}
-
-
 def pump_here() -> Optional[HubPump]:
-    """That of this thread's hub. None: a wait may block the thread."""
+    """The pump of this thread's hub. None: a wait may block the thread."""
     kind = kind_here()
     hub = kind.hub_here() if kind is not None else None
     if kind is None or hub is None:
         return None
-    pump: Optional[HubPump] = getattr(hub, "_redlatch_pump", None)
-    if pump is None or pump.is_of_parent:
-        pump = hub._redlatch_pump = HubPump(kind)
+    pump: Optional[HubPump] = getattr(kind.here, "pump", None)
+    if pump is None or pump.is_of_parent or kind.here.hub is not hub:
+        pump = kind.here.pump = HubPump(kind)
+        kind.here.hub = hub
     return pump
 
 
 def current_greenlet() -> Optional[Any]:
-    """None: the thread itself, of which the greenlet without a parent is the first."""
+    """The running greenlet. None for the first one of a thread, which has no parent."""
     kind = kind_here()
     if kind is None:
         return None
@@ -308,24 +319,28 @@ def current_greenlet() -> Optional[Any]:
 
 
 def new_thread_local() -> Any:
-    """Of threads, not of greenlets."""
+    """A local object of each thread, which its greenlets share."""
     kind = kind_here()
     return threading.local() if kind is None else kind.thread_local()
 
 
 def start_daemon(function: Callable[..., object], *arguments: Any) -> bool:
-    """Run it in a greenlet. False: this is a program of threads."""
+    """Run `function` in a greenlet, or in a thread where this one has no hub. False: nothing has
+    patched this program."""
     kind = kind_here()
     if kind is None:
         return False
-    kind.spawn(function, *arguments)
+    if kind.hub_here() is None:
+        kind.start_thread(function, arguments)
+    else:
+        kind.spawn(function, *arguments)
     return True
 
 
 def wait_for_tags(queue: _core.Queue) -> list[int]:
     """The next tags of a queue; none in a child of its process."""
     kind = kind_here()
-    if kind is None:
+    if kind is None or kind.hub_here() is None:
         return [_core.queue_wait(queue)]
     while True:
         tags = _core.queue_take(queue)

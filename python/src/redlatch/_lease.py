@@ -53,7 +53,7 @@ class LostReason(Enum):
     EXPIRED = _core.constant(b"RL_LOST_EXPIRED", 0)
     """No renewal was confirmed in time, or there was none."""
     TAKEN_OVER = _core.constant(b"RL_LOST_TAKEN_OVER", 0)
-    """As GONE, and the server has another holder."""
+    """The server no longer has the lease, and the lock has another holder."""
     FORCED = _core.constant(b"RL_LOST_FORCED", 0)
     """Treat it as GONE, the usual reason after a forced release. Rare: the lease was removed from
     the server, which then granted a late request of the same waiter."""
@@ -66,7 +66,8 @@ class LostReason(Enum):
     """A defect of redlatch; the log has more."""
     GONE = _core.constant(b"RL_LOST_GONE", 0)
     """The server no longer has the lease: a restart or a failover without the data, DEL or
-    FLUSHALL, a forced release, an eviction or an expiry has removed it."""
+    FLUSHALL, a forced release, an eviction or an expiry has removed it. No other holder was
+    seen."""
 
 
 class LeaseBase(Unique):
@@ -230,8 +231,8 @@ class Lease(LeaseBase):
 
     @contextmanager
     def _waiter(self) -> Iterator[tuple[Callable[[int], int], int]]:
-        """What waits for some ms for the end of the lease, and returns its state; how long at a
-        time.
+        """A function and the longest time for one call of it: it waits some ms for the end of the
+        lease, and returns the state.
         """
         pump, lease = pump_here(), self._handle
         if pump is None:

@@ -129,7 +129,7 @@ def pump_here() -> Pump:
 
 
 def task_here() -> Optional[Task[Any]]:
-    """The one that runs."""
+    """The running task."""
     try:
         return current_task()
     except RuntimeError:
@@ -137,7 +137,7 @@ def task_here() -> Optional[Task[Any]]:
 
 
 def _not_in_asyncio() -> RuntimeError:
-    # As of asyncio, whose own text does not help in Trio.
+    # The type is that of asyncio's own error, whose text does not help in Trio.
     return RuntimeError(
         "the calls of `aio` must be awaited in asyncio, or in anyio on asyncio (got no running "
         "event loop of asyncio)"

@@ -33,7 +33,7 @@ def slice_ms() -> int:
 
 
 class Call(Generic[T]):
-    """A call of the C ABI that is over within a time of its own.
+    """A call of the C ABI that limits its time itself.
 
     blocking  (.., err): as a thread makes it
     watched   (.., queue, tag): as a greenlet makes it
@@ -53,7 +53,7 @@ class Call(Generic[T]):
         self._take = take
 
     def __call__(self, client: _core.Client, *arguments: Any) -> T:
-        """The answer, which is not an error: that is raised."""
+        """The answer; an error is raised."""
         pump = pump_here()
         if pump is None:
             err = new_error()
@@ -91,7 +91,7 @@ UPGRADE = Start(_core.rw_upgrade_start, _core.rw_upgrade_watched)
 
 
 def finished(start: Start, client: _core.Client, *arguments: Any) -> _core.Request:
-    """The request that `start` starts, when it is finished."""
+    """The finished request of `start`."""
     pump = pump_here()
     if pump is not None:
         return pump.finish(start.watched, arguments, client)

@@ -5,8 +5,8 @@
 -- of redlatch grants in a row; the windows opened since a foreign holder was seen; the time since
 -- when redlatch clients have K, or a window began; and the length of that window (0: redlatch
 -- clients have K). A foreign holder makes W, and so does a client with a yield_every above 0. The
--- count is `-` where no foreign holder was seen, as in a turn of Redisson's; it is `p` after a
--- window that only looks for one, and W then stays: it says when the last one was.
+-- count is `-` where no foreign holder was seen, as in a turn of Redisson's. The count is `p` after
+-- a search; such a W stays, so that no other search begins before it expires.
 --
 -- Redlatch clients have K for at least the length of one window. After an unused window the next
 -- one comes after twice as many grants, and after several unused windows there are no more.

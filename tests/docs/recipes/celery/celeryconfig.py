@@ -4,13 +4,13 @@
 
 from pathlib import Path
 
-for _name in ("queue", "control", "results"):
+for _name in ("queue", "out", "control", "results"):
     Path(_name).mkdir(exist_ok=True)
 
 broker_url = "filesystem://"
 broker_transport_options = {
     "data_folder_in": "queue",
-    "data_folder_out": "queue",
+    "data_folder_out": "out",
     "control_folder": "control",
     "polling_interval": 0.1,
 }

@@ -125,7 +125,7 @@ public final class Lease implements AutoCloseable {
     NONE,
     /** No renewal was confirmed in time, or there was none. */
     EXPIRED,
-    /** As GONE, and the server has another holder. */
+    /** The server no longer has the lease, and the lock has another holder. */
     TAKEN_OVER,
     /**
      * Treat it as GONE, the usual reason after a forced release. Rare: the lease was removed from
@@ -142,7 +142,8 @@ public final class Lease implements AutoCloseable {
     DEFECT,
     /**
      * The server no longer has the lease: a restart or a failover without the data, DEL or
-     * FLUSHALL, a forced release, an eviction or an expiry has removed it.
+     * FLUSHALL, a forced release, an eviction or an expiry has removed it. No other holder was
+     * seen.
      */
     GONE
   }

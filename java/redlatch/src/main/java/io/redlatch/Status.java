@@ -81,7 +81,7 @@ public enum Status {
   /** A bug in redlatch: please report it with the message. */
   E_INTERNAL(-15),
 
-  /** The key of the lock has a type that no lock has. */
+  /** A key of the lock has a type that no lock has. */
   E_WRONG_TYPE(-16),
 
   /** One that this version does not know: of a library that is newer. */
