@@ -10,7 +10,7 @@ opposite order is that of gunicorn's worker. Programs stop the server where a ca
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
 import pytest
@@ -432,9 +432,17 @@ print(ends)
     assert output == "" and errors.count("\n") == 1 and "lock 'report' was lost" in errors
 
 
-def test_credentials_are_fetched_in_a_greenlet(program: Program, server: Server) -> None:
+@pytest.fixture
+def user_app(server: Server) -> Iterator[None]:
     with server.connect() as connection:
         connection.cmd("ACL", "SETUSER", "app", "reset", "on", ">S3cret", "~*", "&*", "+@all")
+    yield
+    with server.connect() as connection:
+        connection.cmd("ACL", "DELUSER", "app")
+
+
+@pytest.mark.usefixtures("user_app")
+def test_credentials_are_fetched_in_a_greenlet(program: Program) -> None:
     text = """
 calls = []
 def fetch():
@@ -446,11 +454,7 @@ with redlatch.connect(url, credentials=fetch) as app:
         until(lambda: len(calls) > 2)
 print("well")
 """
-    try:
-        assert result_of(program(text)) == "well\n"
-    finally:
-        with server.connect() as connection:
-            connection.cmd("ACL", "DELUSER", "app")
+    assert result_of(program(text)) == "well\n"
 
 
 # ---- gevent's hub --------------------------------------------------------------------------------
@@ -515,3 +519,70 @@ held.release()
 waiter.get().release()
 """
     assert result_of(script(GEVENT + text)) == "0\n"
+
+
+def test_a_forked_child_ends_the_calls_of_its_parent(script: Starter) -> None:
+    pytest.importorskip("gevent")
+    text = """
+def wait():
+    try:
+        return client.acquire("report")
+    except redlatch.Forked:
+        return "forked"
+held = client.acquire("report")
+waiter = gevent.spawn(wait)
+gevent.sleep(0)
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if waiter.get(timeout=60) == "forked" else 1)
+print(os.waitpid(pid, 0)[1])
+held.release()
+waiter.get().release()
+"""
+    assert result_of(script(GEVENT + text)) == "0\n"
+
+
+def test_the_queue_of_a_hub_ends_with_its_thread(script: Starter) -> None:
+    """gevent keeps the hubs of threads that have ended."""
+    pytest.importorskip("gevent")
+    text = """
+import gevent.threadpool
+def work():
+    with client.lock("report", timeout=60):
+        gevent.sleep(0.001)
+def count():
+    return len(os.listdir("/proc/self/fd"))
+def use_threads(number):
+    for _ in range(number):
+        pool = gevent.threadpool.ThreadPool(1)
+        pool.apply(work)
+        pool.kill()
+use_threads(3)
+before = count()
+use_threads(30)
+with gevent.Timeout(60):
+    while count() > before + 10:
+        gevent.sleep(0.01)
+print("flat")
+"""
+    assert result_of(script(GEVENT + text)) == "flat\n"
+
+
+@pytest.mark.usefixtures("user_app")
+def test_credentials_are_fetched_also_if_the_patch_comes_later(script: Starter) -> None:
+    pytest.importorskip("gevent")
+    text = """
+calls = []
+def fetch():
+    calls.append(1)
+    return redlatch.Credentials("app", "S3cret", 1)
+client = redlatch.connect(url, credentials=fetch)
+from gevent import monkey
+monkey.patch_all()
+import gevent
+with gevent.Timeout(60):
+    while len(calls) < 4:
+        gevent.sleep(0.01)
+print("well")
+"""
+    assert result_of(script(text)) == "well\n"
