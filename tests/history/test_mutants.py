@@ -171,7 +171,9 @@ class Mutant(NamedTuple):
     found_by: set[str]
 
 
-NOT_OWNER = "if holder ~= token then\nreturn {0, now}\nend"
+NOT_OWNER = (
+    "if holder ~= token then\nreturn {type(holder) == 'string' and -1 or 0, now}\nend"
+)
 
 MUTANTS = [
     Mutant(
