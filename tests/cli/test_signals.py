@@ -25,16 +25,23 @@ from .harness import AT_ONCE, LIMIT, Cli, Running, is_alive
 
 FORWARDED = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "CONT", "TSTP"]
 
-# Says which signals it gets, and ends with its standard input.
+# Says which signals it gets, and ends with its standard input. A handler in Python would run only
+# after the call that a signal interrupts: one that comes just before read() would not be reported.
 REPORTER = f"""
-import os, signal
-def note(number, frame):
-    os.write(1, b"got %s.\\n" % signal.Signals(number).name.encode())
+import os, select, signal
+got, wake = os.pipe()
+os.set_blocking(wake, False)
+signal.set_wakeup_fd(wake)
 for name in {FORWARDED}:
-    signal.signal(getattr(signal, "SIG" + name), note)
+    signal.signal(getattr(signal, "SIG" + name), lambda *_: None)
 os.write(1, b"ready\\n")
-while os.read(0, 1):
-    pass
+while True:
+    readable = select.select([0, got], [], [])[0]
+    if got in readable:
+        for number in os.read(got, 64):
+            os.write(1, b"got %s.\\n" % signal.Signals(number).name.encode())
+    elif not os.read(0, 1):
+        break
 """
 REPORT = [sys.executable, "-c", REPORTER]
 
