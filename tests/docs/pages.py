@@ -37,6 +37,11 @@ def blocks(text: str, language: str) -> list[str]:
     return [body for word, body in all_blocks(text) if word == language]
 
 
+def without_code(text: str) -> str:
+    """The text without its fenced blocks."""
+    return _FENCED.sub("", text)
+
+
 def pages_with_code() -> list[Path]:
     """README and the pages for users, whose code is run."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -55,7 +60,7 @@ def links_of(text: str) -> list[str]:
 def anchors(text: str) -> set[str]:
     """The anchors of the headings, as those who show Markdown make them."""
     found = set()
-    for heading in _HEADING.findall(_FENCED.sub("", text)):
+    for heading in _HEADING.findall(without_code(text)):
         kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
         found.add(kept.replace(" ", "-"))
     return found
@@ -64,7 +69,7 @@ def anchors(text: str) -> set[str]:
 def dead_links(page: Path) -> Iterator[str]:
     """Links to files or headings that are not there. Links to other places are not followed."""
     # Not a link: what stands in code.
-    text = re.sub(r"`[^`\n]*`", "", _FENCED.sub("", page.read_text()))
+    text = re.sub(r"`[^`\n]*`", "", without_code(page.read_text()))
     for link in _LINK.findall(text):
         if re.match(r"\w+:", link):
             continue
