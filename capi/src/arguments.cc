@@ -17,7 +17,7 @@ Outcome take_options(Request &request, const rl_acquire_options *options) {
   if (!options->mistakes.empty()) return options->mistakes.front().second;
   if (options->without_memory != 0) return {Status::kNoMemory, {}};
   request.options = options->options;
-  return config::settle(request.options, request.options.format);
+  return config::choose_format(request.options, request.options.format);
 }
 
 // The same for `use`, which has no owner and no other format.

@@ -27,11 +27,11 @@ constexpr std::int64_t kSilentWaitMs = 250;
 constexpr std::int64_t kLogLookMs = 1000;
 
 // A thread that takes signals while the main thread is inside the library: it cancels the request,
-// or shuts the session down if there is no request.
+// or shuts the client down if there is no request.
 class Interrupter {
  public:
-  Interrupter(const Signals& signals, const Session& session)
-      : signals_(signals), session_(session), thread_([this] { watch_signals(); }) {}
+  Interrupter(const Signals& signals, const CommandClient& client)
+      : signals_(signals), client_(client), thread_([this] { watch_signals(); }) {}
   Interrupter(const Interrupter&) = delete;
   Interrupter& operator=(const Interrupter&) = delete;
   ~Interrupter() { finish(); }
@@ -64,11 +64,11 @@ class Interrupter {
     if (signal_ != 0) return;
     signal_ = signal;
     if (request_ != nullptr) rl_request_cancel(request_);
-    session_.shut_down();  // The report of the wait may be asking a server that hangs.
+    client_.shut_down();  // The report of the wait may be asking a server that hangs.
   }
 
   const Signals& signals_;
-  const Session& session_;
+  const CommandClient& client_;
   std::mutex mutex_;  // Guards request_ and signal_ while the thread runs.
   rl_request* request_ = nullptr;
   int signal_ = 0;
@@ -93,23 +93,23 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
 
 // Reports an unreachable server early, because the wait may have no limit. Returns RL_OK also if
 // the wait may still succeed.
-rl_status trial_connect(const Session& session, const Log& log) {
-  const rl_status status = session.connect(0);
+rl_status trial_connect(const CommandClient& client, const Log& log) {
+  const rl_status status = client.connect(0);
   if (status == RL_OK || rl_status_is(status, RL_RETRYABLE) == 0) return status;
-  const std::string message = rl_error_message(session.error());
-  log.say(session.failure(status, message, 0).text + "; still trying");
-  drop_library_lines(session.client());
+  const std::string message = rl_error_message(client.error());
+  log.say(client.failure(status, message, 0).text + "; still trying");
+  drop_library_lines(client.handle());
   return RL_OK;
 }
 
-[[noreturn]] void fail_busy(const Session& session, const Arguments& arguments,
+[[noreturn]] void fail_busy(const CommandClient& client, const Arguments& arguments,
                             std::int64_t waited_ms, const Reports& reports) {
   const std::string& name = arguments.names.front();
   std::string text = lock_words(name) + " is busy";
   if (arguments.verbosity >= (arguments.run.skips_busy ? 1 : 0) || arguments.run.status_fd >= 0) {
-    if (session.is_quorum()) {
+    if (client.is_quorum()) {
       text += ": " + quorum_sentence(QuorumView(arguments).report_on(name));
-    } else if (const InfoHandle info = session.try_inspect(name)) {
+    } else if (const InfoHandle info = client.try_inspect(name)) {
       const LockReport report(info.get());
       text += ": " + report_sentence(report) + (report.is_endless() ? kOtherName : "");
     }
@@ -128,18 +128,18 @@ std::string unknown_words(const RunOptions& run) {
          seconds_text(run.ttl_ms) + " after the grant";
 }
 
-RequestHandle start(const Session& session, const Arguments& arguments, std::int64_t wait_ms,
+RequestHandle start(const CommandClient& client, const Arguments& arguments, std::int64_t wait_ms,
                     const rl_acquire_options* options) {
   const std::string& name = arguments.names.front();
   const auto function = arguments.run.is_shared ? rl_rw_acquire_read_start : rl_acquire_start;
   return RequestHandle(
-      not_null(function(session.client(), name.data(), name.size(), wait_ms, options)));
+      not_null(function(client.handle(), name.data(), name.size(), wait_ms, options)));
 }
 
-rl_status wait_for(rl_request* request, const Session& session, const Arguments& arguments,
+rl_status wait_for(rl_request* request, const CommandClient& client, const Arguments& arguments,
                    const Reports& reports) {
   const std::string& name = arguments.names.front();
-  WaitReport report(session, arguments, reports.log);
+  WaitReport report(client, arguments, reports.log);
   rl_status status = rl_request_wait(request, kSilentWaitMs);
   if (status == RL_PENDING) {
     reports.log.detail("waiting for " + lock_words(name));
@@ -150,9 +150,9 @@ rl_status wait_for(rl_request* request, const Session& session, const Arguments&
   // RL_INTERRUPTED: a stop and a continuation look like a signal; those that matter are blocked.
   while (status == RL_PENDING || status == RL_INTERRUPTED) {
     report.clear();
-    reports.log.say_library_lines(session.client());
+    reports.log.say_library_lines(client.handle());
     // A quorum knows the name of its holder some time after the grant.
-    if (session.is_quorum()) report.warn_of_itself();
+    if (client.is_quorum()) report.warn_of_itself();
     report.show();
     status = rl_request_wait(request, kLogLookMs);
   }
@@ -160,17 +160,17 @@ rl_status wait_for(rl_request* request, const Session& session, const Arguments&
 }
 
 // A lease with less than half of its ttl left would count as one that cannot be renewed.
-void lengthen(const Session& session, rl_lease* lease, const Arguments& arguments) {
+void lengthen(const CommandClient& client, rl_lease* lease, const Arguments& arguments) {
   if (rl_lease_remaining_ms(lease) > arguments.run.longest_ttl_ms() / 2) return;
-  const rl_status status = rl_extend(lease, arguments.run.ttl_ms, session.error());
+  const rl_status status = rl_extend(lease, arguments.run.ttl_ms, client.error());
   if (status == RL_OK) return;
-  if (status != RL_E_LOST) throw session.failure();
+  if (status != RL_E_LOST) throw client.failure();
   throw Failure{arguments.run.conflict_exit_code, lock_words(arguments.names.front()) +
                                                       " was lost before the command could start: " +
-                                                      escaped(rl_error_message(session.error()))};
+                                                      escaped(rl_error_message(client.error()))};
 }
 
-void report_acquired(const Session& session, const Arguments& arguments, const rl_lease* lease,
+void report_acquired(const CommandClient& client, const Arguments& arguments, const rl_lease* lease,
                      std::int64_t took_us, const Reports& reports) {
   const std::string& name = arguments.names.front();
   std::array<char, 64> took{};
@@ -181,10 +181,10 @@ void report_acquired(const Session& session, const Arguments& arguments, const r
   if (arguments.run.is_shared) text += ", shared";
   const std::int64_t hold_count = rl_lease_hold_count(lease);
   if (hold_count > 1) text += ", held " + std::to_string(hold_count) + " times by its owner";
-  reports.log.say_library_lines(session.client());
-  reports.log.detail(text + ")" + (session.is_local() ? ", on this host only" : ""));
+  reports.log.say_library_lines(client.handle());
+  reports.log.detail(text + ")" + (client.is_local() ? ", on this host only" : ""));
   JsonObject event = reports.events.make("acquired");
-  event.number("fence", fence).text("holder", session.holder());
+  event.number("fence", fence).text("holder", client.holder());
   event.text("mode", arguments.run.mode());
   event.number("waited_ms", took_us / 1000).number("ttl_ms", arguments.run.ttl_ms);
   reports.events.send(event);
@@ -192,7 +192,7 @@ void report_acquired(const Session& session, const Arguments& arguments, const r
 
 }  // namespace
 
-LeaseHandle acquire(const Session& session, const Arguments& arguments, const Signals& signals,
+LeaseHandle acquire(const CommandClient& client, const Arguments& arguments, const Signals& signals,
                     const Reports& reports) {
   const std::int64_t wait_ms = arguments.run.wait_ms;
   const AcquireOptionsHandle options = make_options(arguments.run);
@@ -201,15 +201,15 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
 
   rl_status status = RL_OK;
   RequestHandle request;
-  Interrupter interrupter(signals, session);
-  if (wait_ms < 0 || wait_ms >= kTrialConnectMs) status = trial_connect(session, reports.log);
-  std::string message = rl_error_message(session.error());
+  Interrupter interrupter(signals, client);
+  if (wait_ms < 0 || wait_ms >= kTrialConnectMs) status = trial_connect(client, reports.log);
+  std::string message = rl_error_message(client.error());
   if (status == RL_OK) {
     const std::int64_t left_ms =
         wait_ms < 0 ? -1 : std::max<std::int64_t>(wait_ms - elapsed_ms(), 0);
-    request = start(session, arguments, left_ms, options.get());
+    request = start(client, arguments, left_ms, options.get());
     interrupter.aim_at(request.get());
-    status = wait_for(request.get(), session, arguments, reports);
+    status = wait_for(request.get(), client, arguments, reports);
     interrupter.aim_at(nullptr);
     message = rl_request_message(request.get());
   }
@@ -219,14 +219,14 @@ LeaseHandle acquire(const Session& session, const Arguments& arguments, const Si
     throw Failure{kExitSignal + signal, ""};
   }
   if (status == RL_BUSY || status == RL_TIMEOUT) {
-    fail_busy(session, arguments, elapsed_ms(), reports);
+    fail_busy(client, arguments, elapsed_ms(), reports);
   }
   if (status == RL_E_OUTCOME_UNKNOWN) message = unknown_words(arguments.run);
-  if (status != RL_OK) throw session.failure(status, message, elapsed_ms());
+  if (status != RL_OK) throw client.failure(status, message, elapsed_ms());
 
   LeaseHandle lease(not_null(rl_request_take_lease(request.get())));
-  lengthen(session, lease.get(), arguments);
-  report_acquired(session, arguments, lease.get(), now_us() - begin_us, reports);
+  lengthen(client, lease.get(), arguments);
+  report_acquired(client, arguments, lease.get(), now_us() - begin_us, reports);
   return lease;
 }
 

@@ -5,15 +5,15 @@
 #pragma once
 
 #include "arguments.h"
+#include "command_client.h"
 #include "handles.h"
 #include "reports.h"
-#include "session.h"
 #include "signals.h"
 
 namespace redlatch::cli {
 
 // Returns the lease, or throws a Failure: not acquired, a signal (128 + n), or an error.
-[[nodiscard]] LeaseHandle acquire(const Session& session, const Arguments& arguments,
+[[nodiscard]] LeaseHandle acquire(const CommandClient& client, const Arguments& arguments,
                                   const Signals& signals, const Reports& reports);
 
 // Sleeps for a random part of --start-jitter. Throws a Failure if a signal ends that.

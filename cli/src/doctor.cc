@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "command_client.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "json.h"
-#include "session.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -75,11 +75,11 @@ bool is_of_this_host(const std::string& address) {
   return host.starts_with("127.") || host.starts_with("localhost:") || host.starts_with("[::1]:");
 }
 
-Check way_to(const Session& session, const std::string& address) {
+Check way_to(const CommandClient& client, const std::string& address) {
   Check check{address, "tls", RL_LEVEL_OK, "the server is on this host", ""};
   const bool is_tls = address.starts_with("rediss://");
   if (is_tls) check.seen = "the connection is encrypted, and the server is verified";
-  if (is_tls && session.option("tls_verify") == "none") {
+  if (is_tls && client.option("tls_verify") == "none") {
     check = {address, "tls", RL_LEVEL_WARN,
              "the connection is encrypted, but any server is accepted",
              "name the authority by --cacert in place of --tls-verify none"};
@@ -139,40 +139,40 @@ std::string advice_for(rl_status status) {
 }
 
 // Takes a lock as a caller with this min_replicas would.
-Check replicas_check(const Session& session, const std::string& server, int count) {
+Check replicas_check(const CommandClient& client, const std::string& server, int count) {
   const AcquireOptionsHandle options(not_null(rl_acquire_options_new()));
   const std::string name = "min_replicas";
   const std::string text = std::to_string(count);
   rl_acquire_options_set(options.get(), name.data(), name.size(), text.data(), text.size(),
-                         session.error());
-  const LeaseHandle lease(rl_acquire(session.client(), kTrialName.data(), kTrialName.size(),
-                                     kTrialWaitMs, options.get(), session.error()));
+                         client.error());
+  const LeaseHandle lease(rl_acquire(client.handle(), kTrialName.data(), kTrialName.size(),
+                                     kTrialWaitMs, options.get(), client.error()));
   Check check{server, "min-replicas", RL_LEVEL_OK, "", ""};
   if (lease) {
     check.seen = "a grant is confirmed by " + text + (count == 1 ? " replica" : " replicas");
     rl_release(lease.get(), nullptr);
     return check;
   }
-  const rl_status status = rl_error_status(session.error());
-  check.seen = rl_error_message(session.error());
+  const rl_status status = rl_error_status(client.error());
+  check.seen = rl_error_message(client.error());
   const bool is_busy = status == RL_BUSY || status == RL_TIMEOUT;
   check.level = is_busy ? RL_LEVEL_UNKNOWN : RL_LEVEL_FAIL;
   if (!is_busy) check.advice = advice_for(status);
   return check;
 }
 
-Checks all_checks(const Session& session, const rl_info* info) {
+Checks all_checks(const CommandClient& client, const rl_info* info) {
   Checks checks{host_clock()};
   std::int32_t row = 0;
   for (std::int32_t node = 0; node < rl_info_count(info, RL_PART_NODE); ++node) {
-    checks.push_back(way_to(session, text_of(info, RL_PART_NODE, node, RL_FIELD_ADDRESS)));
+    checks.push_back(way_to(client, text_of(info, RL_PART_NODE, node, RL_FIELD_ADDRESS)));
     for (; row < rl_info_count(info, RL_PART_FINDING) &&
            rl_info_number(info, RL_PART_FINDING, row, RL_FIELD_NODE) == node;
          ++row) {
       checks.push_back(finding_of(info, row));
     }
   }
-  if (session.is_quorum()) checks.push_back(quorum_check(info));
+  if (client.is_quorum()) checks.push_back(quorum_check(info));
   return checks;
 }
 
@@ -230,9 +230,9 @@ std::string json_of(const Check& check) {
   return object.text("seen", check.seen).text("advice", check.advice).done();
 }
 
-std::string json_of(const Checks& checks, const Session& session) {
+std::string json_of(const Checks& checks, const CommandClient& client) {
   JsonObject object;
-  object.number("schema", 1).text("server", session.server());
+  object.number("schema", 1).text("server", client.server());
   object.text("level", level_name(level_of(checks)));
   object.number("fail", count_of(checks, RL_LEVEL_FAIL));
   object.number("warn", count_of(checks, RL_LEVEL_WARN));
@@ -241,14 +241,14 @@ std::string json_of(const Checks& checks, const Session& session) {
   return object.raw("checks", json_array(checks, write)).done() + "\n";
 }
 
-void write_checks(const Checks& checks, const Session& session, const Arguments& arguments) {
+void write_checks(const Checks& checks, const CommandClient& client, const Arguments& arguments) {
   switch (arguments.output) {
     case Output::kTable:
-      return write_output(table_of(checks, session.is_quorum(), arguments.is_colored));
+      return write_output(table_of(checks, client.is_quorum(), arguments.is_colored));
     case Output::kTsv:
       return write_output(tsv_of(checks));
     case Output::kJson:
-      return write_output(json_of(checks, session));
+      return write_output(json_of(checks, client));
     case Output::kJsonLines:
       for (const Check& check : checks) write_output(json_of(check) + "\n");
       return;
@@ -258,27 +258,27 @@ void write_checks(const Checks& checks, const Session& session, const Arguments&
 }  // namespace
 
 int doctor(const Arguments& arguments, const Log& /*log*/) {
-  const Session session(arguments);
-  if (session.is_quorum() && arguments.min_replicas > 0) {
+  const CommandClient client(arguments);
+  if (client.is_quorum() && arguments.min_replicas > 0) {
     throw UsageError("--min-replicas must be 0 with several servers (got " +
                      std::to_string(arguments.min_replicas) + ")");
   }
-  InfoHandle info(rl_client_check(session.client(), arguments.check_wait_ms, session.error()));
+  InfoHandle info(rl_client_check(client.handle(), arguments.check_wait_ms, client.error()));
   if (!info) {
     // The known part is shown all the same: which server cannot be reached.
     const Failure why =
-        session.failure(rl_error_status(session.error()), rl_error_message(session.error()), 0);
-    info.reset(rl_client_info(session.client(), nullptr));
-    if (info) write_checks(all_checks(session, info.get()), session, arguments);
-    const bool is_late = rl_error_status(session.error()) == RL_TIMEOUT;
+        client.failure(rl_error_status(client.error()), rl_error_message(client.error()), 0);
+    info.reset(rl_client_info(client.handle(), nullptr));
+    if (info) write_checks(all_checks(client, info.get()), client, arguments);
+    const bool is_late = rl_error_status(client.error()) == RL_TIMEOUT;
     throw Failure{is_late ? kExitUnavailable : why.exit_code, why.text};
   }
-  Checks checks = all_checks(session, info.get());
+  Checks checks = all_checks(client, info.get());
   if (arguments.min_replicas > 0) {
     const std::string server = text_of(info.get(), RL_PART_NODE, 0, RL_FIELD_ADDRESS);
-    checks.push_back(replicas_check(session, server, arguments.min_replicas));
+    checks.push_back(replicas_check(client, server, arguments.min_replicas));
   }
-  write_checks(checks, session, arguments);
+  write_checks(checks, client, arguments);
   switch (level_of(checks)) {
     case RL_LEVEL_FAIL:
       return kExitFailures;

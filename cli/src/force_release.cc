@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "command_client.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "lock_report.h"
 #include "quorum_report.h"
-#include "session.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -46,8 +46,8 @@ std::string stop_in_words(std::int64_t server_ms, std::int64_t lease_ms) {
 }
 
 // As the lease is now: the question may have been open for long, and the lease was renewed.
-std::string stop_in_words(const Session& session, const std::string& name) {
-  const InfoHandle info = session.try_inspect(name);
+std::string stop_in_words(const CommandClient& client, const std::string& name) {
+  const InfoHandle info = client.try_inspect(name);
   if (!info) return "";
   const LockReport report(info.get());
   return stop_in_words(report.server_ms, report.longest_lease_ms());
@@ -57,17 +57,17 @@ std::string stop_in_words(const Session& session, const std::string& name) {
 // empty, too: then there is no other way to name its holder.
 constexpr const char* kAnyHolder = "";
 
-rl_status remove(const Session& session, const std::string& name, const std::string& token) {
+rl_status remove(const CommandClient& client, const std::string& name, const std::string& token) {
   if (token == kAnyHolder) {
-    return rl_force_release_any(session.client(), name.data(), name.size(), session.error());
+    return rl_force_release_any(client.handle(), name.data(), name.size(), client.error());
   }
-  return rl_force_release(session.client(), name.data(), name.size(), token.data(), token.size(),
-                          session.error());
+  return rl_force_release(client.handle(), name.data(), name.size(), token.data(), token.size(),
+                          client.error());
 }
 
-int force_release_one(const Session& session, const Arguments& arguments, const std::string& name,
-                      const Log& log) {
-  const InfoHandle info = session.inspect(name);
+int force_release_one(const CommandClient& client, const Arguments& arguments,
+                      const std::string& name, const Log& log) {
+  const InfoHandle info = client.inspect(name);
   const LockReport report(info.get());
   log.say(without_last_line_end(report_table(report, false)));
   const std::string lock = lock_words(name);
@@ -85,25 +85,25 @@ int force_release_one(const Session& session, const Arguments& arguments, const 
     // The confirmation is for the holders that were shown, not for later ones.
     if (tokens.front().empty() && !report.holders.empty()) tokens = report.tokens();
   }
-  const std::string stop = stop_in_words(session, name);
+  const std::string stop = stop_in_words(client, name);
   std::int64_t removed_count = 0;
   for (const std::string& token : tokens) {
-    const rl_status status = remove(session, name, token);
-    if (status != RL_OK && status != RL_E_NOT_HELD) throw session.failure();
+    const rl_status status = remove(client, name, token);
+    if (status != RL_OK && status != RL_E_NOT_HELD) throw client.failure();
     if (status == RL_OK) removed_count += token.empty() ? report.holding_count : 1;
   }
   if (removed_count > 0) {
     log.say(removal_in_words(report, name, removed_count) + stop);
     return 0;
   }
-  log.say("did not remove " + lock + ": " + escaped(rl_error_message(session.error())) +
+  log.say("did not remove " + lock + ": " + escaped(rl_error_message(client.error())) +
           "; nothing was changed");
   return kExitFree;
 }
 
 // RL_OK if the shown holder, with --yes any holder, was removed from this server.
-rl_status remove_from(const Session& node, const NodeReport& shown, const Arguments& arguments,
-                      const std::string& name) {
+rl_status remove_from(const CommandClient& node, const NodeReport& shown,
+                      const Arguments& arguments, const std::string& name) {
   std::string token = arguments.if_owner.value_or(kAnyHolder);
   // That client may have another token here.
   if (const auto* holder = holder_with(shown, token); holder != nullptr) token = holder->token;
@@ -134,7 +134,7 @@ int force_release_all(const QuorumView& view, const Arguments& arguments, const 
   std::size_t removed_count = 0;
   int exit_code = kExitFree;
   for (std::size_t i = 0; i < report.nodes.size(); ++i) {
-    const Session& node = view.nodes()[i];
+    const CommandClient& node = view.nodes()[i];
     const rl_status status = remove_from(node, report.nodes[i], arguments, name);
     if (status == RL_OK) ++removed_count;
     if (status == RL_OK || status == RL_E_NOT_HELD) continue;
@@ -165,14 +165,14 @@ int force_release(const Arguments& arguments, const Log& log) {
     throw UsageError("force-release asks on a terminal only; elsewhere say --yes");
   }
   if (server_urls(arguments).size() > 1) return force_release_of_quorum(arguments, log);
-  const Session session(arguments);
+  const CommandClient client(arguments);
   int exit_code = 0;
   for (const std::string& name : arguments.names) {
     try {
-      const int its_code = force_release_one(session, arguments, name, log);
+      const int its_code = force_release_one(client, arguments, name, log);
       if (its_code != 0) exit_code = its_code;
     } catch (const Failure& failure) {
-      if (rl_error_status(session.error()) != RL_E_WRONG_TYPE) throw;
+      if (rl_error_status(client.error()) != RL_E_WRONG_TYPE) throw;
       log.say(failure.text);  // about this lock: the others follow
       exit_code = failure.exit_code;
     }

@@ -14,12 +14,12 @@
 
 #include "arguments.h"
 #include "askpass.h"
+#include "command_client.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "line_writer.h"
 #include "log.h"
 #include "secret_pipe.h"
-#include "session.h"
 
 namespace redlatch::cli {
 namespace {
@@ -81,6 +81,6 @@ int main(int argc, char** argv) {
   const int exit_code = redlatch::cli::guarded_main({argv + (argc > 0 ? 1 : 0), argv + argc});
   redlatch::cli::flush_line_writers(1000);  // a reader on a busy machine needs a moment
   // Its threads may use what exit() destroys.
-  if (redlatch::cli::Session::was_abandoned()) _exit(exit_code);
+  if (redlatch::cli::CommandClient::was_abandoned()) _exit(exit_code);
   return exit_code;
 }

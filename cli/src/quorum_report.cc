@@ -198,9 +198,9 @@ QuorumView::QuorumView(const Arguments& arguments) : quorum_(with_patience(argum
 }
 
 QuorumReport QuorumView::report_on(const std::string& name) const {
-  const RequestHandle connection(not_null(rl_client_connect_start(quorum_.client(), 0)));
+  const RequestHandle connection(not_null(rl_client_connect_start(quorum_.handle(), 0)));
   std::vector<std::future<InfoHandle>> infos;
-  for (const Session& node : nodes_) {
+  for (const CommandClient& node : nodes_) {
     infos.push_back(std::async(std::launch::async, [&] { return node.try_inspect(name); }));
   }
   std::vector<NodeReport> nodes;

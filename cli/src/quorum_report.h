@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "command_client.h"
 #include "lock_report.h"
-#include "session.h"
 
 namespace redlatch::cli {
 
@@ -63,11 +63,11 @@ class QuorumView {
 
   [[nodiscard]] QuorumReport report_on(const std::string& name) const;
   // In the order of QuorumReport::nodes.
-  [[nodiscard]] const std::vector<Session>& nodes() const { return nodes_; }
+  [[nodiscard]] const std::vector<CommandClient>& nodes() const { return nodes_; }
 
  private:
-  Session quorum_;
-  std::vector<Session> nodes_;
+  CommandClient quorum_;
+  std::vector<CommandClient> nodes_;
 };
 
 // Some lines, each with its end. `is_colored`: the state stands out.

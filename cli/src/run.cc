@@ -10,6 +10,7 @@
 
 #include "acquire.h"
 #include "child.h"
+#include "command_client.h"
 #include "commands.h"
 #include "duration.h"
 #include "exit_code.h"
@@ -18,7 +19,6 @@
 #include "reports.h"
 #include "runs_around.h"
 #include "secret_pipe.h"
-#include "session.h"
 #include "signals.h"
 #include "supervisor.h"
 #include "terminal.h"
@@ -32,17 +32,17 @@ constexpr std::int64_t kCloseMs = 300;
 constexpr std::int64_t kShortMs = 1000;
 
 std::vector<std::pair<std::string, std::string>> variables(const Arguments& arguments,
-                                                           const Session& session,
+                                                           const CommandClient& client,
                                                            const rl_lease* lease) {
   const std::string& name = arguments.names.front();
   std::vector<std::pair<std::string, std::string>> variables = {
       {"REDLATCH_LOCK", name},
       {"REDLATCH_FENCE", std::to_string(rl_lease_fence(lease))},
       {"REDLATCH_TTL_MS", std::to_string(arguments.run.ttl_ms)},
-      {"REDLATCH_HOLDER", session.holder()},
+      {"REDLATCH_HOLDER", client.holder()},
       {"REDLATCH_MODE", arguments.run.mode()},
       {"REDLATCH_PID", std::to_string(getpid())},
-      {"REDLATCH_RUNS", runs_with(name, rl_lease_fence(lease), session.holder())},
+      {"REDLATCH_RUNS", runs_with(name, rl_lease_fence(lease), client.holder())},
   };
   if (const auto& path = arguments.command_password_file) {
     variables.emplace_back(kPasswordFileVariable, *path);
@@ -57,10 +57,10 @@ void report_release(const std::string& name, std::int64_t begin_us, const Report
 }
 
 // The child has ended; the lock is held since `begin_us`. Returns false if it was lost before.
-bool release(Session& session, const std::string& name, rl_lease* lease, std::int64_t begin_us,
+bool release(CommandClient& client, const std::string& name, rl_lease* lease, std::int64_t begin_us,
              const Reports& reports) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
-  const rl_status status = rl_release(lease, session.error());
+  const rl_status status = rl_release(lease, client.error());
   if (status == RL_STILL_HELD) {
     reports.log.detail(lock_words(name) +
                        " is still held by its owner through another acquisition");
@@ -69,11 +69,11 @@ bool release(Session& session, const std::string& name, rl_lease* lease, std::in
     report_release(name, begin_us, reports);
     return true;
   }
-  const std::string message = rl_error_message(session.error());
+  const std::string message = rl_error_message(client.error());
   if (status != RL_E_LOST) {
     reports.log.say("cannot release " + lock_words(name) + " (" + escaped(message) +
                     "); its lease ends in " + seconds_text(remaining_ms));
-    session.close_within(kCloseMs);
+    client.close_within(kCloseMs);
     return true;
   }
   const std::int64_t fence = rl_lease_fence(lease);
@@ -82,22 +82,22 @@ bool release(Session& session, const std::string& name, rl_lease* lease, std::in
                   "; the command had ended by the time this was seen");
   JsonObject event = reports.events.make("lost");
   reports.events.send(event.number("fence", fence).text("reason", reason));
-  session.close_within(kCloseMs);
+  client.close_within(kCloseMs);
   return false;
 }
 
 // A signal ended --min-hold: the lock stays for the rest of it, without a process that waits.
-void leave_to_lease(const Session& session, rl_lease* lease, std::int64_t hold_left_ms,
+void leave_to_lease(const CommandClient& client, rl_lease* lease, std::int64_t hold_left_ms,
                     const Log& log) {
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
   const std::int64_t left_ms = std::max<std::int64_t>(hold_left_ms, RL_MIN_TTL_MS);
-  if (remaining_ms < left_ms && rl_extend(lease, left_ms, session.error()) != RL_OK) {
+  if (remaining_ms < left_ms && rl_extend(lease, left_ms, client.error()) != RL_OK) {
     log.say("cannot keep the lock for the rest of --min-hold (" +
-            escaped(rl_error_message(session.error())) + "); its lease ends in " +
+            escaped(rl_error_message(client.error())) + "); its lease ends in " +
             seconds_text(remaining_ms));
   }
-  if (rl_lease_detach(lease, nullptr, 0, session.error()) != RL_OK) {
-    log.say("cannot leave the lock to its lease (" + escaped(rl_error_message(session.error())) +
+  if (rl_lease_detach(lease, nullptr, 0, client.error()) != RL_OK) {
+    log.say("cannot leave the lock to its lease (" + escaped(rl_error_message(client.error())) +
             ")");
   }
 }
@@ -111,10 +111,10 @@ void check_for_quorum(const RunOptions& run) {
 }
 
 // Throws Failure. A missing NAME makes the first word of COMMAND the name.
-Child start_child(const Arguments& arguments, const Session& session, const rl_lease* lease,
+Child start_child(const Arguments& arguments, const CommandClient& client, const rl_lease* lease,
                   const Signals& signals, Terminal& terminal) {
   try {
-    return Child(arguments.run, variables(arguments, session, lease), signals, terminal);
+    return Child(arguments.run, variables(arguments, client, lease), signals, terminal);
   } catch (Failure& failure) {
     if (failure.exit_code == kExitNotFound) {
       failure.text += not_found_hint(arguments.run.words, arguments.names.front());
@@ -139,16 +139,16 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
   const std::string& name = arguments.names.front();
   warn_of_short_times(arguments.run, reports.log);
   Signals signals;
-  Session session(arguments);
-  if (session.is_quorum()) check_for_quorum(arguments.run);
+  CommandClient client(arguments);
+  if (client.is_quorum()) check_for_quorum(arguments.run);
   sleep_jitter(arguments.run, signals, reports.log);
-  const LeaseHandle lease = acquire(session, arguments, signals, reports);
+  const LeaseHandle lease = acquire(client, arguments, signals, reports);
   const std::int64_t begin_us = now_us();
   signals.begin_child();
   Terminal terminal;
-  Supervisor supervisor(arguments, session.client(), lease.get(), signals, terminal, reports);
+  Supervisor supervisor(arguments, client.handle(), lease.get(), signals, terminal, reports);
   flush_line_writers(kPatienceMs);
-  Child child = start_child(arguments, session, lease.get(), signals, terminal);
+  Child child = start_child(arguments, client, lease.get(), signals, terminal);
   reports.log.trace("started " + escaped(joined_command(arguments.run.words)) + " as " +
                     child.words());
   reports.events.send(reports.events.make("started").number("pid", child.id()));
@@ -156,14 +156,14 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
 
   const int lost_code = arguments.run.preserves_status ? outcome.exit_code : kExitLost;
   if (outcome.is_lost || outcome.is_hold_lost) {
-    session.close_within(kCloseMs);
+    client.close_within(kCloseMs);
     return outcome.is_lost ? lost_code : outcome.exit_code;
   }
   if (outcome.hold_left_ms > 0) {
-    leave_to_lease(session, lease.get(), outcome.hold_left_ms, reports.log);
+    leave_to_lease(client, lease.get(), outcome.hold_left_ms, reports.log);
     return outcome.exit_code;
   }
-  const bool was_held = release(session, name, lease.get(), begin_us, reports);
+  const bool was_held = release(client, name, lease.get(), begin_us, reports);
   return was_held ? outcome.exit_code : lost_code;
 }
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "command_client.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "handles.h"
 #include "json.h"
-#include "session.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -24,8 +24,8 @@ std::string embedded_url(const Arguments& arguments) {
   if (arguments.urls.size() > 1) throw UsageError("server: several --url; it is about one");
   if (!arguments.urls.empty()) return arguments.urls.front();
   try {
-    const Session session(arguments);
-    if (session.is_local()) return session.server();
+    const CommandClient client(arguments);
+    if (client.is_local()) return client.server();
   } catch (const UsageError&) {
     // No URL is given, which is allowed here.
   }
@@ -89,11 +89,11 @@ bool has_ended(const sigset_t& ending, std::int64_t within_ms, const Log& log) {
 }
 
 // A server that was killed is replaced within a second; its locks are gone.
-int keep_running(const Session& session, const sigset_t& ending, const Log& log) {
+int keep_running(const CommandClient& client, const sigset_t& ending, const Log& log) {
   std::string trouble;
   while (!has_ended(ending, 1000, log)) {
-    const rl_status status = rl_client_connect(session.client(), kConnectMs, session.error());
-    const std::string message = status == RL_OK ? "" : rl_error_message(session.error());
+    const rl_status status = rl_client_connect(client.handle(), kConnectMs, client.error());
+    const std::string message = status == RL_OK ? "" : rl_error_message(client.error());
     if (!message.empty() && message != trouble) log.say(escaped(message));
     trouble = message;
   }
@@ -112,20 +112,20 @@ int serve(const Arguments& arguments, const Log& log) {
   Arguments chosen = arguments;
   chosen.is_local = false;
   chosen.urls = {url};
-  const Session session(chosen);
-  if (!session.is_local()) {
+  const CommandClient client(chosen);
+  if (!client.is_local()) {
     throw UsageError("--url must be embedded:// or embedded:///FOLDER (got " +
-                     in_quotes(session.server()) + ")");
+                     in_quotes(client.server()) + ")");
   }
   rl_status status = RL_E_UNAVAILABLE;
   for (std::int64_t tried_ms = 0; status == RL_E_UNAVAILABLE && tried_ms < kStartMs;
        tried_ms += kConnectMs) {
-    status = rl_client_connect(session.client(), kConnectMs, session.error());
+    status = rl_client_connect(client.handle(), kConnectMs, client.error());
     if (status == RL_E_UNAVAILABLE && has_ended(ending, 0, log)) return 0;
   }
-  if (status != RL_OK) throw session.failure();
+  if (status != RL_OK) throw client.failure();
   (void)show(url, arguments.output);
-  return keep_running(session, ending, log);
+  return keep_running(client, ending, log);
 }
 
 }  // namespace redlatch::cli

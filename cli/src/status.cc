@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "command_client.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "json.h"
 #include "lock_report.h"
 #include "quorum_report.h"
-#include "session.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -49,8 +49,8 @@ std::string table_of(const std::vector<LockRow>& rows, bool is_colored) {
 // Collects the locks for formats that need all of them; writes the other formats at once.
 class Writer {
  public:
-  Writer(const Session& session, const Arguments& arguments)
-      : arguments_(arguments), server_(session.server()) {}
+  Writer(const CommandClient& client, const Arguments& arguments)
+      : arguments_(arguments), server_(client.server()) {}
 
   void add(const LockReport& report) {
     ++count_;
@@ -118,19 +118,19 @@ int exit_code_of(const LockReport& report) {
 }
 
 // Why one lock cannot be shown: the others follow. Throws Failure if it is not about one.
-Failure failure_of_one(const Session& session) {
-  Failure failure = session.failure();
-  if (rl_error_status(session.error()) != RL_E_WRONG_TYPE) throw failure;
+Failure failure_of_one(const CommandClient& client) {
+  Failure failure = client.failure();
+  if (rl_error_status(client.error()) != RL_E_WRONG_TYPE) throw failure;
   return failure;
 }
 
 int show_one(const Arguments& arguments, const Log& log) {
-  const Session session(arguments);
+  const CommandClient client(arguments);
   int exit_code = kExitHeld;
   for (const std::string& name : arguments.names) {
-    const InfoHandle info = session.try_inspect(name);
+    const InfoHandle info = client.try_inspect(name);
     if (!info) {
-      const Failure failure = failure_of_one(session);
+      const Failure failure = failure_of_one(client);
       log.say(failure.text);
       exit_code = std::max(exit_code, failure.exit_code);
       continue;
@@ -138,16 +138,16 @@ int show_one(const Arguments& arguments, const Log& log) {
     const LockReport report(info.get());
     if (arguments.output == Output::kTable) {
       write_output(report_table(report, arguments.is_colored));
-      if (session.is_local()) {
-        write_output("  server    " + session.server() + " (this host only)\n");
+      if (client.is_local()) {
+        write_output("  server    " + client.server() + " (this host only)\n");
       }
-      if (const auto reason = session.why_polling(); !reason.empty()) {
+      if (const auto reason = client.why_polling(); !reason.empty()) {
         write_output("  waiting   by polling: " + escaped(reason) + "\n");
       }
     } else if (arguments.output == Output::kTsv) {
       write_output(report_tsv(report));
     } else {
-      write_output(report_json(report, session.server()) + "\n");
+      write_output(report_json(report, client.server()) + "\n");
     }
     if (report.state == RL_STATE_NO_LOCK) {
       log.say("the key of " + lock_words(name) + " is of the type " + escaped(report.type) +
@@ -168,19 +168,19 @@ int show_status(const Arguments& arguments, const Log& log) {
 }
 
 int list_locks(const Arguments& arguments, const Log& log) {
-  const Session session = Session::of_one(arguments, "ls");
+  const CommandClient client = CommandClient::of_one(arguments, "ls");
   const std::string pattern = arguments.names.empty() ? "" : arguments.names.front();
   const ListHandle list(
-      rl_list_open(session.client(), pattern.data(), pattern.size(), session.error()));
-  if (!list) throw session.failure();
-  Writer writer(session, arguments);
+      rl_list_open(client.handle(), pattern.data(), pattern.size(), client.error()));
+  if (!list) throw client.failure();
+  Writer writer(client, arguments);
   int exit_code = 0;
   rl_status status = RL_OK;
-  while ((status = rl_list_next(list.get(), session.error())) != RL_END) {
+  while ((status = rl_list_next(list.get(), client.error())) != RL_END) {
     if (status == RL_OK) {
       writer.add(LockReport(rl_list_info(list.get())));
     } else {
-      const Failure failure = failure_of_one(session);
+      const Failure failure = failure_of_one(client);
       log.say(failure.text);
       exit_code = failure.exit_code;
     }

@@ -62,8 +62,8 @@ bool is_in_foreground() {
 
 }  // namespace
 
-WaitReport::WaitReport(const Session& session, const Arguments& arguments, const Log& log)
-    : session_(session),
+WaitReport::WaitReport(const CommandClient& client, const Arguments& arguments, const Log& log)
+    : client_(client),
       arguments_(arguments),
       log_(log),
       is_on_terminal_(arguments.verbosity == 0 && isatty(STDERR_FILENO) == 1),
@@ -71,26 +71,26 @@ WaitReport::WaitReport(const Session& session, const Arguments& arguments, const
 
 WaitReport::Sight WaitReport::look() const {
   const std::string& name = arguments_.names.front();
-  if (session_.is_quorum()) {
+  if (client_.is_quorum()) {
     const std::string text = quorum_sentence(QuorumView(arguments_).report_on(name));
     return {": " + text, text};
   }
-  const InfoHandle info = session_.try_inspect(name);
+  const InfoHandle info = client_.try_inspect(name);
   if (!info) return {};
   const LockReport report(info.get());
   std::string holder;
   for (const auto& one : report.holders) holder += one.who + one.token;
-  return {place_in_words(report, session_.holder()) + ": " + holder_in_words(report), holder};
+  return {place_in_words(report, client_.holder()) + ": " + holder_in_words(report), holder};
 }
 
 bool WaitReport::is_held_around() const {
   const std::string& name = arguments_.names.front();
-  if (session_.is_quorum()) {
+  if (client_.is_quorum()) {
     const QuorumReport report = QuorumView(arguments_).report_on(name);
     return report.state() == QuorumReport::State::kHeld && !report.who.empty() &&
            is_run_around(name, report.fence, report.who);
   }
-  const InfoHandle info = session_.try_inspect(name);
+  const InfoHandle info = client_.try_inspect(name);
   if (!info) return false;
   const LockReport report(info.get());
   // No two locks, on whatever servers, have one fence. The names of those that share it may come
@@ -108,7 +108,7 @@ void WaitReport::warn_of_itself() {
   std::string text = lock_words(name) +
                      " is held by the redlatch run that this one runs under: it will not be "
                      "released while this one waits";
-  if (!session_.is_quorum()) text += ". Use --owner in both for a reentrant lock";
+  if (!client_.is_quorum()) text += ". Use --owner in both for a reentrant lock";
   log_.say(text);
 }
 

@@ -10,14 +10,14 @@
 #include <string>
 
 #include "arguments.h"
+#include "command_client.h"
 #include "log.h"
-#include "session.h"
 
 namespace redlatch::cli {
 
 class WaitReport {
  public:
-  WaitReport(const Session& session, const Arguments& arguments, const Log& log);
+  WaitReport(const CommandClient& client, const Arguments& arguments, const Log& log);
   WaitReport(const WaitReport&) = delete;
   WaitReport& operator=(const WaitReport&) = delete;
   ~WaitReport() { clear(); }
@@ -37,7 +37,7 @@ class WaitReport {
   [[nodiscard]] Sight look() const;
   [[nodiscard]] bool is_held_around() const;
 
-  const Session& session_;
+  const CommandClient& client_;
   const Arguments& arguments_;
   const Log& log_;
   const bool is_on_terminal_;

@@ -136,7 +136,7 @@ void ClusterClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   const auto outcome = check_name(*request);
   if (!outcome.ok()) return finish(*request, outcome.status, outcome.message);
   route(request, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
@@ -160,25 +160,25 @@ Status ClusterClient::cancel(Request &request, Nanos now) {
   now_ = now;
   if (const Check *check = check_of(request)) {
     for (const auto &part : check->parts) (void)client(home_of(*part)).cancel(*part, now);
-    settle(now);
+    carry_out_plans(now);
     return request.status.load();
   }
   const Status status = client(home_of(request)).cancel(request, now);
-  settle(now);
+  carry_out_plans(now);
   return status;
 }
 
 void ClusterClient::release_async(Lease &lease, Nanos now) {
   now_ = now;
   if (const auto node = LockClient::node_of(lease)) client(*node).release_async(lease, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::shut_down(Nanos now) {
   now_ = now;
   is_shut_ = true;
   for (const auto &node : nodes_) node->client.shut_down(now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::give_up() {
@@ -269,9 +269,9 @@ void ClusterClient::on_slots_read(std::span<const protocol::SlotRange> ranges, N
                 [now](const auto &entry) { return entry.second.since + kBounceWindow < now; });
   for (size_t i = 0; i < nodes_.size(); i++) plan_moves(i, now);
   note_lost_channels();
-  settle(now);
+  carry_out_plans(now);
   place_unrouted(now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 // Channels whose slots the map gives to another node. A node that serves no slot has no better one.
@@ -368,7 +368,7 @@ void ClusterClient::on_connected(size_t node, const ServerFacts &facts, Nanos no
   }
   client(node).on_connected(node, facts, now);
   if (client(node).is_channel_taken()) nodes_[node]->is_redrawn = true;
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::on_connect_failed(size_t node, const Outcome &why, Nanos now) {
@@ -381,38 +381,38 @@ void ClusterClient::on_connect_failed(size_t node, const Outcome &why, Nanos now
     want_map(now);
   }
   client(node).on_connect_failed(node, why, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::on_disconnected(size_t node, Nanos now) noexcept {
   now_ = now;
   client(node).on_disconnected(node, now);
   want_map(now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::on_reply(size_t node, const Reply &reply, Nanos now) {
   now_ = now;
   client(node).on_reply(node, reply, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::on_push(size_t node, std::string_view message, Nanos now) {
   now_ = now;
   client(node).on_push(node, message, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::on_invalidated(size_t node, std::string_view key, Nanos now) {
   now_ = now;
   client(node).on_invalidated(node, key, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::on_all_invalidated(size_t node, Nanos now) {
   now_ = now;
   client(node).on_all_invalidated(node, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 // The slot of the channel has moved, or the node is no longer a primary. If it became one again, it
@@ -430,13 +430,13 @@ bool ClusterClient::begin_side_connect(size_t node, Nanos now) {
 void ClusterClient::on_side_connected(size_t node, Nanos now) {
   now_ = now;
   client(node).on_side_connected(node, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::on_side_connect_failed(size_t node, const Outcome &why, Nanos now) {
   now_ = now;
   client(node).on_side_connect_failed(node, why, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 void ClusterClient::on_side_disconnected(size_t node, Nanos now) noexcept {
@@ -447,7 +447,7 @@ void ClusterClient::on_side_disconnected(size_t node, Nanos now) noexcept {
 void ClusterClient::on_side_reply(size_t node, const Reply &reply, Nanos now) {
   now_ = now;
   client(node).on_side_reply(node, reply, now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 // ---- time --------------------------------------------------------------------------------------
@@ -455,11 +455,11 @@ void ClusterClient::on_side_reply(size_t node, const Reply &reply, Nanos now) {
 void ClusterClient::on_timer(Nanos now) {
   now_ = now;
   for (const auto &node : nodes_) node->client.on_timer(now);
-  settle(now);
+  carry_out_plans(now);
 }
 
 Nanos ClusterClient::next_due() const {
-  Nanos due = is_map_wanted_ && !is_map_read_ ? std::min(map_at_, settle_at_) : settle_at_;
+  Nanos due = is_map_wanted_ && !is_map_read_ ? std::min(map_at_, plans_due_) : plans_due_;
   for (const auto &node : nodes_) due = std::min(due, node->client.next_due());
   for (const Move &move : moves_) {
     if (move.not_before > now_) due = std::min(due, move.not_before);
@@ -499,8 +499,8 @@ bool ClusterClient::ask_elsewhere(size_t, const HostPort &to,
 // ---- what was planned --------------------------------------------------------------------------
 
 // Without memory it is tried again a moment later: what was called has taken effect.
-void ClusterClient::settle(Nanos now) noexcept {
-  settle_at_ = kNever;
+void ClusterClient::carry_out_plans(Nanos now) noexcept {
+  plans_due_ = kNever;
   try {
     carry_out_moves(now);
     for (size_t i = 1; i < nodes_.size(); i++) redraw(i, now);
@@ -511,7 +511,7 @@ void ClusterClient::settle(Nanos now) noexcept {
       route_or_fail(request, now);
     }
   } catch (const std::bad_alloc &) {
-    settle_at_ = now + lock::kNoMemoryRetry;
+    plans_due_ = now + lock::kNoMemoryRetry;
     // A lock may have been sent in part: the next connection repeats it.
     for (size_t i = 1; i < nodes_.size(); i++) {
       if (client(i).is_up()) output_.drop_link(i);

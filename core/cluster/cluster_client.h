@@ -13,7 +13,7 @@
 // their nodes.
 //
 // The clients report through Output in the middle of their work. So a report is only noted, and
-// settle() acts on it before the call into the cluster returns.
+// carry_out_plans() acts on it before the call into the cluster returns.
 #pragma once
 
 #include <array>
@@ -191,7 +191,7 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   void plan_moves(size_t from, Nanos now);
   void place_unrouted(Nanos now);
   std::string why_homeless() const;
-  void settle(Nanos now) noexcept;
+  void carry_out_plans(Nanos now) noexcept;
   void carry_out_moves(Nanos now);
   bool carry_out(Move &move, Nanos now);
   void redraw(size_t node, Nanos now);
@@ -214,7 +214,7 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   std::vector<Move> moves_;
   std::map<uint16_t, Bounce> bounces_;
   std::map<uint16_t, HostPort> recent_;  // redirects since the attempt to read the map began
-  Nanos settle_at_ = kNever;             // when to try again what failed for want of memory
+  Nanos plans_due_ = kNever;             // when to try again what failed for want of memory
   std::vector<std::shared_ptr<lock::Request>> lists_;  // to be continued at another node
   std::vector<Check> checks_;
   Nanos now_ = 0;  // of the event

@@ -214,7 +214,7 @@ Outcome check_ttl(int64_t ttl_ms) {
   return outcome;
 }
 
-Outcome settle(const AcquireSettings &settings, protocol::Format &format) {
+Outcome choose_format(const AcquireSettings &settings, protocol::Format &format) {
   using protocol::Format;
   const auto named = static_cast<Format>(settings.format_number);
   const bool is_open = settings.format_number == 0;

@@ -64,7 +64,7 @@ uint64_t bit_of(std::string_view name);
 // The check of a ttl that is not an option.
 Outcome check_ttl(int64_t ttl_ms);
 // Check the options of an acquisition together, and choose the format that they leave open.
-Outcome settle(const AcquireSettings &settings, protocol::Format &format);
+Outcome choose_format(const AcquireSettings &settings, protocol::Format &format);
 
 // The value of an option by its name; empty for a password and an unknown name.
 std::string option_of(const Settings &settings, std::string_view name);

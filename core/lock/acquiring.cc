@@ -249,7 +249,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
     return acquisition.give(&Acquisition::sent);
   }
   const auto step = acquisition.give(&Acquisition::not_sent, now);
-  if (step.transition != Acquisition::Transition::kFailed) return perform(record, step, now);
+  if (step.transition != Acquisition::Transition::kFailed) return follow(record, step, now);
   fail_callers(record, Status::kNoMemory, {}, now);
 }
 
@@ -269,7 +269,7 @@ bool LockClient::must_throttle(TokenRecord &record) {
 }
 
 void LockClient::send_throttled(Nanos now) {
-  while (link_ == Link::kUp && !throttled_.empty() && in_flight_.size() < kMaxInFlight) {
+  while (link_ == LinkState::kUp && !throttled_.empty() && in_flight_.size() < kMaxInFlight) {
     const auto record = std::move(throttled_.front());
     throttled_.pop_front();
     record->is_throttled = false;
@@ -331,10 +331,10 @@ void LockClient::on_granted(TokenRecord &record, const InFlight &in_flight,
   if (step.transition == Acquisition::Transition::kGranted) {
     front_of(record)->lease->hold_count = answer.hold_count;
   }
-  perform(record, step, now);
+  follow(record, step, now);
 }
 
-void LockClient::perform(TokenRecord &record, const Acquisition::Step &step, Nanos now) {
+void LockClient::follow(TokenRecord &record, const Acquisition::Step &step, Nanos now) {
   using Transition = Acquisition::Transition;
   assert(step.transition != Transition::kDefect);
   switch (step.transition) {
@@ -373,15 +373,15 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   ask_wanted_name(lock, now);
   announce_by(now);
   const auto queued = acquisition.give(&Acquisition::on_queued, answer.ticket, answer.key_digest);
-  if (queued.transition != Acquisition::Transition::kNone) return perform(record, queued, now);
+  if (queued.transition != Acquisition::Transition::kNone) return follow(record, queued, now);
   record.trouble.clear();
   record.is_slot_moving = false;
   set_phase(record, Phase::kQueued);
   record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
   const Nanos delay = plan_recheck(record, answer, now);
-  perform(record,
-          acquisition.give(&Acquisition::wait, delay, answer.has_more, front_terms(record), now),
-          now);
+  follow(record,
+         acquisition.give(&Acquisition::wait, delay, answer.has_more, front_terms(record), now),
+         now);
 }
 
 void LockClient::refuse_try(TokenRecord &record, Status status, std::string_view message,
@@ -405,7 +405,7 @@ void LockClient::on_acquire_refused(TokenRecord &record, const protocol::Refusal
   }
   record.trouble = refusal.message;
   record.is_slot_moving = is_moving;
-  perform(record, record.acquisition.give(&Acquisition::on_postponed, now, entropy_.next()), now);
+  follow(record, record.acquisition.give(&Acquisition::on_postponed, now, entropy_.next()), now);
 }
 
 // True if one of our scripts can have minted the fence of a pushed grant. Other users of the server
@@ -443,9 +443,8 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
                                      .server_ms = push.server_ms,
                                      .is_plausible = is_fence_plausible(record, push),
                                      .is_counted = is_counted_};
-  perform(record,
-          record.acquisition.give(&Acquisition::on_message, message, front_terms(record), now),
-          now);
+  follow(record,
+         record.acquisition.give(&Acquisition::on_message, message, front_terms(record), now), now);
 }
 
 // A new primary may not know that the acquisition has ended, and has granted the lock to it. The
@@ -583,12 +582,12 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
                                                 ", but no answer came within the wait; a cleanup "
                                                 "continues in the background");
   }
-  if (is_moving(*record.lock) || (request.wait_ms == 0 && link_ == Link::kUp)) {
+  if (is_moving(*record.lock) || (request.wait_ms == 0 && link_ == LinkState::kUp)) {
     return failure(Status::kUnavailable,
                    "no node serves lock " + quoted(record.lock->name) + ": " + settings_.address() +
                        " redirected it (MOVED) to a node that does not, or may not be used");
   }
-  if (link_ != Link::kUp) return link_failure_;
+  if (link_ != LinkState::kUp) return link_failure_;
   const LockState &lock = *record.lock;
   const std::string holder =
       waits_for_itself(request) ? "; holder: the thread that waits" : holder_text(lock.blocker);

@@ -18,13 +18,13 @@ constexpr int kMaxLostChecks = 2;
 }  // namespace
 
 void LockClient::check_later(size_t, Nanos due) {
-  if (link_ == Link::kUp && !is_shut_ && lost_check_count_ < kMaxLostChecks) check_at_ = due;
+  if (link_ == LinkState::kUp && !is_shut_ && lost_check_count_ < kMaxLostChecks) check_at_ = due;
 }
 
 // `request`: that waits for the answers; nullptr in the background, where a lack of memory ends it.
 void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) {
   if (!request) check_at_ = kNever;
-  if (link_ != Link::kUp) return;
+  if (link_ != LinkState::kUp) return;
   std::shared_ptr<Checkup> checkup;
   try {
     checkup = std::make_shared<Checkup>();

@@ -113,7 +113,8 @@ void LockClient::finish_lost(Request &caller, const Lease &lease) noexcept {
 // The lease reads again: the server is asked to downgrade it.
 void LockClient::roll_back_writer(TokenRecord &record, Nanos now) {
   become_reader(record);
-  carry_out(record, upgrade_of(record).give(&Upgrade::on_found_writing, now, link_of(record)), now);
+  carry_out(record, upgrade_of(record).give(&Upgrade::on_found_writing, now, readiness_of(record)),
+            now);
 }
 
 Outcome LockClient::why_unconfirmed(const TokenRecord &record) {
@@ -126,29 +127,30 @@ Outcome LockClient::why_unconfirmed(const TokenRecord &record) {
 // ---- the connection at the side ----------------------------------------------------------------
 
 bool LockClient::begin_side_connect(size_t, Nanos now) {
-  const bool is_wanted = side_ == Link::kDown && link_ == Link::kUp && replication_->is_due();
+  const bool is_wanted =
+      side_ == LinkState::kDown && link_ == LinkState::kUp && replication_->is_due();
   if (!is_wanted || now < side_at_) return false;
-  side_ = Link::kConnecting;
+  side_ = LinkState::kConnecting;
   is_side_outdated_ = false;
   return true;
 }
 
 void LockClient::on_side_connected(size_t, Nanos now) {
-  side_ = Link::kUp;
+  side_ = LinkState::kUp;
   side_at_ = after(now, kSideUnused);
   // The other connection has ended meanwhile: the next one may be to another server.
   if (is_side_outdated_) drop_side();
 }
 
 void LockClient::on_side_connect_failed(size_t, const Outcome &why, Nanos now) {
-  side_ = Link::kDown;
+  side_ = LinkState::kDown;
   side_at_ = after(now, side_reconnect_.next(entropy_.next()));
-  if (is_side_outdated_ || link_ != Link::kUp) return;
+  if (is_side_outdated_ || link_ != LinkState::kUp) return;
   refuse_all(why.status, "no connection for WAIT, which min_replicas needs: " + why.message, now);
 }
 
 void LockClient::on_side_disconnected(size_t, Nanos now) noexcept {
-  side_ = Link::kDown;
+  side_ = LinkState::kDown;
   side_at_ = after(now, side_reconnect_.next(entropy_.next()));
   side_in_flight_.clear();
   replication_.give(&Replication::on_link_lost);
@@ -156,21 +158,21 @@ void LockClient::on_side_disconnected(size_t, Nanos now) noexcept {
 
 void LockClient::drop_side() noexcept {
   is_side_outdated_ = true;
-  if (side_ != Link::kUp) return;
-  side_ = Link::kBroken;
+  if (side_ != LinkState::kUp) return;
+  side_ = LinkState::kBroken;
   output_.drop_side(node_);
 }
 
 Nanos LockClient::side_due() const {
-  if (link_ != Link::kUp) return kNever;
-  if (side_ == Link::kDown) return replication_->is_due() ? side_at_ : kNever;
-  if (side_ != Link::kUp) return kNever;
+  if (link_ != LinkState::kUp) return kNever;
+  if (side_ == LinkState::kDown) return replication_->is_due() ? side_at_ : kNever;
+  if (side_ != LinkState::kUp) return kNever;
   return replication_->is_due() ? 0 : std::min(side_at_, replication_->put_off_until());
 }
 
 // A batch is due, or an answer is late, or the connection was not used for long.
 void LockClient::on_side_due(Nanos now) {
-  if (side_ != Link::kUp) return;  // the next attempt is due
+  if (side_ != LinkState::kUp) return;  // the next attempt is due
   while (Replication::Entry *entry = replication_.give(&Replication::take_up, now).entry) {
     const std::string why = "replicas were not asked within " + in_seconds(entry->timeout() / kMs) +
                             ", because the slot of the lock is being moved to another node of the "
@@ -213,7 +215,7 @@ void LockClient::send_batch(Nanos now) {
 // ---- answers -----------------------------------------------------------------------------------
 
 void LockClient::on_side_reply(size_t, const Reply &reply, Nanos now) {
-  if (side_ != Link::kUp) return;
+  if (side_ != LinkState::kUp) return;
   if (side_in_flight_.empty()) return drop_side();
   const InFlight in_flight = std::move(side_in_flight_.front());
   side_in_flight_.pop_front();
@@ -224,7 +226,7 @@ void LockClient::on_side_reply(size_t, const Reply &reply, Nanos now) {
   } else {
     on_counted(reply.integer, now);
   }
-  if (side_ == Link::kUp) side_at_ = after(now, kSideUnused);
+  if (side_ == LinkState::kUp) side_at_ = after(now, kSideUnused);
 }
 
 void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now) {

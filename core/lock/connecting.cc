@@ -12,14 +12,14 @@ namespace redlatch::lock {
 
 // A request that may not wait skips the pause between two attempts.
 void LockClient::connect_soon(Nanos now) {
-  if (link_ == Link::kDown) connect_at_ = std::min(connect_at_, now);
+  if (link_ == LinkState::kDown) connect_at_ = std::min(connect_at_, now);
 }
 
 bool LockClient::begin_connect(size_t, Nanos now) {
-  if (link_ != Link::kDown || !has_work() || now < connect_at_) return false;
+  if (link_ != LinkState::kDown || !has_work() || now < connect_at_) return false;
   // A client of a cluster draws one in a slot of the node.
   if (is_channel_taken_ && !settings_.is_of_cluster) draw_channel(now);
-  link_ = Link::kConnecting;
+  link_ = LinkState::kConnecting;
   return true;
 }
 
@@ -33,7 +33,7 @@ bool LockClient::leaves_channel(const ServerFacts &facts) {
   if (!is_channel_taken_) return false;
   taken_count_++;
   is_push_trusted_ = is_counted_ = false;
-  link_ = Link::kBroken;
+  link_ = LinkState::kBroken;
   output_.drop_link(node_);
   return true;
 }
@@ -63,7 +63,7 @@ bool is_counted(const ServerFacts &facts, bool is_of_cluster) {
 
 void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   if (leaves_channel(facts)) return;
-  link_ = Link::kUp;
+  link_ = LinkState::kUp;
   is_wanted_ = false;
   features_.is_sharded = facts.is_sharded;
   is_push_trusted_ = facts.is_push_trusted;
@@ -124,7 +124,7 @@ bool LockClient::is_about_lease(const Request &request) {
 }
 
 void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
-  link_ = Link::kDown;
+  link_ = LinkState::kDown;
   is_wanted_ = false;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
   link_failure_ = why;
@@ -158,7 +158,7 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
 
 // Nothing here may fail: a record that still waited for an answer would be stuck.
 void LockClient::on_disconnected(size_t, Nanos now) noexcept {
-  link_ = Link::kDown;
+  link_ = LinkState::kDown;
   connect_at_ = is_channel_taken_ ? now : after(now, reconnect_.next(entropy_.next()));
   clock_offset_.forget();
   is_clock_known_ = is_clock_warned_ = false;

@@ -52,7 +52,7 @@ HeldLease::Step HeldLease::take(const LeaseTerms &terms, std::string &label, Nan
   end_at_ = terms.end_at;
   is_renewed_ = terms.is_renewed;
   granted_at_ = now;
-  settle();
+  limit_renewal();
   return is_urgent && must_describe_ ? renew(now, is_up) : Step{};
 }
 
@@ -92,10 +92,10 @@ void HeldLease::sent(bool is_description) {
 void HeldLease::not_sent(Nanos now) {
   assert(state_ == State::kHeld && !is_extending_);
   renewal_at_ = timing::renewal_retry(now, deadline_);
-  settle();
+  limit_renewal();
 }
 
-HeldLease::Step HeldLease::on_confirmed(const Confirmation &answer, Nanos now, bool is_up,
+HeldLease::Step HeldLease::on_confirmed(const Extension &answer, Nanos now, bool is_up,
                                         uint64_t random) {
   if (state_ != State::kHeld || is_extending_) return defect();
   is_described_ = is_described_ || answer.is_description;
@@ -112,7 +112,7 @@ void HeldLease::on_refused(bool is_description, Nanos now) {
   assert(state_ == State::kHeld && !is_extending_);
   must_describe_ = must_describe_ || (is_description && is_describable_);
   renewal_at_ = timing::renewal_retry(now, deadline_);
-  settle();
+  limit_renewal();
 }
 
 HeldLease::Step HeldLease::on_unknown_script(bool is_description, Nanos now, bool is_up) {
@@ -149,7 +149,7 @@ HeldLease::Step HeldLease::confirm(Nanos sent_at, Nanos ttl, Nanos now, uint64_t
   // A little early and at random: leases taken together do not renew together for good.
   const auto early = static_cast<Nanos>(random % static_cast<uint64_t>(ttl / 12 + 1));
   renewal_at_ = timing::renewal_of(sent_at, ttl) - early;
-  settle();
+  limit_renewal();
   return {};
 }
 
@@ -175,10 +175,10 @@ void HeldLease::on_clock(Nanos clock, Nanos now) {
   const bool was_enough = deadline_ >= end_at_;
   deadline_ = std::max<Nanos>(deadline_ - more, 1);
   if (was_enough) renewal_at_ = now;
-  settle();
+  limit_renewal();
 }
 
-void HeldLease::settle() {
+void HeldLease::limit_renewal() {
   const bool is_wanted = is_renewed_ || is_provisional_;
   if (!is_wanted || deadline_ >= end_at_) renewal_at_ = kNever;
 }

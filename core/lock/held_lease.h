@@ -37,7 +37,7 @@ class HeldLease {
   };
   static_assert(sizeof(Step) <= 64);
   // The answer to an extension.
-  struct Confirmation {
+  struct Extension {
     Nanos sent_at = 0;
     Nanos ttl = 0;
     int64_t server_ms = 0;
@@ -66,7 +66,7 @@ class HeldLease {
     assert(state_ == State::kHeld);
     is_extending_ = false;
   }
-  Step on_confirmed(const Confirmation &answer, Nanos now, bool is_up, uint64_t random);
+  Step on_confirmed(const Extension &answer, Nanos now, bool is_up, uint64_t random);
   // `is_description`: that was refused, and is sent again.
   void on_refused(bool is_description, Nanos now);
   Step on_unknown_script(bool is_description, Nanos now, bool is_up);
@@ -126,7 +126,7 @@ class HeldLease {
   Step take(const LeaseTerms &terms, std::string &label, Nanos now, bool is_up);
   Step renew(Nanos now, bool is_up) const;
   Step confirm(Nanos sent_at, Nanos ttl, Nanos now, uint64_t random);
-  void settle();
+  void limit_renewal();
 
   State state_ = State::kIdle;
   bool is_renewed_ = false;

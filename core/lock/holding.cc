@@ -147,7 +147,7 @@ Loss LockClient::why_over(const TokenRecord &record, Nanos now) const noexcept {
     std::string reason = "the lease ended before a renewal was confirmed";
     if (!record.held()->is_renewed()) reason = "the lease ended, and renewal is off";
     if (!record.trouble.empty()) reason += ": " + record.trouble;
-    if (link_ != Link::kUp) reason += ": " + link_failure_.message;
+    if (link_ != LinkState::kUp) reason += ": " + link_failure_.message;
     return {LossReason::kExpired, std::move(reason)};
   } catch (const std::bad_alloc &) {
     return {LossReason::kExpired, "the lease ended"};  // short: this needs no memory

@@ -40,11 +40,12 @@ const KeyWatch::Watcher *KeyWatch::foremost() const {
   return first;
 }
 
-KeyWatch::Step KeyWatch::on_refused(Watcher &watcher, const Seen &seen, Nanos now, Link link) {
+KeyWatch::Step KeyWatch::on_refused(Watcher &watcher, const Seen &seen, Nanos now,
+                                    Abilities abilities) {
   assert(watcher.waits_);
   watcher.is_key_awaited_ = seen.is_left_to_others;
   const bool is_of_others = seen.is_foreign || (watcher.is_head() && watcher.is_key_awaited_);
-  if (!is_of_others || !link.can_track) return {};
+  if (!is_of_others || !abilities.can_track) return {};
   if (is_tracked()) {
     const Watcher *chosen = foremost();
     if (chosen == nullptr || watcher.rank_ < chosen->rank_) tracked_for_ = watcher.id_;
@@ -61,17 +62,19 @@ void KeyWatch::sent(Watcher &watcher, Nanos now) {
 
 // The server may report the release of a foreign holder also to waiters behind the head, which may
 // be dead; unless messages do not arrive.
-Nanos KeyWatch::poll_delay(Watcher &watcher, const Seen &seen, Link link, Entropy &random) const {
+Nanos KeyWatch::poll_delay(Watcher &watcher, const Seen &seen, Abilities abilities,
+                           Entropy &random) const {
   const bool is_head = watcher.is_head();
   Nanos delay = timing::poll_delay(seen.pttl_ms, seen.is_foreign ? 0 : watcher.rank_);
   if (seen.is_foreign) delay += timing::poll_spacing(watcher.rank_);
-  const bool is_reported = link.can_track && is_tracked();
+  const bool is_reported = abilities.can_track && is_tracked();
   const bool must_poll = seen.is_foreign ? is_head || !is_reported
                                          : is_head && watcher.is_key_awaited_ && !is_reported;
-  if (must_poll || !link.is_push_trusted) {
+  if (must_poll || !abilities.is_push_trusted) {
     const Nanos apart = seen.is_foreign ? timing::quiet_of(watcher.rank_) : 0;
     delay = std::min(delay, watcher.poll_.next(random.next()) + apart);
-    if (!link.is_push_trusted) delay = std::min(delay, timing::poll_unheard(watcher.rank_) + apart);
+    if (!abilities.is_push_trusted)
+      delay = std::min(delay, timing::poll_unheard(watcher.rank_) + apart);
   } else {
     watcher.poll_.reset();
   }

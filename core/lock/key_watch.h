@@ -60,7 +60,7 @@ class KeyWatch {
     bool is_left_to_others = false;  // it is free, and it is the turn of other libraries
   };
   // The abilities of the server.
-  struct Link {
+  struct Abilities {
     bool can_track = false;
     bool is_push_trusted = true;  // messages of this library arrive
   };
@@ -77,10 +77,10 @@ class KeyWatch {
   void set_waiting(Watcher &watcher, bool waits);
 
   // The server did not grant the lock to `watcher`, which waits.
-  Step on_refused(Watcher &watcher, const Seen &seen, Nanos now, Link link);
+  Step on_refused(Watcher &watcher, const Seen &seen, Nanos now, Abilities abilities);
   void sent(Watcher &watcher, Nanos now);
   // After on_refused(), and sent() if that asked for it: when `watcher` polls if no message comes.
-  Nanos poll_delay(Watcher &watcher, const Seen &seen, Link link, Entropy &random) const;
+  Nanos poll_delay(Watcher &watcher, const Seen &seen, Abilities abilities, Entropy &random) const;
 
   // The server began to track the key for `watcher` and found it there or not.
   Step on_key_found(const Watcher &watcher, bool is_there, Nanos now);

@@ -124,7 +124,7 @@ void LockClient::finish_immediate(Request &request, Status status,
 // A request that may not wait for long: it gets one attempt to connect and one command_timeout.
 void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
-  if (is_connect && link_ == Link::kUp) return finish(*request, Status::kOk);
+  if (is_connect && link_ == LinkState::kUp) return finish(*request, Status::kOk);
   if (!request->name.empty()) {
     request->lock =
         std::make_shared<LockState>(settings_.name_space, request->name, protocol::Format::kString);
@@ -139,7 +139,7 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
     }
     timers_.set(*request, after(now, limit));
     const LockState *lock = moving_.empty() ? nullptr : lock_of(*request);
-    if (link_ != Link::kUp) {
+    if (link_ != LinkState::kUp) {
       connect_soon(now);
     } else if (lock == nullptr || !is_moving(*lock)) {
       send_request(request, now);
@@ -344,7 +344,7 @@ Outcome LockClient::why_late(const Request &request) const {
       if (request.record->is_writer_unconfirmed) {
         return why_unconfirmed(*request.record);
       }
-      if (link_ != Link::kUp) return link_failure_;
+      if (link_ != LinkState::kUp) return link_failure_;
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
                                            " was not upgraded within the wait: the lease "
                                            "continues to read");
@@ -353,7 +353,7 @@ Outcome LockClient::why_late(const Request &request) const {
                      "no answer within command_timeout; the release continues in the "
                      "background until the lease would have ended");
     default:
-      if (!request.is_sent && link_ != Link::kUp) return link_failure_;
+      if (!request.is_sent && link_ != LinkState::kUp) return link_failure_;
       if (request.is_postponed && !request.is_unanswered && !is_about_lease(request)) {
         return failure(Status::kUnavailable,
                        settings_.address() + " does not serve the slot of lock " +
@@ -388,7 +388,7 @@ bool LockClient::try_send(protocol::Command &command, InFlight in_flight) noexce
 
 void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   if (in_flight_.empty()) {
-    link_ = Link::kBroken;
+    link_ = LinkState::kBroken;
     return output_.drop_link(node_);
   }
   const InFlight in_flight = std::move(in_flight_.front());
@@ -398,7 +398,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
     // The next connection may lead to the primary: sentinels name it, or the endpoint of a service
     // has moved. Waiting acquires and upgrades, renewals and releases are sent again there. Other
     // requests end with the refusal.
-    link_ = Link::kBroken;
+    link_ = LinkState::kBroken;
     may_change_server_ = is_at_replica_ = true;
     keeps_pauses_until_ = now + 1'000 * kMs;  // longer than the longest pause
     output_.drop_link(node_);
@@ -409,7 +409,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   if (!reply.is_error()) {
     postponed_.reset();
     // A replica answers commands that write nothing. The pauses between connections to it grow.
-    if (link_ == Link::kUp && now >= keeps_pauses_until_) reconnect_.reset();
+    if (link_ == LinkState::kUp && now >= keeps_pauses_until_) reconnect_.reset();
   }
   const bool is_redirected =
       reply.is_error() && settings_.is_of_cluster && is_taken_as_redirect(in_flight, reply, now);
@@ -522,19 +522,19 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 
 Nanos LockClient::next_due() const {
   Nanos due = std::min({timers_.next_due(), announce_at_, check_at_, resend_at_});
-  if (link_ == Link::kDown && has_work()) due = std::min(due, connect_at_);
+  if (link_ == LinkState::kDown && has_work()) due = std::min(due, connect_at_);
   return std::min({due, answer_due(), side_due(), message_check_->due()});
 }
 
 // When the oldest answer in flight is late.
 Nanos LockClient::answer_due() const {
-  if (link_ != Link::kUp || in_flight_.empty()) return kNever;
+  if (link_ != LinkState::kUp || in_flight_.empty()) return kNever;
   return after(in_flight_.front().sent_at, settings_.command_timeout);
 }
 
 void LockClient::on_timer(Nanos now) {
   if (answer_due() <= now) {
-    link_ = Link::kBroken;
+    link_ = LinkState::kBroken;
     output_.drop_link(node_);
   }
   if (announce_at_ <= now) announce(now);

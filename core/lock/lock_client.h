@@ -149,14 +149,15 @@ class LockClient final : public LockService {
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
   bool has_work() const { return !records_.empty() || !immediate_.empty() || is_wanted_; }
-  bool is_down() const { return link_ == Link::kDown; }
+  bool is_down() const { return link_ == LinkState::kDown; }
   // For a client that never connects, while something else is tried.
-  void set_trying(bool is_on) { link_ = is_on ? Link::kConnecting : Link::kDown; }
+  void set_trying(bool is_on) { link_ = is_on ? LinkState::kConnecting : LinkState::kDown; }
   // For users of several servers, which can do without this one.
-  bool is_up() const { return link_ == Link::kUp; }
+  bool is_up() const { return link_ == LinkState::kUp; }
   // True if an attempt to connect is under way, or is due.
   bool is_connecting(Nanos now) const {
-    return link_ == Link::kConnecting || (link_ == Link::kDown && has_work() && connect_at_ <= now);
+    return link_ == LinkState::kConnecting ||
+           (link_ == LinkState::kDown && has_work() && connect_at_ <= now);
   }
   void describe(std::span<NodeStatus> nodes, Nanos now) override {
     nodes.front().clock_difference = clock_offset_.offset(now);
@@ -200,7 +201,7 @@ class LockClient final : public LockService {
            (status == Status::kCancelled || status == Status::kClosed);
   }
   // kBroken: given up, and not yet reported as disconnected.
-  enum class Link : uint8_t { kDown, kConnecting, kUp, kBroken };
+  enum class LinkState : uint8_t { kDown, kConnecting, kUp, kBroken };
 
   // lock_client.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
@@ -255,7 +256,7 @@ class LockClient final : public LockService {
   TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller);
   static Request *front_of(const TokenRecord &record);
   static Acquisition::Front front_terms(const TokenRecord &record);
-  void perform(TokenRecord &record, const Acquisition::Step &step, Nanos now);
+  void follow(TokenRecord &record, const Acquisition::Step &step, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);
   std::shared_ptr<Request> taken(const Waitlist::Step &step);
   static Request &request_of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
@@ -333,7 +334,7 @@ class LockClient final : public LockService {
   void on_wait_refused(const Reply &reply, Nanos now);
 
   // upgrading.cc: between reading and writing
-  Upgrade::Link link_of(const TokenRecord &record) const {
+  Upgrade::Readiness readiness_of(const TokenRecord &record) const {
     return {is_up(*record.lock), record.acquisition->is_unanswered()};
   }
   static Checked<Upgrade> &upgrade_of(TokenRecord &record);
@@ -345,7 +346,7 @@ class LockClient final : public LockService {
   void resume_upgrade(TokenRecord &record, Nanos now,
                       protocol::EvalMode eval = protocol::EvalMode::kDigest) {
     if (!record.upgrade) return schedule(record, now);
-    carry_out(record, record.upgrade->give(&Upgrade::resume, now, link_of(record)), now, eval);
+    carry_out(record, record.upgrade->give(&Upgrade::resume, now, readiness_of(record)), now, eval);
   }
   void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
@@ -367,7 +368,7 @@ class LockClient final : public LockService {
     return !moving_.empty() && moving_.contains(lock.slot());
   }
   // True if commands about `lock` can be sent.
-  bool is_up(const LockState &lock) const { return link_ == Link::kUp && !is_moving(lock); }
+  bool is_up(const LockState &lock) const { return link_ == LinkState::kUp && !is_moving(lock); }
   static const LockState *lock_of(const Request &request);
   static const LockState *lock_of(const InFlight &in_flight);
   bool is_taken_as_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -488,7 +489,7 @@ class LockClient final : public LockService {
   uint64_t own_last_id_ = 0;
   uint64_t *last_id_ = &own_last_id_;
 
-  Link link_ = Link::kDown;
+  LinkState link_ = LinkState::kDown;
   bool is_push_trusted_ = true, can_track_ = false;  // track: until it was refused
   bool is_counted_ = true;            // PUBLISH counts each subscriber that its message reaches
   std::array<uint8_t, 16> random_{};  // of the channel
@@ -546,7 +547,7 @@ class LockClient final : public LockService {
   Contention contention_;
   Checked<Replication> replication_;
   std::deque<InFlight> side_in_flight_;
-  Link side_ = Link::kDown;
+  LinkState side_ = LinkState::kDown;
   bool is_side_outdated_ = false;     // it is, or will be, to a server that may be another one
   bool is_side_text_wanted_ = false;  // the server did not know the digest of a script
   Nanos side_at_ = 0;                 // when to connect; kUp: when a reply is late, or it is unused

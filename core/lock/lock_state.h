@@ -133,7 +133,7 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   bool is_slot_moving = false;  // .. was that the slot is being moved
   protocol::YieldPolicy yield_policy;
 
-  protocol::Identity proof() const { return {identity.token, identity.owner}; }
+  protocol::Proof proof() const { return {identity.token, identity.owner}; }
   bool is_head() const { return watcher.is_head(); }
 
   // While held.

@@ -97,7 +97,7 @@ std::shared_ptr<Request> LockClient::take_request() {
 }
 
 void LockClient::want_connection(Nanos now) {
-  is_wanted_ = link_ == Link::kDown;
+  is_wanted_ = link_ == LinkState::kDown;
   connect_soon(now);
 }
 
@@ -320,7 +320,7 @@ bool LockClient::postpone(const InFlight &in_flight, Nanos now) {
 
 void LockClient::resend_postponed(Nanos now) {
   resend_at_ = kNever;
-  if (link_ != Link::kUp) return;  // the next connection sends them all
+  if (link_ != LinkState::kUp) return;  // the next connection sends them all
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
     if (!std::exchange(request->is_postponed, false)) return;
     const LockState *lock = lock_of(*request);
@@ -332,7 +332,7 @@ void LockClient::resend_postponed(Nanos now) {
 
 // An ASK is never remembered: the next command about the lock goes to its owner first.
 bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now) {
-  if (link_ != Link::kUp) return false;
+  if (link_ != LinkState::kUp) return false;
   InFlight &asked = delegated->in_flight;
   const auto *request = std::get_if<std::shared_ptr<Request>>(&asked.subject);
   TokenRecord *record = request != nullptr ? (*request)->lease->record : &asked.record();
@@ -347,7 +347,7 @@ bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos n
   const InFlight in_flight{CommandKind::kDelegated, asked.eval, now, asked.lease, delegated};
   if (!try_send(command, in_flight)) {
     // ASKING would count for the next command.
-    link_ = Link::kBroken;
+    link_ = LinkState::kBroken;
     output_.drop_link(node_);
     return false;
   }
@@ -459,7 +459,7 @@ void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
 }
 
 void LockClient::take_over_all(LockClient &from, Nanos now) {
-  assert(&from != this && link_ != Link::kUp && from.in_flight_.empty());
+  assert(&from != this && link_ != LinkState::kUp && from.in_flight_.empty());
   take_cargo(from, from.gather(std::nullopt), now);
 }
 
@@ -516,7 +516,7 @@ void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord
 
 void LockClient::resume(uint16_t slot, Nanos now) {
   moving_.erase(slot);
-  if (link_ != Link::kUp) return connect_soon(now);
+  if (link_ != LinkState::kUp) return connect_soon(now);
   resume_waiters_first([slot](const TokenRecord &record) { return record.lock->slot() == slot; },
                        now);
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
@@ -555,7 +555,7 @@ void LockClient::resume_all(Nanos now) {
 }
 
 void LockClient::change_channel(const std::string &cid, Nanos now) {
-  assert(link_ != Link::kUp && in_flight_.empty());
+  assert(link_ != LinkState::kUp && in_flight_.empty());
   Records numbered;
   std::vector<NewIdentity> renamed;
   for (const auto &[id, record] : records_) {

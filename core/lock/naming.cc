@@ -62,7 +62,7 @@ void LockClient::announce_held(Nanos now) { announce_by(now + kMoment); }
 
 void LockClient::announce(Nanos now) {
   announce_at_ = kNever;
-  if (link_ != Link::kUp || !may_announce_) return;
+  if (link_ != LinkState::kUp || !may_announce_) return;
   Nanos due = kNever;
   for (const auto &[id, record] : records_) {
     if (record->phase == Phase::kQueued) due = now;
@@ -84,7 +84,7 @@ void LockClient::announce(Nanos now) {
 void LockClient::withdraw_name(Nanos now) {
   announce_at_ = kNever;
   may_announce_ = false;
-  if (link_ != Link::kUp || announce_again_at_ == 0) return;
+  if (link_ != LinkState::kUp || announce_again_at_ == 0) return;
   protocol::Command command;
   protocol::withdraw_name(command, channel_);
   // Not sent, or not answered before the end: it expires.
@@ -94,7 +94,7 @@ void LockClient::withdraw_name(Nanos now) {
 // ---- the names of others -----------------------------------------------------------------------
 
 bool LockClient::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
-  if (link_ != Link::kUp) return false;
+  if (link_ != LinkState::kUp) return false;
   const std::string key = prefix_ + query->cid;
   protocol::Command command;
   protocol::ask_name(command, key);

@@ -17,24 +17,24 @@ constexpr Nanos kNotSentRetry = 20 * kMs;
 
 }  // namespace
 
-Upgrade::Step Upgrade::start(bool is_one_try, Nanos now, Link link) {
+Upgrade::Step Upgrade::start(bool is_one_try, Nanos now, Readiness ready) {
   if (stage_ != Stage::kIdle) return defect();
   stage_ = Stage::kWanted;
   is_one_try_ = is_one_try;
-  return resume(now, link);
+  return resume(now, ready);
 }
 
 // A rollback goes first: UPGRADE ahead of CANCEL would be cancelled with it.
-Upgrade::Step Upgrade::resume(Nanos now, Link link) {
+Upgrade::Step Upgrade::resume(Nanos now, Readiness ready) {
   due_ = kNever;  // a connection or an answer continues, if not the timer
   if (!is_unanswered_) poll_hint_at_ = kNever;
-  if (!link.is_up) return {};
+  if (!ready.is_up) return {};
   if (rollback_ != Rollback::kNone) {
     if (is_rolling_back_) return {};
     due_ = now + kRollbackRetry;
     return {.command = rollback_ == Rollback::kCancel ? Command::kCancel : Command::kDowngrade};
   }
-  if (!is_wanted() || is_unanswered_ || link.is_acquire_unanswered) return {};
+  if (!is_wanted() || is_unanswered_ || ready.is_acquire_unanswered) return {};
   due_ = now + kNotSentRetry;
   return {.command = Command::kUpgrade};
 }
@@ -70,21 +70,21 @@ Upgrade::Step Upgrade::on_unanswered(Command command) {
   return ended(kNever, {});
 }
 
-Upgrade::Step Upgrade::give_up(Nanos now, Link link) {
-  Step step = ended(now, link);
+Upgrade::Step Upgrade::give_up(Nanos now, Readiness ready) {
+  Step step = ended(now, ready);
   step.transition = Transition::kNone;
   return step;
 }
 
 // The traces on the server are removed: a place in the queue, or a writer.
-Upgrade::Step Upgrade::ended(Nanos now, Link link) {
+Upgrade::Step Upgrade::ended(Nanos now, Readiness ready) {
   if (stage_ == Stage::kAsked && rollback_ == Rollback::kNone) {
     rollback_ = is_one_try_ ? Rollback::kDowngrade : Rollback::kCancel;
   }
   stage_ = Stage::kIdle;
   ticket_.clear();
   poll_hint_at_ = kNever;
-  Step step = resume(now, link);
+  Step step = resume(now, ready);
   step.transition = Transition::kEnded;
   return step;
 }
@@ -116,15 +116,15 @@ Upgrade::Step Upgrade::on_queued(std::string_view ticket, Nanos poll_at) {
   return {};
 }
 
-Upgrade::Step Upgrade::on_denied(Nanos now, Link link) {
+Upgrade::Step Upgrade::on_denied(Nanos now, Readiness ready) {
   if (!awaits_answer()) return defect();
   stage_ = Stage::kWanted;  // as if not asked: there is nothing to roll back
-  return ended(now, link);
+  return ended(now, ready);
 }
 
-Upgrade::Step Upgrade::on_refused(Nanos now, Link link) {
+Upgrade::Step Upgrade::on_refused(Nanos now, Readiness ready) {
   if (!awaits_answer()) return defect();
-  return ended(now, link);
+  return ended(now, ready);
 }
 
 Upgrade::Step Upgrade::on_postponed(Nanos now, uint64_t random) {
@@ -134,7 +134,7 @@ Upgrade::Step Upgrade::on_postponed(Nanos now, uint64_t random) {
   return {};
 }
 
-Upgrade::Step Upgrade::on_rolled_back(int64_t result, Nanos now, Link link) {
+Upgrade::Step Upgrade::on_rolled_back(int64_t result, Nanos now, Readiness ready) {
   if (rollback_ == Rollback::kNone) return defect();
   const bool was_cancel = rollback_ == Rollback::kCancel;
   // CANCEL came too late: the token writes.
@@ -143,7 +143,7 @@ Upgrade::Step Upgrade::on_rolled_back(int64_t result, Nanos now, Link link) {
     due_ = kNever;
     return {.transition = Transition::kLost};
   }
-  return resume(now, link);
+  return resume(now, ready);
 }
 
 Upgrade::Step Upgrade::on_rollback_refused(Nanos now) {
@@ -152,15 +152,15 @@ Upgrade::Step Upgrade::on_rollback_refused(Nanos now) {
   return {};
 }
 
-Upgrade::Step Upgrade::on_grant_pushed(Nanos now, Link link) {
+Upgrade::Step Upgrade::on_grant_pushed(Nanos now, Readiness ready) {
   if (!is_wanted()) {
     // Rolled back, and granted all the same by a late copy.
     roll_back();
-    return resume(now, link);
+    return resume(now, ready);
   }
   if (is_unanswered_) {
     poll_hint_at_ = now;
-  } else if (!link.is_acquire_unanswered) {
+  } else if (!ready.is_acquire_unanswered) {
     due_ = now;
   }
   return {};
@@ -174,11 +174,11 @@ void Upgrade::on_hint(Nanos at) {
 
 void Upgrade::on_downgrade_failed() { roll_back(); }
 
-Upgrade::Step Upgrade::on_found_writing(Nanos now, Link link) {
+Upgrade::Step Upgrade::on_found_writing(Nanos now, Readiness ready) {
   // An upgrade that is wanted or cancelled finds that out by itself.
   if (is_wanted() || rollback_ == Rollback::kCancel) return {};
   roll_back();
-  return resume(now, link);
+  return resume(now, ready);
 }
 
 // The answer to a CANCEL says whether a DOWNGRADE must follow.

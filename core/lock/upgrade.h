@@ -39,22 +39,22 @@ class Upgrade {
   };
   static_assert(sizeof(Step) <= 64);
   // The conditions under which a command may be sent now.
-  struct Link {
+  struct Readiness {
     bool is_up = false;
     bool is_acquire_unanswered = false;  // of the same token: its answer comes first
   };
 
   // ---- the caller
   // `is_one_try`: busy instead of queued.
-  Step start(bool is_one_try, Nanos now, Link link);
+  Step start(bool is_one_try, Nanos now, Readiness ready);
   // The caller does not want it any more: it timed out or was cancelled.
-  Step give_up(Nanos now, Link link);
+  Step give_up(Nanos now, Readiness ready);
   // The lease has ended, and with it all that belongs to it on the server.
   void end();
 
   // ---- the link
   // A new connection, an answer that was waited for, or the timer.
-  Step resume(Nanos now, Link link);
+  Step resume(Nanos now, Readiness ready);
   void sent(Command command);
   void not_sent(Command) {}  // for want of memory: the timer tries again
   // The connection ended before the answer.
@@ -65,26 +65,26 @@ class Upgrade {
   Step on_granted();
   Step on_queued(std::string_view ticket, Nanos poll_at);
   // Busy or a deadlock: the server has kept nothing of it.
-  Step on_denied(Nanos now, Link link);
-  Step on_refused(Nanos now, Link link);
+  Step on_denied(Nanos now, Readiness ready);
+  Step on_refused(Nanos now, Readiness ready);
   // As refused, but it may pass. Not for one try.
   Step on_postponed(Nanos now, uint64_t random);
 
   // ---- answers to CANCEL and DOWNGRADE
   void on_rollback_answered() { is_rolling_back_ = false; }
-  Step on_rolled_back(int64_t result, Nanos now, Link link);
+  Step on_rolled_back(int64_t result, Nanos now, Readiness ready);
   Step on_rollback_refused(Nanos now);
 
   // ---- messages and findings
   // A message does not say which upgrade of this token it grants: it may be an earlier one. The
   // answer to UPGRADE is certain.
-  Step on_grant_pushed(Nanos now, Link link);
+  Step on_grant_pushed(Nanos now, Readiness ready);
   // It pays to ask at `at`.
   void on_hint(Nanos at);
   // A DOWNGRADE of the caller has failed, or got no answer.
   void on_downgrade_failed();
   // The server says that the lease writes. This client believes that it reads.
-  Step on_found_writing(Nanos now, Link link);
+  Step on_found_writing(Nanos now, Readiness ready);
 
   // ---- what is known
   bool is_wanted() const { return stage_ == Stage::kWanted || stage_ == Stage::kAsked; }
@@ -111,7 +111,7 @@ class Upgrade {
   enum class Rollback : uint8_t { kNone, kCancel, kDowngrade };
 
   static Step defect() { return {.transition = Transition::kDefect}; }
-  Step ended(Nanos now, Link link);
+  Step ended(Nanos now, Readiness ready);
   void roll_back();
 
   Stage stage_ = Stage::kIdle;

@@ -41,7 +41,7 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
   const Nanos limit = request->wait_ms == 0 ? settings_.command_timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));
   if (request->wait_ms == 0) connect_soon(now);
-  const auto step = upgrade.give(&Upgrade::start, request->wait_ms == 0, now, link_of(record));
+  const auto step = upgrade.give(&Upgrade::start, request->wait_ms == 0, now, readiness_of(record));
   const bool is_later = step.command == Upgrade::Command::kNone;
   if (is_later && step.transition == Upgrade::Transition::kNone) return;
   try {
@@ -57,7 +57,7 @@ void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
   assert(step.transition != Upgrade::Transition::kDefect);
   if (step.transition == Upgrade::Transition::kDefect) {
     finish_upgrade(record, Status::kInternal, report_defect("upgrade"));
-    step = record.upgrade->give(&Upgrade::give_up, now, link_of(record));
+    step = record.upgrade->give(&Upgrade::give_up, now, readiness_of(record));
   }
   schedule(record, now);
   if (step.command == Command::kNone) return;
@@ -125,7 +125,7 @@ void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply,
     const char *why = answer.is_deadlock ? ": another reader waits to upgrade, and would wait for "
                                            "this one: release or downgrade it first"
                                          : " is busy: others read as well";
-    const auto step = record.upgrade->give(&Upgrade::on_denied, now, link_of(record));
+    const auto step = record.upgrade->give(&Upgrade::on_denied, now, readiness_of(record));
     finish_upgrade(record, status, "lock " + quoted(record.lock->name) + why);
     return carry_out(record, step, now);
   }
@@ -141,7 +141,7 @@ void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal
     return carry_out(record, record.upgrade->give(&Upgrade::on_postponed, now, entropy_.next()),
                      now);
   }
-  const auto step = record.upgrade->give(&Upgrade::on_refused, now, link_of(record));
+  const auto step = record.upgrade->give(&Upgrade::on_refused, now, readiness_of(record));
   if (settings_.is_of_cluster && refusal.is_of_slot) {
     const std::string what = "lock " + quoted(record.lock->name) + " cannot be upgraded now";
     finish_upgrade(record, Status::kUnavailable, slot_moves_message(what));
@@ -154,7 +154,8 @@ void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal
 void LockClient::on_upgrade_push(TokenRecord &record, Nanos now) {
   if (record.phase != Phase::kHeld || record.identity.mode == protocol::Mode::kWrite) return;
   if (record.held()->is_over(now)) return on_record_due(record, now);
-  carry_out(record, upgrade_of(record).give(&Upgrade::on_grant_pushed, now, link_of(record)), now);
+  carry_out(record, upgrade_of(record).give(&Upgrade::on_grant_pushed, now, readiness_of(record)),
+            now);
 }
 
 void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms) {
@@ -186,7 +187,7 @@ void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string
   const bool is_writer = record.is_writer_unconfirmed;
   finish_upgrade(record, status, message);
   if (is_writer) return roll_back_writer(record, now);
-  carry_out(record, record.upgrade->give(&Upgrade::give_up, now, link_of(record)), now);
+  carry_out(record, record.upgrade->give(&Upgrade::give_up, now, readiness_of(record)), now);
 }
 
 void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
@@ -201,7 +202,7 @@ void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply
   if (refusal)
     return carry_out(record, record.upgrade->give(&Upgrade::on_rollback_refused, now), now);
   const auto step =
-      record.upgrade->give(&Upgrade::on_rolled_back, answer.result, now, link_of(record));
+      record.upgrade->give(&Upgrade::on_rolled_back, answer.result, now, readiness_of(record));
   if (step.transition == Upgrade::Transition::kLost) return lose(record, kGone, true, now);
   carry_out(record, step, now);
 }
@@ -252,7 +253,8 @@ void LockClient::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
   if (!record.is_sharing || record.lock->keys.format == protocol::Format::kHash) return;
   if (is_reader == (record.identity.mode == protocol::Mode::kRead)) return;
   if (is_reader) return become_reader(record);
-  carry_out(record, upgrade_of(record).give(&Upgrade::on_found_writing, now, link_of(record)), now);
+  carry_out(record, upgrade_of(record).give(&Upgrade::on_found_writing, now, readiness_of(record)),
+            now);
 }
 
 }  // namespace redlatch::lock

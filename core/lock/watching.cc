@@ -43,7 +43,7 @@ void LockClient::note_late_grant(const TokenRecord &record, const protocol::Acqu
 }
 
 void LockClient::drop_deaf(std::string_view why) {
-  link_ = Link::kBroken;
+  link_ = LinkState::kBroken;
   output_.drop_link(node_);
   output_.warn("the connection for messages to " + settings_.address() +
                " is dead: " + std::string(why) + "; connecting anew");
@@ -59,12 +59,12 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   const std::string &member =
       record.upgrader ? record.upgrade->get().member() : record.identity.member;
   const bool is_notified = is_heard(record.identity.token) && !protocol::polls(member);
-  const KeyWatch::Link link{can_track_, is_notified};
-  const auto step = watch.give(&KeyWatch::on_refused, record.watcher, seen, now, link);
+  const KeyWatch::Abilities abilities{can_track_, is_notified};
+  const auto step = watch.give(&KeyWatch::on_refused, record.watcher, seen, now, abilities);
   if (step.command == KeyWatch::Command::kTrack && track_key(record, now)) {
     watch.give(&KeyWatch::sent, record.watcher, now);
   }
-  const Nanos delay = watch->poll_delay(record.watcher, seen, link, entropy_);
+  const Nanos delay = watch->poll_delay(record.watcher, seen, abilities, entropy_);
   if (!settings_.is_of_cluster) return delay;
   // Nothing reports to a waiter that the slot of its lock has moved: the new node cannot reach its
   // channel, and grants the lock for the provisional time only.

@@ -65,7 +65,7 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
 }
 
 void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-             const Identity &identity, const YieldPolicy &yield_policy, int64_t grant_count) {
+             const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count) {
   begin_turn(out, features, eval, Script::kRelease, keys);
   out.add(identity.token).add(features.prefix);
   if (keys.format == Format::kHash) out.add(identity.owner);
@@ -110,7 +110,7 @@ void extend(Command &out, const ServerFeatures &features, EvalMode eval, const L
 }
 
 void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
-                   const LockKeys &keys, const Identity &identity, int64_t ttl_ms, bool is_marked) {
+                   const LockKeys &keys, const Proof &identity, int64_t ttl_ms, bool is_marked) {
   // I has a fixed place before the key that never exists. Where it holds no mark of this lease, its
   // expiry is that of K all the same.
   if (is_marked || features.is_cluster) {
@@ -141,7 +141,7 @@ void extend_reader_key(Command &out, const std::string &key, int64_t ttl_ms) {
 }
 
 void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            const Identity &identity, int64_t count) {
+            const Proof &identity, int64_t count) {
   begin(out, features, eval, Script::kDetach, keys, {keys.lock, keys.readers, keys.info});
   out.add(identity.token).add(count);
   if (keys.format == Format::kHash) out.add(identity.owner);

@@ -70,13 +70,13 @@ struct HolderInfo {
 // Track the key: the server reports its next change. Three commands, to be sent together.
 void track(Command &on, Command &next, Command &find, const LockKeys &keys);
 // A holder of a lock, or a caller that requests it.
-struct Identity {
+struct Proof {
   std::string_view token;
   std::string_view owner;  // hash format only
 };
 struct AcquireCall {
   Mode mode;
-  Identity identity;
+  Proof identity;
   int64_t ttl_ms;
   std::string_view member, ticket;
   std::string_view sibling = {};  // kRead: a token of the same owner that reads already
@@ -95,7 +95,7 @@ struct YieldPolicy {
 };
 // `grant_count`: the number of callers that had the lock with this token, one after the other.
 void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-             const Identity &identity, const YieldPolicy &yield_policy, int64_t grant_count);
+             const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count);
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view member, std::string_view owner);
 // `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for any writer.
@@ -103,7 +103,7 @@ void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, cons
                std::string_view token, int64_t ttl_ms, int64_t fence);
 // Extend one of several holders. `is_marked`: it was attached.
 void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
-                   const LockKeys &keys, const Identity &identity, int64_t ttl_ms, bool is_marked);
+                   const LockKeys &keys, const Proof &identity, int64_t ttl_ms, bool is_marked);
 void serve_queue(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
 // `is_described`: the holder wrote its info, whose expiry is extended, too; `info`: write it now.
 void extend(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -121,7 +121,7 @@ enum class Part : uint8_t {
 };
 struct PartCall {
   Part part;
-  Identity identity;
+  Proof identity;
   int64_t ttl_ms;
 };
 void extend_shared_alone(Command &out, const ServerFeatures &features, EvalMode eval,
@@ -130,7 +130,7 @@ void extend_shared_alone(Command &out, const ServerFeatures &features, EvalMode 
 void extend_reader_key(Command &out, const std::string &key, int64_t ttl_ms);
 // `count`: the number of earlier detaches and attaches of the lease, as ATTACH answered.
 void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            const Identity &identity, int64_t count);
+            const Proof &identity, int64_t count);
 // `call`: a name of this call alone, so that the command can be repeated.
 void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view token, int64_t ttl_ms, std::string_view call);

@@ -100,11 +100,11 @@ void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
       const auto why = lock::needs_one_server(what_of(request->op));
       finish(*request, why.status, why.message);
   }
-  settle(now);
+  review_marked(now);
 }
 
 Status QuorumClient::cancel(Request &request, Nanos now) {
-  Operation *operation = find(&request);
+  QuorumRequest *operation = find(&request);
   if (request.is_finished() || operation == nullptr) return request.status.load();
   constexpr char kWhy[] = "the request was cancelled";
   if (operation->is_acquire) {
@@ -113,7 +113,7 @@ Status QuorumClient::cancel(Request &request, Nanos now) {
     finish(request, Status::kCancelled, kWhy);
     forget(*operation);
   }
-  settle(now);
+  review_marked(now);
   return Status::kCancelled;
 }
 
@@ -144,7 +144,7 @@ void QuorumClient::release_async(Lease &lease, Nanos now) {
   QuorumAcquire *acquire = acquire_of(lease);
   if (acquire == nullptr) return;
   end_acquire(*acquire, Lease::kReleased, now);
-  settle(now);
+  review_marked(now);
 }
 
 void QuorumClient::shut_down(Nanos now) {
@@ -161,14 +161,14 @@ void QuorumClient::shut_down(Nanos now) {
     end_acquire(acquire, Lease::kReleased, now);
   }
   for (const auto &node : nodes_) node->client.shut_down(now);
-  settle(now);
+  review_marked(now);
 }
 
 void QuorumClient::give_up() {
   for (const auto &node : nodes_) node->client.give_up();
-  settle(0);
+  review_marked(0);
   while (!operations_.empty()) {
-    Operation &operation = *operations_.begin()->second;
+    QuorumRequest &operation = *operations_.begin()->second;
     finish(*operation.request, Status::kOutcomeUnknown,
            "no answer before the Redlock was shut down");
     forget(operation);
@@ -201,12 +201,12 @@ Nanos QuorumClient::next_due() const {
 
 void QuorumClient::on_timer(Nanos now) {
   for (const auto &node : nodes_) node->client.on_timer(now);
-  settle(now);
+  review_marked(now);
   while (timers_.next_due() <= now) {
     auto &acquire = static_cast<QuorumAcquire &>(timers_.top());
     timers_.remove(acquire);
     mark(&acquire);
-    settle(now);
+    review_marked(now);
   }
 }
 
@@ -251,7 +251,7 @@ void QuorumClient::on_connected(size_t index, const ServerFacts &facts, Nanos no
   node.client.on_connected(index, facts, now);
   on_validated(index, eligibility_.on_connected(index, facts), now);
   mark_waiting(node);
-  settle(now);
+  review_marked(now);
 }
 
 void QuorumClient::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
@@ -260,13 +260,13 @@ void QuorumClient::on_connect_failed(size_t index, const Outcome &why, Nanos now
   eligibility_.on_connect_failed(index, why);
   end_checks(index, now);
   mark_waiting(node);
-  settle(now);
+  review_marked(now);
 }
 
 void QuorumClient::on_disconnected(size_t index, Nanos now) noexcept {
   nodes_[index]->client.on_disconnected(index, now);
   mark_waiting(*nodes_[index]);
-  settle(now);
+  review_marked(now);
 }
 
 void QuorumClient::on_reply(size_t index, const Reply &reply, Nanos now) {
@@ -274,23 +274,23 @@ void QuorumClient::on_reply(size_t index, const Reply &reply, Nanos now) {
   node.last_reply_at = now;
   node.client.on_reply(index, reply, now);
   if (protocol::is_of_replica(reply)) on_validated(index, eligibility_.on_replica(index), now);
-  settle(now);
+  review_marked(now);
 }
 
 void QuorumClient::on_push(size_t index, std::string_view message, Nanos now) {
   nodes_[index]->last_reply_at = now;
   nodes_[index]->client.on_push(index, message, now);
-  settle(now);
+  review_marked(now);
 }
 
 void QuorumClient::on_invalidated(size_t index, std::string_view key, Nanos now) {
   nodes_[index]->client.on_invalidated(index, key, now);
-  settle(now);
+  review_marked(now);
 }
 
 void QuorumClient::on_all_invalidated(size_t index, Nanos now) {
   nodes_[index]->client.on_all_invalidated(index, now);
-  settle(now);
+  review_marked(now);
 }
 
 // ---- nodes -------------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ void QuorumClient::finish(Request &request, Status status, std::string_view mess
   output_.finished(request);
 }
 
-void QuorumClient::mark(Operation *operation) noexcept {
+void QuorumClient::mark(QuorumRequest *operation) noexcept {
   if (operation == nullptr || operation->is_marked) return;
   operation->is_marked = true;
   operation->next_marked = nullptr;
@@ -378,9 +378,9 @@ void QuorumClient::mark_waiting(const Node &node) noexcept {
 }
 
 // Review the marked operations. Without memory a call fails, and its votes are released.
-void QuorumClient::settle(Nanos now) noexcept {
+void QuorumClient::review_marked(Nanos now) noexcept {
   while (first_marked_ != nullptr) {
-    Operation &operation = *first_marked_;
+    QuorumRequest &operation = *first_marked_;
     const auto keep = operations_.find(operation.id)->second;
     first_marked_ = operation.next_marked;
     if (first_marked_ == nullptr) last_marked_ = nullptr;
@@ -398,7 +398,7 @@ void QuorumClient::settle(Nanos now) noexcept {
 }
 
 // After a review that ran out of memory. A held lease is reviewed again soon.
-void QuorumClient::give_up(Operation &operation, Nanos now) noexcept {
+void QuorumClient::give_up(QuorumRequest &operation, Nanos now) noexcept {
   if (!operation.is_acquire) {
     const auto request = operation.request;
     forget(operation);
@@ -409,7 +409,7 @@ void QuorumClient::give_up(Operation &operation, Nanos now) noexcept {
   timers_.set(acquire, now + kNoMemoryRetry);
 }
 
-Operation *QuorumClient::find(const void *subject) const {
+QuorumRequest *QuorumClient::find(const void *subject) const {
   const auto found = index_.find(subject);
   return found == index_.end() ? nullptr : found->second;
 }
@@ -420,7 +420,7 @@ QuorumAcquire *QuorumClient::acquire_of(const Lease &lease) const {
   return acquire != nullptr && acquire->phase == Phase::kHeld ? acquire : nullptr;
 }
 
-void QuorumClient::keep(std::shared_ptr<Operation> operation, const void *subject) {
+void QuorumClient::keep(std::shared_ptr<QuorumRequest> operation, const void *subject) {
   index_.emplace(subject, operation.get());
   try {
     operations_.emplace(operation->id, std::move(operation));
@@ -431,10 +431,10 @@ void QuorumClient::keep(std::shared_ptr<Operation> operation, const void *subjec
 }
 
 // Nothing refers to it afterwards.
-void QuorumClient::forget(Operation &operation) noexcept {
+void QuorumClient::forget(QuorumRequest &operation) noexcept {
   if (operation.is_marked) {
-    Operation **link = &first_marked_;
-    Operation *previous = nullptr;
+    QuorumRequest **link = &first_marked_;
+    QuorumRequest *previous = nullptr;
     while (*link != &operation) {
       previous = *link;
       link = &previous->next_marked;

@@ -10,7 +10,7 @@
 // which nodes may vote.
 //
 // The nodes' clients report through Output in the middle of their work. So a report only marks its
-// operation, and settle() reviews all marked operations before the call into the quorum returns.
+// request, and review_marked() reviews all marked ones before the call into the quorum returns.
 //
 // start() throws only before it has started anything.
 #pragma once
@@ -32,7 +32,7 @@
 #include "lock/service.h"
 #include "lock/timer_queue.h"
 #include "quorum/node_eligibility.h"
-#include "quorum/operations.h"
+#include "quorum/quorum_request.h"
 #include "timing/backoff.h"
 #include "timing/quorum.h"
 
@@ -126,15 +126,15 @@ class QuorumClient final : public lock::LockService, private lock::Output {
 
   // Operations.
   void finish(lock::Request &request, Status status, std::string_view message = {}) noexcept;
-  void mark(Operation *operation) noexcept;
+  void mark(QuorumRequest *operation) noexcept;
   void mark_waiting(const Node &node) noexcept;
-  void settle(Nanos now) noexcept;
-  void give_up(Operation &operation, Nanos now) noexcept;
-  Operation *find(const void *subject) const;
+  void review_marked(Nanos now) noexcept;
+  void give_up(QuorumRequest &operation, Nanos now) noexcept;
+  QuorumRequest *find(const void *subject) const;
   QuorumAcquire *acquire_of(const lock::Lease &lease) const;
   void detach(lock::Request &request, Nanos now);
-  void keep(std::shared_ptr<Operation> operation, const void *subject);
-  void forget(Operation &operation) noexcept;
+  void keep(std::shared_ptr<QuorumRequest> operation, const void *subject);
+  void forget(QuorumRequest &operation) noexcept;
 
   // round.cc: from a call to enough votes
   void start_acquire(const std::shared_ptr<lock::Request> &request, Nanos now);
@@ -206,13 +206,14 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   uint64_t last_rid_ = 0;
   bool is_shut_ = false;
 
-  std::map<uint64_t, std::shared_ptr<Operation>> operations_;  // by id: the same order in each run
+  std::map<uint64_t, std::shared_ptr<QuorumRequest>>
+      operations_;  // by id: the same order in each run
   // By request or lease of the user.
-  std::unordered_map<const void *, Operation *> index_;
+  std::unordered_map<const void *, QuorumRequest *> index_;
   uint64_t last_operation_ = 0;
   lock::TimerQueue timers_;
-  Operation *first_marked_ = nullptr;
-  Operation *last_marked_ = nullptr;
+  QuorumRequest *first_marked_ = nullptr;
+  QuorumRequest *last_marked_ = nullptr;
 };
 
 }  // namespace redlatch::quorum

@@ -482,7 +482,7 @@ bool QuorumClient::waits_for_itself(const Request &request) const {
   if (acquire == nullptr || request.waiter == 0) return false;
   return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto &node) {
     const auto *node_lease = static_cast<const NodeLease *>(node->client.lease_on(acquire->name));
-    const Operation *operation = node_lease != nullptr ? node_lease->operation : nullptr;
+    const QuorumRequest *operation = node_lease != nullptr ? node_lease->operation : nullptr;
     if (operation == nullptr || !operation->is_acquire) return false;
     const auto &holder = static_cast<const QuorumAcquire &>(*operation);
     return holder.phase == Phase::kHeld && holder.lease->starter == request.waiter;

@@ -109,7 +109,7 @@ class Queue {
 };
 
 // Where to post the end of a request or a lease, once.
-struct Watcher {
+struct TagWatch {
   std::shared_ptr<Queue> queue;  // nullptr: no watch was set, or its tag was posted
   int64_t tag = 0;
 

@@ -138,8 +138,8 @@ void Runtime::run(const std::shared_ptr<Request> &request) {
   Waiter me;
   me.request = request.get();
   {
-    const Listing listing(*this,
-                          me);  // first, because nothing may fail once the request is started
+    const Enlisted enlisted(*this,
+                            me);  // first, because nothing may fail once the request is started
     begin(request);
     note_caller(*request);
     wake_all(lock);  // before the send, for which a caller that was handed a lock need not wait
@@ -162,7 +162,7 @@ Status Runtime::wait(Request &request, Nanos limit) {
   Waiter me;
   me.request = &request;
   {
-    const Listing listing(*this, me);
+    const Enlisted enlisted(*this, me);
     note_caller(request);
     wait_in_role(lock, me, limit, Patience::kInterruptible);
   }

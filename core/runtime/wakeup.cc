@@ -54,7 +54,7 @@ lock::Lease::State Wakeup::wait_ended(const Lease &lease, Nanos limit) {
   Waiter me;
   me.lease = &lease;
   {
-    const Listing listing(*this, me);
+    const Enlisted enlisted(*this, me);
     while (state == lock::Lease::kHeld) {
       // The service's timer ends the lease, or the clock does if the timer is late.
       const Nanos until = std::min(limit, lease.deadline.load());
@@ -72,7 +72,7 @@ template <class Subject>
 void Wakeup::watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag) {
   if (queue) queue->admit();
   subject.watcher.forget();
-  subject.watcher = Watcher{std::move(queue), tag};
+  subject.watcher = TagWatch{std::move(queue), tag};
   if (is_over) post(subject.watcher);
 }
 
@@ -122,7 +122,7 @@ void Wakeup::wake_lease_waiters() {
   for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) wake(*waiter);
 }
 
-void Wakeup::post(Watcher &watcher) noexcept {
+void Wakeup::post(TagWatch &watcher) noexcept {
   const auto queue = std::move(watcher.queue);
   if (!queue || !queue->push(watcher.tag)) return;
   queue->next_due = std::move(due_queues_);

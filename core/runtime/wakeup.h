@@ -32,11 +32,11 @@ struct Request : lock::Request {
   using lock::Request::Request;
 
   Waiter *waiters = nullptr;  // threads that wait for the request
-  Watcher watcher;
+  TagWatch watcher;
 };
 
 struct Lease : lock::Lease {
-  Watcher watcher;
+  TagWatch watcher;
 };
 
 // A thread that waits. On its stack; that of the background thread is a member of Runtime. Guarded
@@ -110,12 +110,12 @@ class Wakeup {
 
   // Lists a waiter with its request and its lease for as long as it exists; with the mutex held.
   // Throws std::bad_alloc.
-  class Listing {
+  class Enlisted {
    public:
-    Listing(Wakeup &in, Waiter &waiter) : in_(in), waiter_(waiter) { in_.enlist(waiter_); }
-    ~Listing() { in_.delist(waiter_); }
-    Listing(const Listing &) = delete;
-    Listing &operator=(const Listing &) = delete;
+    Enlisted(Wakeup &in, Waiter &waiter) : in_(in), waiter_(waiter) { in_.enlist(waiter_); }
+    ~Enlisted() { in_.delist(waiter_); }
+    Enlisted(const Enlisted &) = delete;
+    Enlisted &operator=(const Enlisted &) = delete;
 
    private:
     Wakeup &in_;
@@ -157,7 +157,7 @@ class Wakeup {
  private:
   void enlist(Waiter &waiter);
   void delist(Waiter &waiter) noexcept;
-  void post(Watcher &watcher) noexcept;
+  void post(TagWatch &watcher) noexcept;
   template <class Subject>
   void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);
 

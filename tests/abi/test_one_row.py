@@ -46,7 +46,7 @@ USE = """\
                                          std::to_string(request.options.pause / kMs));
   }
 """
-BEFORE_USE = "  return config::settle(request.options, request.options.format);\n"
+BEFORE_USE = "  return config::choose_format(request.options, request.options.format);\n"
 GREETED = "greeted by "
 CLIENT_USE = """\
     if (!nodes.empty() && !nodes.front().motto.empty()) {

@@ -24,7 +24,7 @@ QUORUM_MUTANTS = (
         "votes are counted by replies of all rounds, not by nodes of one",
         1,
         Edit(
-            "quorum/operations.h",
+            "quorum/quorum_request.h",
             "  Nanos wait_until = kNever;\n",
             "  Nanos wait_until = kNever;\n  size_t reply_count = 0;\n",
         ),

@@ -52,16 +52,16 @@ class KeyWatchTest : public ::testing::Test {
 
   // What the client does with a refusal. @return in how long the waiter polls.
   Nanos refuse(Watcher &watcher, const Seen &seen) {
-    const Step step = watch_.on_refused(watcher, seen, now_, link_);
+    const Step step = watch_.on_refused(watcher, seen, now_, abilities_);
     EXPECT_EQ(step.recheck_id, 0u) << "the waiter has asked just now";
     verify();
     if (step.command == Command::kTrack && can_send_) {
-      EXPECT_TRUE(link_.can_track) << "the server cannot";
+      EXPECT_TRUE(abilities_.can_track) << "the server cannot";
       watch_.sent(watcher, now_);
       track_count_++;
       verify();
     }
-    return watch_.poll_delay(watcher, seen, link_, random_);
+    return watch_.poll_delay(watcher, seen, abilities_, random_);
   }
   Step change() {
     const Step step = watch_.on_changed(now_);
@@ -73,7 +73,7 @@ class KeyWatchTest : public ::testing::Test {
 
   KeyWatch watch_;
   std::vector<std::unique_ptr<Watcher>> watchers_;
-  KeyWatch::Link link_{.can_track = true, .is_push_trusted = true};
+  KeyWatch::Abilities abilities_{.can_track = true, .is_push_trusted = true};
   Entropy random_{7};
   Nanos now_ = 1'000 * kMs;
   bool can_send_ = true;
@@ -174,7 +174,7 @@ TEST_F(KeyWatchTest, without_memory_or_the_right_to_track_it_is_not_tracked) {
   refuse(head, foreign());
   EXPECT_FALSE(watch_.is_tracked());
   can_send_ = true;
-  link_.can_track = false;
+  abilities_.can_track = false;
   refuse(head, foreign());
   EXPECT_FALSE(watch_.is_tracked());
   EXPECT_EQ(track_count_, 0);
@@ -265,12 +265,12 @@ TEST_F(KeyWatchTest, end_of_a_foreign_ttl_is_polled_even_if_the_pause_is_longer)
 TEST_F(KeyWatchTest, waiter_behind_the_head_leaves_polling_to_the_report) {
   Watcher &second = waiter(1, 1);
   EXPECT_EQ(refuse(second, foreign()), timing::poll_past_head(1)) << "the head may be dead";
-  link_.can_track = false;
+  abilities_.can_track = false;
   EXPECT_LE(refuse(second, foreign()), 10 * kMs + timing::quiet_of(1)) << "nothing is reported";
 }
 
 TEST_F(KeyWatchTest, where_nothing_is_reported_those_behind_poll_further_apart) {
-  link_.can_track = false;
+  abilities_.can_track = false;
   Nanos before = 0;
   for (const int64_t rank : {0, 5, 10, 20}) {
     Watcher &watcher = waiter(static_cast<uint64_t>(rank) + 1, rank);
@@ -289,7 +289,7 @@ TEST_F(KeyWatchTest, holder_that_notifies_is_polled_when_its_lease_can_have_ende
 }
 
 TEST_F(KeyWatchTest, where_messages_do_not_arrive_every_holder_is_polled) {
-  link_.is_push_trusted = false;
+  abilities_.is_push_trusted = false;
   for (const int64_t rank : {0, 7}) {
     Watcher &watcher = waiter(static_cast<uint64_t>(rank) + 1, rank);
     for (int i = 0; i < 8; i++) EXPECT_LE(refuse(watcher, ours()), kLongestForeignPoll);
@@ -305,7 +305,7 @@ TEST_F(KeyWatchTest, waiters_behind_readers_look_past_heads_that_may_be_dead) {
 TEST_F(KeyWatchTest, head_polls_for_the_end_of_a_turn_only_where_it_is_not_reported) {
   Watcher &head = waiter(1, 0);
   EXPECT_EQ(refuse(head, left_to_others(150)), 151 * kMs);
-  link_.can_track = false;
+  abilities_.can_track = false;
   EXPECT_LE(refuse(head, left_to_others(150)), 10 * kMs);
 }
 

@@ -31,7 +31,7 @@ class UpgradeTest : public ::testing::Test {
     EXPECT_STREQ(upgrade_.check(), nullptr);
     last_ = step.transition;
     if (step.command == Command::kNone) return step;
-    EXPECT_TRUE(link_.is_up) << "a command without a connection";
+    EXPECT_TRUE(ready_.is_up) << "a command without a connection";
     if (step.command == Command::kUpgrade && upgrade_.needs_member()) {
       upgrade_.set_member(upgrade_.is_one_try() ? "" : "member " + std::to_string(++member_count_));
     }
@@ -44,10 +44,10 @@ class UpgradeTest : public ::testing::Test {
     EXPECT_STREQ(upgrade_.check(), nullptr);
     return step;
   }
-  Step start(bool is_one_try = false) { return take(upgrade_.start(is_one_try, now_, link_)); }
-  Step give_up() { return take(upgrade_.give_up(now_, link_)); }
-  Step resume() { return take(upgrade_.resume(now_, link_)); }
-  Step push() { return take(upgrade_.on_grant_pushed(now_, link_)); }
+  Step start(bool is_one_try = false) { return take(upgrade_.start(is_one_try, now_, ready_)); }
+  Step give_up() { return take(upgrade_.give_up(now_, ready_)); }
+  Step resume() { return take(upgrade_.resume(now_, ready_)); }
+  Step push() { return take(upgrade_.on_grant_pushed(now_, ready_)); }
   void end() {
     upgrade_.end();
     EXPECT_STREQ(upgrade_.check(), nullptr);
@@ -76,10 +76,10 @@ class UpgradeTest : public ::testing::Test {
   }
   void answer_rollback(Command command, int64_t result) {
     answer(command);
-    take(upgrade_.on_rolled_back(result, now_, link_));
+    take(upgrade_.on_rolled_back(result, now_, ready_));
   }
   void disconnect() {
-    link_.is_up = false;
+    ready_.is_up = false;
     while (!in_flight_.empty()) {
       const Step step = upgrade_.on_unanswered(in_flight_.front());
       last_ = step.transition;
@@ -89,7 +89,7 @@ class UpgradeTest : public ::testing::Test {
     }
   }
   void connect() {
-    link_.is_up = true;
+    ready_.is_up = true;
     resume();
   }
 
@@ -107,7 +107,7 @@ class UpgradeTest : public ::testing::Test {
   }
 
   Upgrade upgrade_;
-  Upgrade::Link link_{.is_up = true, .is_acquire_unanswered = false};
+  Upgrade::Readiness ready_{.is_up = true, .is_acquire_unanswered = false};
   Nanos now_ = 1'000 * kMs;
   bool has_memory_ = true;
   std::deque<Command> in_flight_;  // the server has not answered
@@ -125,7 +125,7 @@ TEST_F(UpgradeTest, answer_makes_the_writer) {
 }
 
 TEST_F(UpgradeTest, without_a_connection_it_waits_for_one) {
-  link_.is_up = false;
+  ready_.is_up = false;
   EXPECT_EQ(start().command, Command::kNone);
   EXPECT_EQ(upgrade_.due(), kNever) << "a timer would not help";
   connect();
@@ -133,11 +133,11 @@ TEST_F(UpgradeTest, without_a_connection_it_waits_for_one) {
 }
 
 TEST_F(UpgradeTest, it_waits_for_the_answer_to_an_acquire_of_the_same_token) {
-  link_.is_acquire_unanswered = true;
+  ready_.is_acquire_unanswered = true;
   EXPECT_EQ(start().command, Command::kNone);
   push();
   EXPECT_EQ(upgrade_.due(), kNever) << "also after a message";
-  link_.is_acquire_unanswered = false;
+  ready_.is_acquire_unanswered = false;
   EXPECT_EQ(resume().command, Command::kUpgrade);
 }
 
@@ -250,7 +250,7 @@ TEST_F(UpgradeTest, denied_upgrade_left_nothing_on_the_server) {
   for (const bool is_one_try : {true, false}) {
     start(is_one_try);
     ASSERT_TRUE(answer_upgrade());
-    EXPECT_EQ(take(upgrade_.on_denied(now_, link_)).command, Command::kNone);
+    EXPECT_EQ(take(upgrade_.on_denied(now_, ready_)).command, Command::kNone);
     EXPECT_EQ(last_, Transition::kEnded);
     expect_idle();
   }
@@ -259,7 +259,7 @@ TEST_F(UpgradeTest, denied_upgrade_left_nothing_on_the_server) {
 TEST_F(UpgradeTest, refused_upgrade_may_have_taken_effect_and_is_rolled_back) {
   start();
   ASSERT_TRUE(answer_upgrade());
-  EXPECT_EQ(take(upgrade_.on_refused(now_, link_)).command, Command::kCancel);
+  EXPECT_EQ(take(upgrade_.on_refused(now_, ready_)).command, Command::kCancel);
   EXPECT_EQ(last_, Transition::kEnded);
   answer_rollback(Command::kCancel, 0);
   expect_idle();
@@ -269,7 +269,7 @@ TEST_F(UpgradeTest, refused_try_has_no_place_to_cancel) {
   start(kOneTry);
   EXPECT_EQ(upgrade_.member(), "");
   ASSERT_TRUE(answer_upgrade());
-  EXPECT_EQ(take(upgrade_.on_refused(now_, link_)).command, Command::kDowngrade);
+  EXPECT_EQ(take(upgrade_.on_refused(now_, ready_)).command, Command::kDowngrade);
 }
 
 TEST_F(UpgradeTest, try_that_got_no_answer_ends_and_is_rolled_back_by_the_next_connection) {
@@ -401,13 +401,13 @@ TEST_F(UpgradeTest, grant_that_crosses_a_cancel_is_left_to_its_answer) {
 }
 
 TEST_F(UpgradeTest, writer_that_an_extension_finds_is_undone_unless_that_is_under_way) {
-  EXPECT_EQ(take(upgrade_.on_found_writing(now_, link_)).command, Command::kDowngrade);
+  EXPECT_EQ(take(upgrade_.on_found_writing(now_, ready_)).command, Command::kDowngrade);
   answer_rollback(Command::kDowngrade, 1);
   start_queued();
-  EXPECT_EQ(take(upgrade_.on_found_writing(now_, link_)).command, Command::kNone);
+  EXPECT_EQ(take(upgrade_.on_found_writing(now_, ready_)).command, Command::kNone);
   EXPECT_NE(upgrade_.due(), kNever) << "the poll finds it out";
   give_up();
-  EXPECT_EQ(take(upgrade_.on_found_writing(now_, link_)).command, Command::kNone);
+  EXPECT_EQ(take(upgrade_.on_found_writing(now_, ready_)).command, Command::kNone);
   answer_rollback(Command::kCancel, 1);
   expect_idle();
 }
@@ -457,14 +457,14 @@ TEST_F(UpgradeTest, event_that_the_state_does_not_allow_is_a_defect_and_changes_
   const std::vector<std::function<Step()>> answers{
       [&] { return upgrade_.on_granted(); },
       [&] { return upgrade_.on_queued("17", now_); },
-      [&] { return upgrade_.on_denied(now_, link_); },
-      [&] { return upgrade_.on_refused(now_, link_); },
+      [&] { return upgrade_.on_denied(now_, ready_); },
+      [&] { return upgrade_.on_refused(now_, ready_); },
       [&] { return upgrade_.on_postponed(now_, 0); },
   };
   const std::vector<std::function<void()>> places{
-      [] {},                                  // not asked
-      [&] { link_.is_up = false, start(); },  // .. but wanted
-      [&] { connect(), give_up(); },          // to be rolled back
+      [] {},                                   // not asked
+      [&] { ready_.is_up = false, start(); },  // .. but wanted
+      [&] { connect(), give_up(); },           // to be rolled back
   };
   for (const auto &go : places) {
     go();
@@ -478,9 +478,9 @@ TEST_F(UpgradeTest, event_that_the_state_does_not_allow_is_a_defect_and_changes_
     }
   }
   EXPECT_EQ(start().transition, Transition::kNone);
-  EXPECT_EQ(upgrade_.start(kOneTry, now_, link_).transition, Transition::kDefect) << "twice";
+  EXPECT_EQ(upgrade_.start(kOneTry, now_, ready_).transition, Transition::kDefect) << "twice";
   end();
-  EXPECT_EQ(upgrade_.on_rolled_back(1, now_, link_).transition, Transition::kDefect);
+  EXPECT_EQ(upgrade_.on_rolled_back(1, now_, ready_).transition, Transition::kDefect);
   EXPECT_EQ(upgrade_.on_rollback_refused(now_).transition, Transition::kDefect);
 }
 
@@ -513,12 +513,12 @@ class UpgradeWalk : public UpgradeTest {
     answer(command);
     if (command != Command::kUpgrade) {
       if (chance(10)) return (void)take(upgrade_.on_rollback_refused(now_));
-      return (void)take(upgrade_.on_rolled_back(result, now_, link_));
+      return (void)take(upgrade_.on_rolled_back(result, now_, ready_));
     }
     if (!upgrade_.awaits_answer()) return;
     if (chance(10)) return (void)resume();  // with the text of the script
     if (result == 1) return (void)take(upgrade_.on_granted());
-    if (upgrade_.is_one_try()) return (void)take(upgrade_.on_denied(now_, link_));
+    if (upgrade_.is_one_try()) return (void)take(upgrade_.on_denied(now_, ready_));
     if (chance(10)) return (void)take(upgrade_.on_postponed(now_, random_()));
     take(upgrade_.on_queued("17", now_ + 100 * kMs));
   }
@@ -529,14 +529,14 @@ class UpgradeWalk : public UpgradeTest {
     if (chance(10)) is_alone_ = !is_alone_;
     if (!upgrade_.is_wanted() && !writes_ && chance(20)) start(chance(30));
     if (upgrade_.is_wanted() && chance(10)) give_up();
-    if (link_.is_up && chance(3)) disconnect();
-    if (!link_.is_up && chance(30)) connect();
+    if (ready_.is_up && chance(3)) disconnect();
+    if (!ready_.is_up && chance(30)) connect();
     if (token_ == Token::kQueued && is_alone_ && chance(20)) {
       token_ = Token::kWrites;
       if (!writes_ && chance(80)) push();
     }
-    if (link_.is_up && chance(10)) upgrade_.on_hint(now_ + 50 * kMs);
-    if (link_.is_up && chance(60)) serve();
+    if (ready_.is_up && chance(10)) upgrade_.on_hint(now_ + 50 * kMs);
+    if (ready_.is_up && chance(60)) serve();
     if (last_ == Transition::kGranted) writes_ = true;
     ASSERT_NE(last_, Transition::kDefect);
     if (!writes_ || !chance(10)) return;
@@ -551,14 +551,14 @@ class UpgradeWalk : public UpgradeTest {
     }
   }
   void calm() {
-    if (!link_.is_up) connect();
+    if (!ready_.is_up) connect();
     if (upgrade_.is_wanted()) give_up();
     for (int i = 0; i < 20 && (!in_flight_.empty() || upgrade_.due() != kNever); i++) {
       if (!in_flight_.empty()) {
         const Command command = in_flight_.front();
         const int64_t result = carry_out(command);
         answer(command);
-        if (command != Command::kUpgrade) take(upgrade_.on_rolled_back(result, now_, link_));
+        if (command != Command::kUpgrade) take(upgrade_.on_rolled_back(result, now_, ready_));
       } else {
         now_ = upgrade_.due();
         resume();
@@ -581,7 +581,7 @@ TEST_F(UpgradeWalk, whatever_happens_the_server_and_the_client_agree_in_the_end)
     upgrade_ = Upgrade();
     in_flight_.clear();
     token_ = Token::kReads;
-    link_.is_up = true;
+    ready_.is_up = true;
     is_alone_ = writes_ = false;
     last_ = Transition::kNone;
     for (int i = 0; i < 200 && !HasFatalFailure(); i++) step();

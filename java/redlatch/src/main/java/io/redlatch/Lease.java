@@ -44,7 +44,7 @@ public final class Lease implements AutoCloseable {
   }
 
   /** What the cleaner has: the handle, and not the lease. */
-  private record Hold(SWIGTYPE_p_rl_lease handle, Session session) implements Runnable {
+  private record Hold(SWIGTYPE_p_rl_lease handle, CallSession session) implements Runnable {
     /** When nobody has the lease. */
     @Override
     public void run() {
@@ -57,11 +57,11 @@ public final class Lease implements AutoCloseable {
   private final AtomicBoolean isClosed = new AtomicBoolean();
   private @Nullable CompletableFuture<LockLostException> lost;
 
-  Lease(Object client, Session session, SWIGTYPE_p_rl_lease handle) {
+  Lease(Object client, CallSession session, SWIGTYPE_p_rl_lease handle) {
     this.client = client;
     this.hold = new Hold(handle, session);
     session.enter();
-    Session.CLEANER.register(this, hold);
+    CallSession.CLEANER.register(this, hold);
     // It sees what others did under the lock: a call into the library promises nothing of that.
     VarHandle.acquireFence();
   }

@@ -22,7 +22,7 @@ final class LockIterator implements Iterator<LockInfo> {
     SWIGTYPE_p_rl_list opened =
         Errors.check("list", "", err -> Rlc.list_open(handle, pattern, err));
     this.list = opened;
-    Session.CLEANER.register(this, () -> Rlc.list_free(opened));
+    CallSession.CLEANER.register(this, () -> Rlc.list_free(opened));
   }
 
   @Override

@@ -28,7 +28,7 @@ public final class NamedLock {
   private static final long FOREVER = -1;
 
   private final Object client; // not collected while this can be used
-  private final Session session;
+  private final CallSession session;
   private final Starter starter;
   private final byte[] name;
   private final String text; // the name, for all leases
@@ -37,7 +37,7 @@ public final class NamedLock {
 
   NamedLock(
       Object client,
-      Session session,
+      CallSession session,
       Starter starter,
       byte[] name,
       LockOptions options,

@@ -43,15 +43,15 @@ public final class Redlatch implements AutoCloseable {
   private static final int FORCE_TRIES = 3;
 
   private final SWIGTYPE_p_rl_client handle;
-  private final Session session;
+  private final CallSession session;
 
   /** Of the owners that are threads, which have numbers in their process only. */
   private final String process = UUID.randomUUID().toString();
 
   private Redlatch(SWIGTYPE_p_rl_client handle) {
     this.handle = handle;
-    session = new Session(handle);
-    Session.CLEANER.register(this, session);
+    session = new CallSession(handle);
+    CallSession.CLEANER.register(this, session);
   }
 
   /**

@@ -15,11 +15,11 @@ import java.util.function.Function;
  * others. docs/redlock.md says what that gives, and what not. Any thread may use it.
  */
 public final class Redlock implements AutoCloseable {
-  private final Session session;
+  private final CallSession session;
 
   private Redlock(SWIGTYPE_p_rl_client handle) {
-    session = new Session(handle);
-    Session.CLEANER.register(this, session);
+    session = new CallSession(handle);
+    CallSession.CLEANER.register(this, session);
   }
 
   /**
@@ -71,7 +71,7 @@ public final class Redlock implements AutoCloseable {
         });
   }
 
-  private <T> T ask(Function<Session, T> question) {
+  private <T> T ask(Function<CallSession, T> question) {
     try {
       return question.apply(session);
     } finally {
@@ -119,7 +119,7 @@ public final class Redlock implements AutoCloseable {
    * The state of each server, as last known, in the order of the URLs. No command is sent.
    */
   public List<NodeInfo> info() {
-    return ask(Session::info);
+    return ask(CallSession::info);
   }
 
   /** As that of a client. */

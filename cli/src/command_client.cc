@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
-#include "session.h"
+#include "command_client.h"
 
 #include <algorithm>
 #include <array>
@@ -138,30 +138,30 @@ std::vector<std::string> server_urls(const Arguments& arguments) {
   return urls;
 }
 
-Session::Session(const Arguments& arguments) : error_(not_null(rl_error_new())) {
+CommandClient::CommandClient(const Arguments& arguments) : error_(not_null(rl_error_new())) {
   const std::vector<std::string> urls = server_urls(arguments);
   if (urls.size() == 1) check_no_quorum_options(arguments.options);
   open(arguments, urls);
 }
 
-Session::Session(const Arguments& arguments, const std::string& url)
+CommandClient::CommandClient(const Arguments& arguments, const std::string& url)
     : error_(not_null(rl_error_new())) {
   Arguments of_server = arguments;
   of_server.options.drop_those_of_quorum();
   open(of_server, {url});
 }
 
-Session Session::of_one(const Arguments& arguments, const char* command) {
+CommandClient CommandClient::of_one(const Arguments& arguments, const char* command) {
   const std::vector<std::string> urls = server_urls(arguments);
   if (urls.size() > 1) {
     throw UsageError(std::string(command) + " is about one server, and " +
                      std::to_string(urls.size()) + " are named: name one of them by --url");
   }
   check_no_quorum_options(arguments.options);
-  return Session(arguments, urls.front());
+  return CommandClient(arguments, urls.front());
 }
 
-void Session::open(const Arguments& arguments, const std::vector<std::string>& urls) {
+void CommandClient::open(const Arguments& arguments, const std::vector<std::string>& urls) {
   Options options(error_.get());
   options.set(arguments.options);
   options.set_password(arguments.password);
@@ -181,7 +181,7 @@ void Session::open(const Arguments& arguments, const std::vector<std::string>& u
   throw Failure{reason.exit_code, reason.text + (is_named ? "" : ". Check --url / REDLATCH_URL")};
 }
 
-std::string Session::server() const {
+std::string CommandClient::server() const {
   std::string text = option("url");
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
     text.replace(at, 1, ", ");
@@ -189,17 +189,17 @@ std::string Session::server() const {
   return text;
 }
 
-rl_status Session::connect(std::int64_t wait_ms) const {
-  return rl_client_connect(client(), wait_ms, error());
+rl_status CommandClient::connect(std::int64_t wait_ms) const {
+  return rl_client_connect(handle(), wait_ms, error());
 }
 
-void Session::shut_down() const { rl_client_shutdown(client()); }
+void CommandClient::shut_down() const { rl_client_shutdown(handle()); }
 
-void Session::close_within(std::int64_t limit_ms) {
+void CommandClient::close_within(std::int64_t limit_ms) {
   const auto end = std::make_shared<std::promise<void>>();
   const std::future<void> has_ended = end->get_future();
   try {
-    std::thread([client = client(), end] {
+    std::thread([client = handle(), end] {
       rl_client_shutdown(client);
       end->set_value();
     }).detach();
@@ -212,10 +212,10 @@ void Session::close_within(std::int64_t limit_ms) {
   is_client_abandoned = true;
 }
 
-bool Session::was_abandoned() { return is_client_abandoned; }
+bool CommandClient::was_abandoned() { return is_client_abandoned; }
 
-Failure Session::failure(rl_status status, const std::string& message,
-                         std::int64_t tried_ms) const {
+Failure CommandClient::failure(rl_status status, const std::string& message,
+                               std::int64_t tried_ms) const {
   std::string text = escaped(message);
   while (text.ends_with('.')) text.pop_back();
   const bool is_away = status == RL_E_UNAVAILABLE || status == RL_E_OUTCOME_UNKNOWN;
@@ -240,22 +240,22 @@ Failure Session::failure(rl_status status, const std::string& message,
   return {exit_code_of(status), text};
 }
 
-Failure Session::failure() const {
+Failure CommandClient::failure() const {
   return failure(rl_error_status(error()), rl_error_message(error()), 0);
 }
 
-InfoHandle Session::inspect(const std::string& name) const {
+InfoHandle CommandClient::inspect(const std::string& name) const {
   InfoHandle info = try_inspect(name);
   if (!info) throw failure();
   return info;
 }
 
-InfoHandle Session::try_inspect(const std::string& name) const {
+InfoHandle CommandClient::try_inspect(const std::string& name) const {
   return InfoHandle(rl_inspect(client_.get(), name.data(), name.size(), error_.get()));
 }
 
-std::vector<NodeStatus> Session::nodes() const {
-  const InfoHandle info(rl_client_info(client(), error()));
+std::vector<NodeStatus> CommandClient::nodes() const {
+  const InfoHandle info(rl_client_info(handle(), error()));
   if (!info) throw failure();
   std::vector<NodeStatus> nodes;
   for (std::int32_t i = 0; i < rl_info_count(info.get(), RL_PART_NODE); ++i) {
@@ -268,14 +268,14 @@ std::vector<NodeStatus> Session::nodes() const {
   return nodes;
 }
 
-std::string Session::why_polling() const {
+std::string CommandClient::why_polling() const {
   const NodeStatus node = nodes().front();
   return node.state == RL_NODE_POLLED ? node.reason : std::string();
 }
 
-std::string Session::option(std::string_view name) const {
+std::string CommandClient::option(std::string_view name) const {
   return read_text([&](char* buffer, std::size_t size) {
-    return rl_client_option(client(), name.data(), name.size(), buffer, size);
+    return rl_client_option(handle(), name.data(), name.size(), buffer, size);
   });
 }
 

@@ -26,17 +26,17 @@ struct NodeStatus {
   [[nodiscard]] bool votes() const { return state == RL_NODE_UP || state == RL_NODE_POLLED; }
 };
 
-class Session {
+class CommandClient {
  public:
   // One server, or a quorum of several. Throws UsageError or Failure. Touches no network.
-  explicit Session(const Arguments& arguments);
+  explicit CommandClient(const Arguments& arguments);
   // The server at `url` alone, also if it is one of several.
-  Session(const Arguments& arguments, const std::string& url);
-  // A session of one server, for `command`. Throws UsageError if there are several.
-  [[nodiscard]] static Session of_one(const Arguments& arguments, const char* command);
+  CommandClient(const Arguments& arguments, const std::string& url);
+  // A client of one server, for `command`. Throws UsageError if there are several.
+  [[nodiscard]] static CommandClient of_one(const Arguments& arguments, const char* command);
 
   [[nodiscard]] bool is_quorum() const { return is_quorum_; }
-  [[nodiscard]] rl_client* client() const { return client_.get(); }
+  [[nodiscard]] rl_client* handle() const { return client_.get(); }
   [[nodiscard]] rl_error* error() const { return error_.get(); }
   // The URL without its password; of a quorum all of them.
   [[nodiscard]] std::string server() const;

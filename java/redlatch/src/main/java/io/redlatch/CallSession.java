@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * The life of a client or a Redlock, and its cleaner: it has no way to them, so that they can be
  * collected. The handle is freed by the cleaner only, so that any call may be under way.
  */
-final class Session implements Runnable {
+final class CallSession implements Runnable {
   static final Cleaner CLEANER = Cleaner.create();
 
   /** The end of the line of the library's log. */
@@ -38,7 +38,7 @@ final class Session implements Runnable {
   /** Leases that were dropped while they were held. They stay held until close(). */
   private final Queue<SWIGTYPE_p_rl_lease> dropped = new ConcurrentLinkedQueue<>();
 
-  Session(SWIGTYPE_p_rl_client handle) {
+  CallSession(SWIGTYPE_p_rl_client handle) {
     this.handle = handle;
   }
 

@@ -20,25 +20,25 @@
 namespace redlatch::quorum {
 
 // An operation in progress; events of nodes refer to it. Owned by QuorumClient, keyed by its id.
-struct Operation {
-  Operation(bool is_acquire_, uint64_t id_, std::shared_ptr<lock::Request> request_)
+struct QuorumRequest {
+  QuorumRequest(bool is_acquire_, uint64_t id_, std::shared_ptr<lock::Request> request_)
       : is_acquire(is_acquire_), id(id_), request(std::move(request_)) {}
-  virtual ~Operation() = default;
+  virtual ~QuorumRequest() = default;
 
   const bool is_acquire;  // else a fan-out
   const uint64_t id;
   std::shared_ptr<lock::Request> request;  // of the user, while it is not finished
   bool is_marked = false;                  // to be reviewed
-  Operation *next_marked = nullptr;
+  QuorumRequest *next_marked = nullptr;
 };
 
 // A request to the client of one node, and the lease of that node: what a vote is there.
 struct NodeRequest final : lock::Request {
   using lock::Request::Request;
-  Operation *operation = nullptr;  // nullptr: its result is ignored
+  QuorumRequest *operation = nullptr;  // nullptr: its result is ignored
 };
 struct NodeLease final : lock::Lease {
-  Operation *operation = nullptr;
+  QuorumRequest *operation = nullptr;
 };
 
 // The vote of one node in one acquire.
@@ -73,7 +73,7 @@ struct Vote {
 //                    | ^
 //                    v |  a grant at the node where it is queued; a timer
 //              kQueued, kPausing
-struct QuorumAcquire final : Operation, lock::Timed {
+struct QuorumAcquire final : QuorumRequest, lock::Timed {
   enum class Phase : uint8_t {
     kGathering,  // until the nodes are connected
     kRound,      // each node is asked for its vote
@@ -85,7 +85,9 @@ struct QuorumAcquire final : Operation, lock::Timed {
   static constexpr size_t kNotQueued = SIZE_MAX;
 
   QuorumAcquire(uint64_t id_, std::shared_ptr<lock::Request> request_, size_t node_count)
-      : Operation(true, id_, std::move(request_)), Timed(Timed::Kind::kRecord), votes(node_count) {}
+      : QuorumRequest(true, id_, std::move(request_)),
+        Timed(Timed::Kind::kRecord),
+        votes(node_count) {}
 
   size_t count(Vote::State state) const {
     return static_cast<size_t>(std::count_if(
@@ -117,9 +119,9 @@ struct QuorumAcquire final : Operation, lock::Timed {
 
 // One request sent to each vote of a lease: release or extend. It ends when a majority has
 // answered; later replies are ignored.
-struct FanOut final : Operation {
+struct FanOut final : QuorumRequest {
   FanOut(uint64_t id_, std::shared_ptr<lock::Request> request_)
-      : Operation(false, id_, std::move(request_)) {}
+      : QuorumRequest(false, id_, std::move(request_)) {}
 
   // Ok when a majority of the nodes has done it, a failure when it cannot any more; else nullopt.
   std::optional<Outcome> result(size_t majority, size_t node_count) const;
