@@ -8,7 +8,8 @@
     tools/tidy.py --words       count refused words and openers in README, docs and headers
     tools/tidy.py --self-test   plant each defect in a scratch tree and see that it is found
 
-A finding reads `file:line: what is wrong; what is allowed`. Standard library only.
+A finding reads `file:line: what is wrong; what is allowed`. Standard library only, and Universal
+Ctags for the sizes of classes, which are not counted without it.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+import class_sizes
 import tidy_planted
 import words
 
@@ -410,9 +412,12 @@ def check_file(root, path):
 
 
 def findings(root):
-    for path in listed_files(root):
+    paths = list(listed_files(root))
+    for path in paths:
         for line, message in check_file(root, path):
             yield f"{path}:{line}: {message}"
+    for path, line, message in class_sizes.check_classes(root, paths):
+        yield f"{path}:{line}: {message}"
 
 
 def found_in(files):

@@ -20,7 +20,7 @@ FILES = (
     ("core/base/c.cc", SPDX + "struct S f(void) {\n" + LONG_BODY + "}\n", "lines in a function"),
     ("core/base/t.cc", SPDX + "template <class T>\nT f() {\n" + LONG_BODY + "}\n", "83 lines"),
     ("core/base/m.cc", SPDX + "class A : B<C()> {\nint f() {\n" + LONG_BODY + "}\n};\n", "82 lin"),
-    ("core/base/class.h", SPDX + "class A {\n" + "  void f();\n" * 90 + "};\n", None),
+    ("core/base/class.h", SPDX + "class A {\n" + "  void f();\n\n" * 45 + "};\n", None),
     ("core/base/space.h", SPDX + "namespace a {\n" + "void f() {}\n" * 90 + "}\n", None),
     ("java/Info.java", SPDX + "public record A(int b) {\n" + "void f() {}\n" * 90 + "}\n", None),
     ("core/base/text.cc", SPDX + 'void f() { g("{", \'{\'); }  // {\n' + "int a;\n" * 90, None),
@@ -137,7 +137,17 @@ BY_VALUES = SPDX + '#include "lock/lock_types.h"\n'
 BY_BASE = SPDX + '#include "base/a.h"\n'
 
 # (files, a part of each finding)
+MANY = "\n".join(f"  int f{i}() const;\n  int n{i};" for i in range(61))
+
 TREES = (
+    (
+        {"core/lock/a.h": f"{SPDX}struct Big {{\n{MANY}\n}};\n"},
+        ("a.h:2: 61 functions in Big; at most 60", "a.h:2: 61 fields in Big; at most 25"),
+    ),
+    (
+        {"core/runtime/a.h": f"{SPDX}namespace redlatch::runtime {{\nstruct Link {{}};\n}}\n"},
+        ("a.h:3: 0 fields in redlatch::runtime::Link; lower its row",),
+    ),
     # By the shared values a machine would see LockClient, which these may include otherwise.
     (
         {
