@@ -4,6 +4,7 @@
 """Checks what a compiler does not: sizes, licence lines, the direction of names, words.
 
     tools/tidy.py               check every tracked or new file that is not ignored
+    tools/tidy.py FILE...       check these only
     tools/tidy.py --root DIR    the same elsewhere
     tools/tidy.py --words       count refused words and openers in README, docs and headers
     tools/tidy.py --self-test   plant each defect in a scratch tree and see that it is found
@@ -15,6 +16,7 @@ Ctags for the sizes of classes, which are not counted without it.
 import argparse
 import ast
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -37,6 +39,9 @@ SCRIPT_SUFFIXES = (".py", ".sh", ".lua", ".cmake")
 SOURCE_SUFFIXES = BRACE_SUFFIXES + SCRIPT_SUFFIXES + (".i", ".def", ".map", ".pml")
 SOURCE_NAMES = ("CMakeLists.txt",)
 NOT_OURS = ("LICENSE",)
+# Marks generated files for review tools. Drawings are generated too, and have no head.
+ATTRIBUTES = ".gitattributes"
+HEADLESS = (".svg",)
 # Written by machines, a checksum or a type to a line.
 CHECKSUM_LISTS = ("go.sum", "package-lock.json", ".sha256", ".abi")
 
@@ -411,11 +416,47 @@ def check_file(root, path):
         yield from words.check_comments(path, text)
 
 
-def findings(root):
-    paths = list(listed_files(root))
+def marked_patterns(root):
+    """The patterns that .gitattributes marks as generated; None if there is no such file."""
+    full = os.path.join(root, ATTRIBUTES)
+    if not os.path.isfile(full):
+        return None
+    with open(full, encoding="utf-8") as file:
+        rows = [line.split() for line in file if not line.startswith("#")]
+    return [row[0] for row in rows if "linguist-generated" in row[1:]]
+
+
+def is_marked(path, patterns):
+    """As git matches: a pattern with a slash names the whole path, and `*` matches no slash."""
+    return any(
+        pathlib.PurePosixPath(path).match(pattern)
+        and ("/" not in pattern or pattern.count("/") == path.count("/"))
+        for pattern in patterns
+    )
+
+
+def check_attributes(root, paths):
+    """Files with the head of a generated file are marked, and no others."""
+    patterns = marked_patterns(root)
+    if patterns is None:
+        return
+    for path in paths:
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
+            has_head = is_generated([line for _, line in zip(range(5), file)])
+        marked = is_marked(path, patterns)
+        if has_head and not marked:
+            yield path, f"is generated; mark it in {ATTRIBUTES}"
+        elif marked and not has_head and not path.endswith(HEADLESS):
+            yield path, f"is marked in {ATTRIBUTES}; its head must say `DO NOT EDIT`"
+
+
+def findings(root, only=()):
+    paths = [path for path in listed_files(root) if not only or path in only]
     for path in paths:
         for line, message in check_file(root, path):
             yield f"{path}:{line}: {message}"
+    for path, message in check_attributes(root, paths):
+        yield f"{path}:1: {message}"
     for path, line, message in class_sizes.check_classes(root, paths):
         yield f"{path}:{line}: {message}"
 
@@ -446,6 +487,7 @@ def self_test():
 
 def main():
     parser = argparse.ArgumentParser(description="Checks sizes, licences, includes and words.")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="from the root; default: all")
     parser.add_argument("--root", default=TOP)
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--words", action="store_true")
@@ -455,7 +497,10 @@ def main():
         return 0
     if options.self_test:
         return self_test()
-    found = list(findings(options.root))
+    for name in options.files:
+        if not os.path.isfile(os.path.join(options.root, name)):
+            parser.error(f"FILE must be a file below {options.root} (got {name})")
+    found = list(findings(options.root, options.files))
     for finding in found:
         print(finding)
     return 1 if found else 0
