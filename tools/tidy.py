@@ -451,7 +451,7 @@ def check_attributes(root, paths):
 
 
 def findings(root, only=()):
-    paths = [path for path in listed_files(root) if not only or path in only]
+    paths = only or listed_files(root)
     for path in paths:
         for line, message in check_file(root, path):
             yield f"{path}:{line}: {message}"
