@@ -44,6 +44,9 @@ struct Findings {
   std::vector<std::string> missing;  // why runs did not count
 
   std::string summary(const Orders &orders) const;
+  // `command`: the arguments of the program.
+  std::string json(const Orders &orders, const std::string &commit,
+                   const std::string &command) const;
 };
 
 Plan plan_of(uint64_t seed, const Orders &orders);

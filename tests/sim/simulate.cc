@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cinttypes>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,7 @@ namespace redlatch::sim {
 namespace {
 
 constexpr const char kUsage[] =
-    "usage: simulate [--from SEED] [--seeds COUNT | --minutes N] [--jobs N]\n"
+    "usage: simulate [--from SEED] [--seeds COUNT | --minutes N] [--jobs N] [--json FILE]\n"
     "       simulate --seed N [--trace] [--shrink]\n"
     "both:  [--simulated MINUTES] [--scenario NAME | --redlock | --sentinel |\n"
     "       --cluster] [--without FAULT,..]\n"
@@ -27,6 +28,8 @@ struct Arguments {
   Orders orders;
   bool is_single = false, is_told = false, is_shrunk = false;
   std::string commit = "unknown";
+  std::string json;     // a file for the summary
+  std::string command;  // the options that decide what is run
 };
 
 // An error of the command line.
@@ -90,9 +93,24 @@ void read_option(const std::string &option, const std::string &value, Arguments 
     if (orders.mutant == nullptr) throw Wrong{"there is no mutant '" + value + "'"};
   } else if (option == "--commit") {
     arguments.commit = value;
+  } else if (option == "--json") {
+    arguments.json = value;
   } else {
     throw Wrong{"there is no option '" + option + "'"};
   }
+}
+
+// The command line without what says nothing about the runs.
+std::string command_of(const std::vector<std::string> &words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); i++) {
+    if (words[i] == "--commit" || words[i] == "--json") {
+      i++;
+    } else {
+      text.append(text.empty() ? "" : " ").append(words[i]);
+    }
+  }
+  return text;
 }
 
 Arguments read(const std::vector<std::string> &words) {
@@ -116,6 +134,10 @@ Arguments read(const std::vector<std::string> &words) {
       i++;
     }
   }
+  if (arguments.is_single && !arguments.json.empty()) {
+    throw Wrong{"--json is the summary of many seeds, not of --seed"};
+  }
+  arguments.command = command_of(words);
   return arguments;
 }
 
@@ -163,6 +185,10 @@ int run_one(const Arguments &arguments) {
 }
 
 int run_many(const Arguments &arguments) {
+  // Opened before the runs, which may take hours.
+  const std::unique_ptr<FILE, int (*)(FILE *)> json(
+      arguments.json.empty() ? nullptr : fopen(arguments.json.c_str(), "w"), fclose);
+  if (!arguments.json.empty() && !json) throw Wrong{"cannot write '" + arguments.json + "'"};
   const Findings findings = run_all(arguments.orders);
   printf("commit %s, seeds from %" PRIu64 "\n%s", arguments.commit.c_str(),
          arguments.orders.first_seed, findings.summary(arguments.orders).c_str());
@@ -170,6 +196,9 @@ int run_many(const Arguments &arguments) {
     printf("violation, seed %" PRIu64 ", commit %s: %s\n", broken.seed, arguments.commit.c_str(),
            broken.text.c_str());
     show_replay(broken.seed, arguments.orders);
+  }
+  if (json) {
+    fputs(findings.json(arguments.orders, arguments.commit, arguments.command).c_str(), json.get());
   }
   return findings.broken.empty() ? 0 : 1;
 }

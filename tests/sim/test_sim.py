@@ -7,6 +7,7 @@ Method: the program `simulate` (docs/testing.md). `--seed N` names the first see
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -111,6 +112,21 @@ def test_trace_tells_the_events_in_words() -> None:
     assert hash_in(story) == hash_in(simulate(*BROKEN).stdout)
 
 
+def test_summary_is_also_json(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    options = ["--from", 4, "--seeds", 2, "--simulated", 2, "--mutant", "blind-delete"]
+    run = simulate(*options, "--commit", 'a"b', "--json", path)
+    found = json.loads(path.read_text())
+    assert found["commit"] == 'a"b' and found["command"] == " ".join(map(str, options))
+    values = {row["metric"]: row["value"] for row in found["rows"]}
+    seeds = re.findall(r"^violation, seed (\d+)", run.stdout, re.M)
+    assert seeds and found["broken_seeds"] == list(map(int, seeds))
+    assert values["rules broken"] == len(seeds)
+    assert f"{values['grants']} grants (" in run.stdout
+    hits = sum(hit for _, hit in found["faults"].values())
+    assert hits == values["faults that hit something"]
+
+
 def test_shrunk_run_breaks_the_same_rule_with_fewer_faults() -> None:
     run = simulate(*BROKEN, "--shrink")
     needed = re.search(r"^needed: .* faults:(.*)$", run.stdout, re.M)
@@ -135,6 +151,8 @@ def test_shrunk_run_breaks_the_same_rule_with_fewer_faults() -> None:
         (["--scenario", "round"], "there is no scenario 'round'"),
         (["--mutant", "none"], "there is no mutant 'none'"),
         (["--seed"], "--seed needs a value"),
+        (["--seed", "1", "--json", "x"], "--json is the summary of many seeds, not of --seed"),
+        (["--json", "/no/such/folder/x"], "cannot write '/no/such/folder/x'"),
         (["--odd", "1"], "there is no option '--odd'"),
     ],
 )
