@@ -47,9 +47,9 @@ class Row:
         return Row(topic, case, metric, value, low, high, len(data), is_met)
 
     def cell(self) -> str:
-        text = _number(self.value)
-        if self.rounds > 1 and _number(self.low) != _number(self.high):
-            text += f" ({_number(self.low)}-{_number(self.high)})"
+        text = number(self.value)
+        if self.rounds > 1 and number(self.low) != number(self.high):
+            text += f" ({number(self.low)}-{number(self.high)})"
         return text + (" !" if self.is_met is False else "")
 
     def as_json(self) -> dict[str, object]:
@@ -59,7 +59,7 @@ class Row:
         return {name: value for name, value in plain.items() if value not in (None, "")}
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     if abs(value) >= 1000:
@@ -75,7 +75,7 @@ def _heading(metrics: Sequence[Metric]) -> str:
         ("<=", [metric.at_most for metric in metrics]),
         (">=", [metric.at_least for metric in metrics]),
     ):
-        shown = dict.fromkeys(_number(limit) for limit in limits if limit is not None)
+        shown = dict.fromkeys(number(limit) for limit in limits if limit is not None)
         if shown:
             return f"{metrics[0].name} {sign} {' or '.join(shown)}{suffix}"
     return f"{metrics[0].name}{suffix and ','}{suffix}"
