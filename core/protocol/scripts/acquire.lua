@@ -2,22 +2,25 @@
 -- Copyright The redlatch authors
 --
 -- ACQUIRE: take the lock alone, or queue for it. Resending it with the same arguments is
--- harmless. In the hash format the owner that has the lock takes it once more, past the queue.
+-- harmless: a token that has K keeps it and its fence, for at least ttl_ms from now. In the hash
+-- format the owner that has the lock takes it once more, past the queue.
 --
 -- KEYS: K, Q, F, R, W.
 -- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix; hash format: owner.
--- Returns {1, fence, now}: held by the token, for at least ttl_ms from now. Hash format:
---         {1, fence, now, count}: the holds of the owner, this one included.
---      or {0, pttl, now, ticket, rank, check, holder, type, flags[, reader]}: not held. ticket:
---         '' if not queued. rank: 0 is the head, -1 not queued. check: first 8 digits of sha1(K).
---         holder: at most 64 bytes of K's value, '' if it is not a lock; hash format: a token of
---         its owner, or the foreign owner; hash_rw format: one of Redisson's, if it is among the
---         holders. type: that of K; 'none' means that K is free and could not be given away in
---         this call, so poll soon (SERVE QUEUE, or ACQUIRE); with a pttl >= 0 it is left to others
---         for that long. flags: see grant.lua. reader: the token of the only one that shares K;
---         for people. A type that no lock has (not string, hash or none): the caller was not
---         queued, and nothing was written.
+-- Returns {1, fence, now}: held by the token, for at least ttl_ms from now.
+--      or {1, fence, now, count}: the same in the hash format; count: the holds of the owner, this
+--         one included.
+--      or {0, pttl, now, ticket, rank, check, holder, type, flags[, reader]}: not held. pttl: of K,
+--         -1 without an expiry, -2 without K. ticket: '' if not queued. rank: 0 is the head, -1 not
+--         queued. check: first 8 digits of sha1(K). holder: at most 64 bytes of K's value, '' if it
+--         is not a lock; hash format: a token of its owner, or the foreign owner; hash_rw format:
+--         one of Redisson's, if it is among the holders. type: that of K; 'none' means that K is
+--         free and could not be given away in this call, so poll soon (SERVE QUEUE, or ACQUIRE);
+--         with a pttl >= 0 it is left to others for that long. flags: see grant.lua. reader: the
+--         token of the only one that shares K; for people. A type that no lock has (not string,
+--         hash or none): the caller was not queued, and nothing was written; an entry of an earlier
+--         call stays until CANCEL.
 -- Statuses: RL_OK; RL_BUSY or waiting; RL_E_WRONG_TYPE.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

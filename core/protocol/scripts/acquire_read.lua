@@ -8,7 +8,7 @@
 -- KEYS: K, Q, F, R, W.
 -- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix, token of a sibling ('' for none).
--- Returns as ACQUIRE does.
+-- Returns as ACQUIRE.
 -- Statuses: RL_OK; RL_BUSY or waiting; RL_E_WRONG_TYPE.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- DOWNGRADE: the writer becomes a reader, and readers at the head of the queue get in. Resending it
--- is harmless.
+-- DOWNGRADE: the writer becomes a reader, and readers at the head of the queue get in. It mints no
+-- fence. Resending it is harmless. It also takes back an upgrade whose outcome is unknown: a reader
+-- stays one.
 --
 -- KEYS: K, Q, F, R.
--- ARGV: token, ttl_ms, channel prefix, fence of the writer ('' for whichever it is).
+-- ARGV: token, ttl_ms, channel prefix, fence of the writer ('' for any: to take an upgrade
+--       back).
 -- Returns {result, now, flags}. result: 1 it reads, for at least ttl_ms and for what was left of
 --         its lease; 0 the token has nothing, or writes by a later upgrade: this is a late copy.
 --         flags: see grant.lua.

@@ -5,12 +5,15 @@
 -- lease, because it may be a late copy, and never brings back a lock that was gone: a gap means
 -- lost for good.
 --
+-- The lease does not depend on the description: one that is refused, because another program has a
+-- key of another type at I, or for want of a right, is left out.
+--
 -- KEYS: K, or K and I (few keys, so that it works while a slot is being moved).
 -- ARGV: token, ttl_ms, and for a new description of the holder: field, value, ...
--- Returns {1, now} extended; {-1, now} another one holds K, or {0, now} none does: nothing was
---         written. The lease does not depend on the description: one that is refused, because
---         another program has a key of another type at I, or for want of a right, is left out.
--- Statuses: RL_OK; RL_E_LOST.
+-- Returns {1, now}: extended.
+--      or {-1, now}: another one holds K; nothing was written.
+--      or {0, now}: none holds K; nothing was written.
+-- Statuses: RL_OK; RL_E_LOST, by GONE (0) or TAKEN_OVER (-1).
 local K, I = KEYS[1], KEYS[2]
 local token, lease = ARGV[1], tonumber(ARGV[2])
 --@include fragments/string/holder.lua

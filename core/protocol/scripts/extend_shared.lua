@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- EXTEND SHARED: extend the lease of one of several holders (a reader; hash format: an acquisition
--- of the owner), or of any holder in Redisson's formats, to at least ttl_ms from now. It never
--- shortens a lease, because it may be a late copy, and never brings back a lock that was gone: a
--- gap means lost for good.
+-- EXTEND SHARED: extend the lease of any holder to at least ttl_ms from now. It is for readers, for
+-- those that were readers, for attached leases and for Redisson's formats. It never shortens a
+-- lease, because it may be a late copy, and never brings back a lock that was gone: a gap means
+-- lost for good.
 --
 -- While a slot of a cluster is being moved, K and R may be at two nodes: then each is extended by a
 -- call of its own, K first. K alone does not say that the token is a reader. R alone does not say
 -- that K had no gap, but the first reader after a gap clears R. So both answers together do.
 --
--- KEYS: K, R, or K, R and I (few keys, so that it works while a slot is being moved). I of a lease
---       that was attached: its mark must last as long as K. Or one part: K alone, or R alone.
+-- KEYS: K, R and for a lease that was attached I, whose mark must last as long as K; for one part:
+--       K alone, or R alone.
 -- ARGV: token, ttl_ms; hash format: owner; for one part: 'k' or 'r'.
 -- Returns {result, now}. result: 1 extended; 2 extended, as a reader; 0 the token has nothing; -1
 --         the same, and others hold K (hash format: another owner). Part 'k': 1 the token has K

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- FORCE_RELEASE: take the lock from all holders, or from one token. The fence rises, so that a
--- resource which checks fences can refuse the old holder; its next EXTEND reports the loss.
+-- FORCE RELEASE: take the lock from all holders, or from one token. The fence rises, so that a
+-- resource which checks fences can refuse the old holder; its next EXTEND reports the loss. Do not
+-- resend it: the next holder would lose the lock.
 --
 -- KEYS: K, Q, F, R.
--- ARGV: expected token ('' for all holders), channel prefix.
+-- ARGV: expected token ('' or the value of K for all holders), channel prefix.
 -- Returns {result, now, flags}. result: 1 done, 0 nothing was held, -1 held by another token than
 --         expected or in another format, and untouched. flags: see grant.lua.
 --      or {-2, now, 0, type}: K has a type that no lock has, and is untouched.

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- INSPECT: what there is to know about a lock. It writes nothing.
+-- INSPECT: read what there is to know about a lock, and write nothing.
 --
 -- KEYS: K, Q, F, I, R.
 -- ARGV: limit, the most waiters and holders to list (at most 256).

@@ -1,18 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- RELEASE: give up what the token has, and serve the queue. No other lock is ever touched.
+-- RELEASE: give up what the token has, and serve the queue. No other lock is ever touched. A token
+-- that was sent in a RELEASE is never sent in an ACQUIRE again.
 --
 -- KEYS: K, Q, F, R, W.
--- ARGV: token, channel prefix; hash format: owner; after how many grants of ours K is left to other
---       libraries that poll (0 never, -1 if W is marked, -2 also a search, once a minute), for how
---       many ms, and how many grants this one counts for: local hand-offs of its client count.
+-- ARGV: token, channel prefix; hash format: owner; burst, window ms, grants. K is left to other
+--       libraries that poll after `burst` grants of ours (0 never, -1 if W is marked, -2 also a
+--       search, once a minute), for `window ms`. `grants` is how many this one counts for: local
+--       hand-offs of its client count.
 -- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
 --         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
 --         hands it on all the same. now: 0 in the usual case, without waiters. flags: see
 --         grant.lua.
 -- Statuses: RL_OK; 0 is RL_STILL_HELD; -1 is RL_E_LOST, or done if an earlier copy of this request
---           got no answer.
+--           was sent before the deadline and got no answer.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, prefix = ARGV[1], ARGV[2]
 local yield_every, length, grants = tonumber(ARGV[#ARGV - 2]), ARGV[#ARGV - 1], ARGV[#ARGV]

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- SERVE QUEUE: repair. The waiters at the head that can have the lock get it; the next one is
--- notified when to poll. Sent when a reply said that there is more to do.
+-- SERVE QUEUE: give the lock to the waiters at the head that can have it, and notify the next one
+-- when to poll. Sent when a reply said that there is more to do.
 --
 -- KEYS: K, Q, F, R.
 -- ARGV: channel prefix.

@@ -10,8 +10,10 @@
 -- ARGV: token, ttl_ms, member ('' tries only), ticket ('' for a new one), channel prefix.
 -- Returns {1, fence, now}: the token has the lock alone, for at least ttl_ms and for what was
 --         left of its lease as a reader.
---      or {0, pttl, now, ticket, rank, check, holder, type, flags} as ACQUIRE: it still reads.
---      or {-1, now}: the token has nothing; {-2, now}: another reader waits to upgrade.
+--      or {0, pttl, now, ticket, rank, check, holder, type, flags}: as ACQUIRE: it still reads.
+--         pttl: until the last lease of the others ends.
+--      or {-1, now}: the token has nothing.
+--      or {-2, now}: another live reader waits to upgrade.
 -- Statuses: RL_OK; RL_BUSY or waiting; RL_E_LOST; RL_E_DEADLOCK.
 local K, Q, F, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
