@@ -81,7 +81,7 @@ bool prepare(int fd, bool is_tcp, Nanos timeout) {
 
 // RESP's request format is an array of counted strings. Both formatters of hiredis use format
 // strings internally, which took a third to a half of all instructions of an uncontended acquire
-// and release (docs/design/0006).
+// and release.
 void append_command(std::string &out, std::span<const std::string_view> argv) {
   constexpr size_t kFrame = 25;  // the longest count with its sign, and two line ends
   size_t size = kFrame;
