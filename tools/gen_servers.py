@@ -48,14 +48,17 @@ def rows(limits: ModuleType, what: str, these: tuple[Any, ...]) -> list[str]:
 
 
 def differences(limits: ModuleType) -> list[str]:
-    """The cases that have another result, by their reason."""
-    lines = []
+    """The cases that have another result, and why; rows with the same cases are one line."""
+    lines: dict[tuple[str, str], list[str]] = {}
     for row in limits.ROWS:
         names: dict[str, list[str]] = {}
         for name, reason in row.differs.items():
             names.setdefault(reason, []).append(f"`{name}`")
-        lines += [f"| `{row.name}` | {', '.join(of)} | {reason} |" for reason, of in names.items()]
-    return ["| name | cases | reason |", "|---|---|---|", *lines]
+        for reason, of in names.items():
+            lines.setdefault((", ".join(of), reason), []).append(f"`{row.name}`")
+    return ["| cases | under | reason |", "|---|---|---|"] + [
+        f"| {cases} | {', '.join(under)} | {reason} |" for (cases, reason), under in lines.items()
+    ]
 
 
 def tables(limits: ModuleType) -> str:
