@@ -6,7 +6,7 @@
 
     client = redlatch.connect("redis://localhost:6379")
     with client.lock("report", ttl=30, timeout=5) as lease:
-        write(fence=lease.fence)  # and let what is written to refuse a lower one
+        write(fence=lease.fence)  # and let the resource refuse a lower one
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""`python3 -m redlatch` says what the command is called."""
+"""`python3 -m redlatch` names the installed command."""
 
 from __future__ import annotations
 

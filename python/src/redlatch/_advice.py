@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What to write instead, for calls that other libraries have, or that a newcomer tries first."""
+"""Hints for calls that other libraries have, and for those that newcomers try first."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _INSTEAD = {
 
 
 def instead_of(keyword: str) -> str:
-    """What there is in the place of a keyword of redis-py, as the end of a message; or nothing."""
+    """A hint for a keyword of redis-py, as the end of a message; "" if there is none."""
     advice = _INSTEAD.get(keyword)
     return f": {advice}" if advice else ""
 
 
 def no_keywords(keywords: dict[str, Any]) -> NoReturn:
-    """Raise what Python says of `acquire(**keywords)`, and what there is instead."""
+    """Raise the TypeError of Python for unknown keywords, with a hint."""
     name = next(iter(keywords))
     said = f"acquire() got an unexpected keyword argument {shown(name)}"
     raise TypeError(said + instead_of(name))
@@ -50,7 +50,7 @@ def no_keywords(keywords: dict[str, Any]) -> NoReturn:
 
 
 class Made(type):
-    """The type of a class that made() makes: a call by its name says which call to write."""
+    """The type of a class that made() makes. A direct call raises an error with the right call."""
 
     if not TYPE_CHECKING:
 
@@ -66,7 +66,7 @@ def made(kind: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
 
 
 class Unique:
-    """What stays in its process, and of which a copy is the same object."""
+    """An object of one process. A copy is the same object."""
 
     __slots__ = ()
 
@@ -85,7 +85,7 @@ class Unique:
 
 
 def takes_url(connect: F) -> F:
-    """`connect`, which says what a URL is to a call by host and port."""
+    """Let `connect` explain URLs to a call by host and port."""
 
     @functools.wraps(connect)
     def checked(*arguments: Any, **options: Any) -> Any:
@@ -113,7 +113,7 @@ _ENTERS = tuple(
 
 
 def _enters_next(frame: FrameType) -> bool:
-    """Whether the result of the call that `frame` is in goes to `with`, and nowhere else."""
+    """True if the result of the call that `frame` is in becomes the operand of `with`."""
     code, at = frame.f_code.co_code, frame.f_lasti + 2
     while at < len(code) and code[at] in _BEFORE:
         at += 2

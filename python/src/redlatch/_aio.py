@@ -41,10 +41,10 @@ def _info_of(request: _core.Request) -> _core.Info:
 
 
 class AioBase:
-    """What both kinds share.
+    """The parts that both kinds share.
 
-    A wait costs no thread. Waits end by cancelling their task, by asyncio.timeout() too: what was
-    granted meanwhile is given back.
+    A wait uses no thread. Cancel the task to end it, also by asyncio.timeout(): a lock that was
+    granted meanwhile is released.
     """
 
     __slots__ = ("_client", "__weakref__")
@@ -59,7 +59,7 @@ class AioBase:
     async def connect(self, *, wait: Seconds = 0) -> None:
         """Reach the server now, as redlatch.connect() does: for a client made with wait=None.
 
-        Of a Redlock: most of the nodes, as Redlock.connect() does.
+        A Redlock reaches most of its nodes, as Redlock.connect() does.
         """
         wait_ms = to_wait_ms(wait, "wait")
         await self._ask(
@@ -67,7 +67,7 @@ class AioBase:
         )
 
     async def check(self, *, wait: Seconds = 0) -> tuple[Finding, ...]:
-        """Ask each server now for what endangers locks there. As Client.check()."""
+        """Check each server now for what endangers locks there. As Client.check()."""
         wait_ms = to_wait_ms(wait, "wait")
         request, _ = await self._ask(
             lambda handle, queue, tag: _core.client_check_watched(handle, wait_ms, queue, tag)
@@ -80,7 +80,7 @@ class AioBase:
     async def _ask(
         self, start: Callable[[_core.Client, _core.Queue, int], Optional[_core.Request]]
     ) -> tuple[_core.Request, _core.Client]:
-        """What `start` starts, when it has gone well, and the handle that did it."""
+        """The finished request of `start`, if it succeeded, and the handle that made it."""
         handle = self._client._handle
         pump = pump_here()
         if self._client._log_pump != pump.number:
@@ -101,7 +101,7 @@ class AioBase:
         options: Optional[_core.AcquireOptions],
         start: Start = _core.acquire_watched,
     ) -> Union[AsyncLease, Refusal]:
-        """Acquire: the lease, or BUSY or TIMEOUT."""
+        """Acquire: a lease, or a refusal (BUSY or TIMEOUT)."""
         handle = self._client._handle
         pump = pump_here()
         if self._client._log_pump != pump.number:
@@ -129,10 +129,10 @@ class AioBase:
 
 
 class Aio(AioBase):
-    """What a client does in asyncio, in any number of event loops. It is Client.aio.
+    """The methods of a client for asyncio, in any number of event loops: Client.aio.
 
-    A wait costs no thread. Waits end by cancelling their task, by asyncio.timeout() too: what was
-    granted meanwhile is given back.
+    A wait uses no thread. Cancel the task to end it, also by asyncio.timeout(): a lock that was
+    granted meanwhile is released.
     """
 
     __slots__ = ()
@@ -147,11 +147,12 @@ class Aio(AioBase):
         on_lost: OnLost = "ignore",
         **keywords: Unpack[LockKeywords],
     ) -> AsyncLock:
-        """The lock `name`, for `async with` and in the shape of asyncio.Lock. Sends nothing.
+        """Return the lock `name`, for `async with` and in the shape of asyncio.Lock. Sends nothing.
 
-        on_lost  "cancel": when the lock is lost, or the client is closed, the task in the block of
-                 `async with` is cancelled, and the block ends with LockLost, or Closed; "ignore":
-                 these come at its end
+        timeout  seconds to wait in the queue; -1 or None: no limit; 0: one try
+        on_lost  "cancel": if the lock is lost, or the client is closed, the task in the block is
+                 cancelled, and the block ends with LockLost or Closed. "ignore": the block raises
+                 these at its end
 
         The other keywords are those of Client.lock().
         """
@@ -162,7 +163,7 @@ class Aio(AioBase):
     async def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
     ) -> Optional[AsyncLease]:
-        """Acquire `name`: a lease, or None when it is busy or the time is over.
+        """Acquire the lock `name` and return a lease; None if not acquired within `timeout`.
 
         The keywords are those of Client.lock().
         """
@@ -179,9 +180,9 @@ class Aio(AioBase):
         on_lost: OnLost = "ignore",
         **keywords: Unpack[Keywords],
     ) -> AsyncRLock:
-        """The reentrant lock `name`, for `async with`. Sends nothing.
+        """Return the reentrant lock `name`, for `async with`. Sends nothing.
 
-        owner  as that of Client.rlock(); left out, this task, by this client
+        owner  as for Client.rlock(); None: this task of this client
 
         The other keywords are those of lock().
         """
@@ -194,7 +195,7 @@ class Aio(AioBase):
     def rwlock(
         self, name: Name, *, owner: Optional[Name] = None, format: RWFormat = "string"
     ) -> AsyncRWLock:
-        """The read-write lock `name`. Sends nothing. As Client.rwlock()."""
+        """Return the read-write lock `name`. Sends nothing. As Client.rwlock()."""
         named = None if owner is None else check_owner(owner)
         return made(AsyncRWLock, self._client, to_bytes(name, "name"), named, format, self)
 
@@ -203,7 +204,8 @@ class Aio(AioBase):
     ) -> AsyncLease:
         """Take over a lease that was detached. As Client.attach().
 
-        If it is cancelled after it was sent, the lease is detached again in the background.
+        If the task is cancelled after the call was sent, the lease is detached again in the
+        background.
         """
         name_bytes, token_bytes = to_bytes(name, "name"), to_bytes(token, "token")
         number, options = check_fence(fence), make_redlock_options(**keywords)
@@ -220,7 +222,7 @@ class Aio(AioBase):
     # ---- looking and operating ----
 
     async def inspect(self, name: Name) -> LockInfo:
-        """What the server knows about the lock `name`. Changes nothing."""
+        """Return a snapshot of the lock `name`, as the server has it. Changes nothing."""
         return await self._inspect(to_bytes(name, "name"))
 
     async def _inspect(self, name: bytes) -> LockInfo:
@@ -238,9 +240,9 @@ class Aio(AioBase):
     async def force_release(
         self, name: Name, token: Any = ANY_HOLDER, *, any: bool = False
     ) -> None:
-        """Remove all holders of the lock `name`, or only the one with `token`; for operators.
+        """Remove all holders of the lock `name`, or only the holder with `token`. For operators.
 
-        As Client.force_release(). What was sent is not taken back by cancelling.
+        As Client.force_release(). Cancelling the task does not undo a call that was sent.
         """
         check_arguments(token, any)
         name_bytes = to_bytes(name, "name")
@@ -254,7 +256,7 @@ class Aio(AioBase):
             try:
                 return await self._force(name_bytes, found)
             except NotHeld:
-                pass  # Another one holds it by now, or none.
+                pass  # It has another holder by now, or no holder.
         await self._ask(
             lambda handle, queue, tag: _core.force_release_any_watched(
                 handle, name_bytes, queue, tag
@@ -269,7 +271,7 @@ class Aio(AioBase):
         )
 
     async def list(self, pattern: Name = "") -> AsyncIterator[LockInfo]:
-        """The locks that redlatch clients hold, for `async for`. As Client.list()."""
+        """Iterate over the locks that redlatch clients hold, by `async for`. As Client.list()."""
         locks = self._client._open_list(to_bytes(pattern, "pattern"))
         pump = pump_here()
         while True:
@@ -285,9 +287,10 @@ class Aio(AioBase):
 
 
 class RedlockAio(AioBase):
-    """What a Redlock does in asyncio, in any number of event loops. It is Redlock.aio.
+    """The methods of a Redlock for asyncio, in any number of event loops: Redlock.aio.
 
-    Otherwise it is as Client.aio.
+    A wait uses no thread. Cancel the task to end it, also by asyncio.timeout(): a lock that was
+    granted meanwhile is released.
     """
 
     __slots__ = ()
@@ -300,9 +303,9 @@ class RedlockAio(AioBase):
         on_lost: OnLost = "ignore",
         **keywords: Unpack[RedlockKeywords],
     ) -> AsyncLock:
-        """The lock `name`, for `async with` and in the shape of asyncio.Lock. Sends nothing.
+        """Return the lock `name`, for `async with` and in the shape of asyncio.Lock. Sends nothing.
 
-        on_lost  as that of Client.aio.lock()
+        on_lost  as for Client.aio.lock()
 
         The other keywords are those of Redlock.lock().
         """
@@ -313,7 +316,7 @@ class RedlockAio(AioBase):
     async def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
     ) -> Optional[AsyncLease]:
-        """Acquire `name`: a lease, or None when it is busy or the time is over.
+        """Acquire the lock `name` and return a lease; None if not acquired within `timeout`.
 
         The keywords are those of Redlock.lock().
         """

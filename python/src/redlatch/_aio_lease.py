@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""One hold of a lock in asyncio, and the blocks of `async with` that it guards."""
+"""The lease of asyncio, and the blocks of `async with` that it guards."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _status_of = _core.request_status
 
 
 class AsyncLease(LeaseBase):
-    """One hold of a lock: any task that has this object may release it, in any event loop.
+    """One acquisition of a lock. It is renewed in the background until it is released or lost.
 
-    As an asynchronous context manager it releases itself at the end of the block. Everything that
-    is not to be awaited is local.
+    Any task may use and release it, in any event loop. As an asynchronous context manager it is
+    released at the end of the block. Methods without `await` ask the local clock, not the server.
     """
 
     __slots__ = ("_end",)
@@ -46,10 +46,15 @@ class AsyncLease(LeaseBase):
         self._end: Optional[tuple[int, Future[None]]] = None
 
     async def release(self) -> bool:
-        """Give the lock back; the next waiter has it at once. False: its owner has other leases.
+        """Release the lock; the next waiter gets it at once.
 
-        Raises LockLost if it had ended before, NotHeld if it was given back before. After
-        OutcomeUnknown, and when the wait is cancelled, the release goes on in the background.
+        Return False if the owner of a reentrant lock has other leases, else True. Waits for at most
+        `command_timeout`. Raises
+
+        - LockLost: the lease had ended before; others may have held the lock since;
+        - NotHeld: it was released or detached before;
+        - OutcomeUnknown: no answer came; the release continues in the background until the lease
+          would have ended. It also continues if the task is cancelled.
         """
         self._is_given_back = True
         pump = pump_here()
@@ -72,9 +77,9 @@ class AsyncLease(LeaseBase):
         return status == _OK
 
     async def upgrade(self, timeout: Seconds = NO_LIMIT) -> bool:
-        """Let this reader become the writer: whether it does, as Lease.upgrade() says.
+        """Turn this reader into the writer, without a release in between. Return True if it did.
 
-        Cancelled, it reads on.
+        As Lease.upgrade(). If the task is cancelled, the lease continues to read.
         """
         wait_ms = to_wait_ms(timeout)
         pump = pump_here()
@@ -84,14 +89,21 @@ class AsyncLease(LeaseBase):
         return _status_of(request) == _OK or not refusal_of(request)
 
     async def downgrade(self) -> None:
-        """Let this writer become a reader, without letting go in between; other readers enter."""
+        """Turn this writer into a reader, without a release in between.
+
+        Readers that are next in the queue enter. Raises LockLost if the lease had ended.
+        """
         pump = pump_here()
         tag = pump.next_tag()
         started = _core.rw_downgrade_watched(self._handle, pump.queue, tag)
         raise_unless_ok(await pump.finish(started, tag))
 
     async def extend(self, ttl: Duration) -> None:
-        """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
+        """Extend the lease to `ttl` seconds from now; later renewals use this ttl.
+
+        A ttl below the remaining one shortens only the deadline of this process. Raises LockLost if
+        the lease had ended.
+        """
         ttl_ms = to_ms(ttl, "ttl")
         pump = pump_here()
         tag = pump.next_tag()
@@ -99,9 +111,11 @@ class AsyncLease(LeaseBase):
         raise_unless_ok(await pump.finish(started, tag))
 
     async def detach(self) -> str:
-        """Hand the lease to another process, as Lease.detach(); returns the token for attach().
+        """Hand the lease over to another process. Return the token, which attach() there takes
+        once.
 
-        Cancelled, it is not held any more if the call was sent: `held` says whether it was.
+        As Lease.detach(). If the task is cancelled after the call was sent, the lease is no longer
+        held here: see `held`.
         """
         pump = pump_here()
         tag = pump.next_tag()
@@ -113,7 +127,10 @@ class AsyncLease(LeaseBase):
         return self.token
 
     async def wait_lost(self, timeout: Seconds = NO_LIMIT) -> bool:
-        """Wait until it stops being held, for `timeout` seconds at most; whether it is lost."""
+        """Wait until the lease is no longer held. Return True if it is lost.
+
+        False: it was released or detached, or it was still held after `timeout` seconds.
+        """
         wait_ms = to_wait_ms(timeout)
         if wait_ms != 0:
             limit = None if wait_ms < 0 else wait_ms / 1000
@@ -141,14 +158,14 @@ class AsyncLease(LeaseBase):
             self._settle(error, exception)
 
     async def _raise_end(self, cause: Optional[BaseException]) -> None:
-        """Raise what release() says of a hold that has ended."""
+        """Raise the error of release() for a lease that has ended."""
         try:
             await self.release()
         except Error as error:
             raise error from cause
 
     def _watch(self) -> Future[None]:
-        """What is done when it is not held any more. The library tells one place of it."""
+        """A future that is done when the lease is no longer held. One loop at a time."""
         pump = pump_here()
         if self._end is not None:
             end = self._end[1]
@@ -173,14 +190,14 @@ class AsyncLease(LeaseBase):
             return  # As nearly always, without the price of another call.
         super().__del__()
         if end is not None and not end[1].done():
-            # A lease that is collected tells nobody.
+            # A lease that is collected notifies no waiter.
             pump = pump_of(end[1].get_loop())
             if pump is not None:
                 pump.waiting.pop(end[0], None)
 
 
 class Guard:
-    """Cancels the task of a block when its lease ends early, as asyncio.timeout() does in time."""
+    """Cancels the task of a block when its lease ends early, as asyncio.timeout() does for time."""
 
     __slots__ = ("_task", "_lease", "_end", "_cancel_count", "_has_cancelled", "_is_over")
 
@@ -204,24 +221,24 @@ class Guard:
             self._task.cancel()
 
     def leave(self, exception: Optional[BaseException]) -> bool:
-        """The block is over: whether it ends by a CancelledError that is ours."""
+        """End the guard with its block. True if this guard caused the CancelledError in it."""
         self._is_over = True
         self._end.remove_done_callback(self._on_end)
         if not self._has_cancelled:
             return False
         if sys.version_info >= (3, 11) and self._task.uncancel() > self._cancel_count:
-            return False  # Somebody else wants the task to end, too.
+            return False  # Another caller cancelled the task, too.
         return isinstance(exception, CancelledError)
 
 
 def _cancel_count(task: Task[Any]) -> int:
-    """How many have cancelled the task. Before 3.11 nobody can tell."""
+    """The number of pending cancellations of the task; 0 before Python 3.11, which has no count."""
     if sys.version_info >= (3, 11):
         return task.cancelling()
     return 0
 
 
-# Of the blocks, by their leases; None: a loss is told at the end of a block only.
+# The guards of blocks, by their leases. None: a block reports a loss at its end only.
 Guards = Optional[dict[AsyncLease, Guard]]
 
 
@@ -234,7 +251,7 @@ def new_guards(on_lost: OnLost) -> Guards:
 async def begin_block(
     holds: Holds[AsyncLease], guards: Guards, task: Task[Any], lease: AsyncLease
 ) -> AsyncLease:
-    """A block of a lock that a task may take more than once."""
+    """Begin a block of a lock that a task may acquire more than once."""
     holds.add(task, lease, True)
     if guards is not None:
         try:
@@ -249,7 +266,7 @@ async def begin_block(
 async def end_block(
     holds: Holds[AsyncLease], guards: Guards, exception: Optional[BaseException]
 ) -> None:
-    """The end of the latest block of this task; it may have ended by `exception`."""
+    """End the latest block of this task. `exception` is the one that ended it, if any."""
     lease = holds.pop_block(task_here())
     if lease is None:
         return

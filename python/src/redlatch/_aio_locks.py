@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Locks by their names, for asyncio."""
+"""Locks by name, for asyncio."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _this_task() -> Task[Any]:
 
 
 class AsyncShape:
-    """What repr() of a lock looks like in asyncio."""
+    """The form of repr() of the locks of asyncio."""
 
     __slots__ = ()
 
@@ -53,12 +53,12 @@ class AsyncShape:
 
 
 class AsyncLock(AsyncShape, LockBase[AsyncLease]):
-    """A lock by its name, for asyncio. Made by the lock() of Client.aio and Redlock.aio; nothing is
-    sent before it is acquired.
+    """A lock by its name, made by lock() of Client.aio and Redlock.aio.
 
-    As an asynchronous context manager its value is the lease, and NotAcquired is raised when
-    `timeout` is over. Otherwise it has the shape of asyncio.Lock: many tasks may share it, and any
-    of them may release it. One that takes it twice would wait for itself, which raises AlreadyHeld.
+    Sends nothing until acquired. As an asynchronous context manager its value is the lease;
+    NotAcquired is raised if the wait times out. Otherwise it has the shape of asyncio.Lock: tasks
+    may share it, and any task may release it. A task that acquires it twice would wait for itself,
+    which raises AlreadyHeld.
     """
 
     __slots__ = ("_aio", "_guards")
@@ -83,15 +83,19 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
 
     @property
     def lease(self) -> Optional[AsyncLease]:
-        """The lease by which this task holds it."""
+        """The lease by which this task holds the lock; None if it has no lease."""
         return self._lease_of(task_here())
 
     async def acquire(
         self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
     ) -> bool:
-        """Acquire as asyncio.Lock does: whether the lock is ours now.
+        """Acquire the lock as asyncio.Lock does. Return True if it was acquired.
 
-        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        blocking  False: one try
+        timeout   seconds to wait in the queue; -1: no limit; None: the timeout of this lock object
+
+        Raises AlreadyHeld if this task has the lock, Unavailable if the server could not be reached
+        in time.
         """
         if unknown:
             no_keywords(unknown)
@@ -108,9 +112,9 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
         return True
 
     async def release(self) -> None:
-        """Release what this task has taken, else what another has, as asyncio.Lock does.
+        """Release the lease of this task, else that of another task, as asyncio.Lock does.
 
-        Raises LockLost if the lock was not ours until now, NotHeld if there is nothing to release.
+        Raises LockLost if the lease had ended before, NotHeld if there is nothing to release.
         """
         await self._to_release(task_here()).release()
 
@@ -158,12 +162,11 @@ class AsyncLock(AsyncShape, LockBase[AsyncLease]):
 
 
 class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
-    """A reentrant lock by its name, for asyncio. Made by client.aio.rlock(); nothing is sent before
-    it is acquired.
+    """A reentrant lock by its name, made by client.aio.rlock(). Sends nothing until acquired.
 
-    Its owner, which is this task unless one was named, may acquire it again while it holds it: at
-    once, and past those who wait. Each time is an AsyncLease of its own. Otherwise it is as RLock;
-    as an asynchronous context manager its value is the lease.
+    The owner may acquire it again while it holds it: at once, past the queue. The owner is the
+    task, unless a name was given. Each acquisition is an AsyncLease of its own, and the lock is
+    free when the last one has ended. As an asynchronous context manager its value is the lease.
     """
 
     __slots__ = ("_aio", "_guards")
@@ -188,15 +191,16 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
 
     @property
     def lease(self) -> Optional[AsyncLease]:
-        """The lease that this task has taken last, and not released."""
+        """The latest lease that this task acquired and did not release."""
         return self._holds.latest(task_here())
 
     async def acquire(
         self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
     ) -> Optional[AsyncLease]:
-        """Acquire, or acquire once more: a lease, or None when it is busy or the time is over.
+        """Acquire the lock, or acquire it again. Return a lease; None if not acquired in time.
 
-        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        blocking  False: one try
+        timeout   seconds to wait in the queue; -1: no limit; None: the timeout of this lock object
         """
         if unknown:
             no_keywords(unknown)
@@ -208,11 +212,10 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
         return got
 
     async def release(self) -> None:
-        """Release what this task has taken last by this object.
+        """Release the latest acquisition of this task by this object.
 
-        Raises NotHeld if that is nothing: what another task has taken is that task's, unless an
-        owner was named, for whom any of its tasks may release. Raises LockLost if the lease had
-        ended before.
+        With a named owner any task of the owner may release. Raises NotHeld if there is nothing to
+        release, LockLost if the lease had ended before.
         """
         await self._to_release(task_here()).release()
 
@@ -242,10 +245,10 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
 
 
 class AsyncRWSide(AsyncShape, RWSideBase[AsyncLease]):
-    """What AsyncRWLock.read() and AsyncRWLock.write() return, for `async with`; its value is the
-    lease.
+    """One side of a read-write lock, made by AsyncRWLock.read() and .write(), for `async with`.
 
-    NotAcquired is raised when `timeout` is over. Many tasks may share it, and nest its blocks.
+    The value of the block is the lease. NotAcquired is raised if the wait times out. Tasks may
+    share it, and nest its blocks.
     """
 
     __slots__ = ("_aio", "_guards", "_start")
@@ -289,8 +292,9 @@ class AsyncRWSide(AsyncShape, RWSideBase[AsyncLease]):
 
 
 class AsyncRWLock(RWLockBase):
-    """A read-write lock by its name, for asyncio. Made by client.aio.rwlock(); many tasks may share
-    it. Otherwise it is as RWLock, with tasks in the place of threads.
+    """A read-write lock by its name, made by client.aio.rwlock(): many readers, or one writer.
+
+    Tasks may share it. Otherwise it is as RWLock, with tasks in the place of threads.
     """
 
     __slots__ = ("_aio",)
@@ -310,9 +314,9 @@ class AsyncRWLock(RWLockBase):
         on_lost: OnLost = "ignore",
         **keywords: Unpack[Keywords],
     ) -> AsyncRWSide:
-        """For `async with`: reads in the block, together with other readers. Sends nothing.
+        """Return the read side, for `async with`: the block reads, together with other readers.
 
-        The keywords are those of client.aio.lock().
+        The keywords are those of client.aio.lock(). Sends nothing.
         """
         return self._side(_core.rw_acquire_read_watched, timeout, on_lost, keywords)
 
@@ -323,22 +327,23 @@ class AsyncRWLock(RWLockBase):
         on_lost: OnLost = "ignore",
         **keywords: Unpack[Keywords],
     ) -> AsyncRWSide:
-        """For `async with`: writes in the block, alone. Otherwise as read()."""
+        """Return the write side, for `async with`: the block writes, alone. Otherwise as read()."""
         return self._side(_core.rw_acquire_write_watched, timeout, on_lost, keywords)
 
     async def acquire_read(
         self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
     ) -> Optional[AsyncLease]:
-        """Acquire to read: a lease, or None when somebody writes or the time is over.
+        """Acquire the lock to read and return a lease; None if not acquired within `timeout`.
 
-        It is nobody's but of the owner who was named, and may be handed to another task.
+        The lease belongs to no task unless an owner was named: any task may release it. The
+        keywords are those of Client.lock().
         """
         return await self._acquire(_core.rw_acquire_read_watched, timeout, keywords)
 
     async def acquire_write(
         self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
     ) -> Optional[AsyncLease]:
-        """Acquire to write, otherwise as acquire_read()."""
+        """Acquire the lock to write. Otherwise as acquire_read()."""
         return await self._acquire(_core.rw_acquire_write_watched, timeout, keywords)
 
     def _side(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What a client and a Redlock share: their handle, and how it lives on in forked processes."""
+"""The parts that Client and Redlock share: the handle, and its life in forked processes."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def _none() -> None:
 
 
 class Base(Unique):
-    """A handle that acquires, for any number of threads.
+    """A handle that acquires locks. Any number of threads may use it.
 
-    In a forked process it is opened anew with the first call; the leases of the parent are the
-    parent's, and raise Forked.
+    A forked process opens a handle of its own with the first call. The leases of the parent raise
+    Forked there.
     """
 
     __slots__ = (
@@ -99,12 +99,15 @@ class Base(Unique):
         self._is_closed = False
         self._number = new_number()
         self._log_pump = 0  # the number of the event loop's pump that watches the log
-        # Weak: what is forgotten goes at once, and is not kept by what it made.
+        # Weak: a client that the program drops is collected at once, although its Aio refers to it.
         self._aio: Callable[[], Any] = _none
         self._handle = self._open()
 
     def close(self) -> None:
-        """Release what is held and end all waits with Closed. Twice does nothing."""
+        """Release all held leases, and end all waits with Closed.
+
+        Blocks for at most `command_timeout`. A second call does nothing.
+        """
         self._is_closed = True
         pump = pump_here()
         try:
@@ -130,20 +133,24 @@ class Base(Unique):
         self.close()
 
     def option(self, name: str) -> str:
-        """The value of an option, wherever it was set; or the "url", without secrets."""
+        """Return the value of an option, wherever it was set. Sends nothing.
+
+        The name "url" gives the URL without secrets, with one line for each node of a Redlock.
+        """
         return to_text(_core.client_option(self._handle, to_bytes(name, "name")))
 
     def info(self) -> tuple[NodeInfo, ...]:
-        """The state of each server, as last known, in the order of the URLs. Sends no command."""
+        """Return the last known state of each server, in the order of the URLs. Sends nothing."""
         return read_nodes(self._call(_core.client_info))
 
     def check(self, wait: Seconds = 0) -> tuple[Finding, ...]:
-        """Ask each server now for what endangers locks there, such as eviction.
+        """Check each server now for what endangers locks there, such as eviction.
 
-        wait  seconds to try to connect; 0 is one try, which each server of a Redlock gets
+        wait  seconds to try to connect; 0 is one try. Each server of a Redlock gets one try
 
-        It tries a lock of a name of its own, of which nothing stays. What the server refuses to say
-        is Level.UNKNOWN and no error. Raises Unavailable without a connection.
+        The check acquires a lock of its own, which leaves no key behind. A server that refuses a
+        question gives a finding of Level.UNKNOWN and no error. Raises Unavailable without a
+        connection.
         """
         return read_findings(self._reach(wait, _CHECK))
 
@@ -154,7 +161,7 @@ class Base(Unique):
     # ---- inside ----
 
     def _is_free(self, name: bytes) -> bool:
-        """Whether nobody else is known to hold the lock."""
+        """True if the lock has no other holder, as far as is known."""
         raise NotImplementedError
 
     def _open(self) -> _core.Client:
@@ -168,7 +175,7 @@ class Base(Unique):
         return handle
 
     def _reopen(self, stale: _core.Client) -> _core.Client:
-        """A handle of this process, in the place of that of its parent."""
+        """Replace the handle of the parent by one of this process, and return it."""
         with _Fork.lock:
             if self._handle is stale:
                 if self._is_closed:
@@ -180,7 +187,7 @@ class Base(Unique):
         self._reach(wait, _CONNECT)
 
     def _reach(self, wait: Seconds, call: Call[T]) -> T:
-        """What `call` returns, which tries to connect for some ms; tried again until `wait`."""
+        """Repeat `call`, with short waits for a connection, until it succeeds or `wait` ends."""
         wait_ms = to_wait_ms(wait, "wait")
         end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
         while True:
@@ -193,7 +200,7 @@ class Base(Unique):
                     raise
 
     def _ask(self, call: Call[T], *arguments: Any) -> T:
-        """The answer to a call of the client; in a forked process, with a handle of its own."""
+        """The answer to a call of the client. A forked process gets a handle of its own first."""
         handle = self._handle
         while True:
             try:
@@ -203,7 +210,7 @@ class Base(Unique):
             handle = self._reopen(handle)
 
     def _call(self, call: Callable[[_core.Client, _core.Error], Optional[T]]) -> T:
-        """As _ask(), for a call that does not wait."""
+        """The same as _ask(), for a call that does not wait."""
         handle = self._handle
         while True:
             err = new_error()
@@ -223,7 +230,7 @@ class Base(Unique):
         options: Optional[_core.AcquireOptions],
         start: Start = ACQUIRE,
     ) -> Union[Lease, Refusal]:
-        """Acquire: the lease, or BUSY or TIMEOUT."""
+        """Acquire: a lease, or a refusal (BUSY or TIMEOUT)."""
         handle = self._handle
         while True:
             request = finished(start, handle, handle, name, wait_ms, options)
@@ -236,7 +243,7 @@ class Base(Unique):
 
 
 def options_of(options: Mapping[str, object]) -> _core.ClientOptions:
-    """Those that are not None."""
+    """The options that are not None."""
     made = _core.client_options_new()
     if made is None:
         raise error_of(Status.E_NO_MEMORY)
@@ -248,7 +255,7 @@ def options_of(options: Mapping[str, object]) -> _core.ClientOptions:
 
 
 def options_from_env(options: Mapping[str, object]) -> _core.ClientOptions:
-    """Likewise, and what they do not say comes from the environment."""
+    """The same; the environment has the options that are not set."""
     made = options_of(options)
     err = new_error()
     _core.client_options_set_from_env(made, err)

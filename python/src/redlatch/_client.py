@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""A client of one server."""
+"""The client: connect() and from_env() make it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _FORCE_ANY = Call(_core.force_release_any, _core.force_release_any_watched, _cor
 
 
 class Client(Base, metaclass=Made):
-    """One server, for any number of threads. Made by connect() and from_env().
+    """A client of one server, a Sentinel group or a Cluster, made by connect() and from_env().
 
-    In a forked process it opens a connection of its own with the first call; the leases of the
-    parent are the parent's, and raise Forked.
+    Any number of threads may use it, and a process needs one. A forked process opens a connection
+    of its own with the first call. The leases of the parent raise Forked there.
     """
 
     __slots__ = ()
@@ -70,9 +70,9 @@ class Client(Base, metaclass=Made):
     def lock(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
     ) -> Lock:
-        """The lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
+        """Return the lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
 
-        timeout             seconds to wait for it, -1 or None for no limit; 0 is one try
+        timeout             seconds to wait in the queue; -1 or None: no limit; 0: one try
         {acquire}
         """
         options = make_options(**keywords)
@@ -81,9 +81,11 @@ class Client(Base, metaclass=Made):
     def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
     ) -> Optional[Lease]:
-        """Acquire `name`: a Lease, or None when it is busy or the time is over.
+        """Acquire the lock `name` and return a Lease; None if not acquired within `timeout`.
 
-        The keywords are those of lock().
+        Waiters are served in the order of the queue. During an outage of the server the call keeps
+        waiting. The keywords are those of lock(). Raises Unavailable if the server could not be
+        reached in time.
         """
         options = make_options(**keywords)
         got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
@@ -100,13 +102,16 @@ class Client(Base, metaclass=Made):
         timeout: Seconds = NO_LIMIT,
         **keywords: Unpack[Keywords],
     ) -> RLock:
-        """The reentrant lock `name`, for `with` and in the shape of threading.RLock. Sends nothing.
+        """Return the reentrant lock `name`, for `with` and in the shape of threading.RLock.
 
-        owner  who may acquire it again while it holds it: whoever names the same, in any thread,
-               client or process; left out, this thread, by this client
+        owner    name of the owner, which may acquire the lock again while it holds it. All threads,
+                 clients and processes that pass the same name are one owner. None: this thread of
+                 this client
+        timeout  seconds to wait in the queue; -1 or None: no limit; 0: one try
 
-        The other keywords are those of lock(). Its key is of another type than a lock()'s: of one
-        name there should be one kind, because to each the other one is busy.
+        The other keywords are those of lock(). Sends nothing. Use one kind of lock for each name:
+        the key of an rlock() has another type than the key of a lock(), and each is busy to the
+        other.
         """
         named = None if owner is None else check_owner(owner)
         name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
@@ -115,13 +120,13 @@ class Client(Base, metaclass=Made):
     def rwlock(
         self, name: Name, *, owner: Optional[Name] = None, format: RWFormat = "string"
     ) -> RWLock:
-        """The read-write lock `name`. Sends nothing. Its write lock is that of lock().
+        """Return the read-write lock `name`. Its write lock is the lock of lock(). Sends nothing.
 
-        owner  who takes it, to be told of misuse: while it reads it may read again, at once and
-               past those who wait; what else it takes a second time by this client would wait for
-               itself, and raises AlreadyHeld; left out, see RWLock
-        format "string", or "hash-rw", as Redisson's RReadWriteLock has it: to exclude that; its ttl
-               is at most Redisson's lockWatchdogTimeout
+        owner   name of the owner, which may read again while it reads, past the queue. Any other
+                second acquisition by this client would wait for itself, and raises AlreadyHeld.
+                None: see RWLock
+        format  "string"; or "hash-rw", to exclude Redisson's RReadWriteLock of the same name. The
+                ttl is then at most Redisson's lockWatchdogTimeout
         """
         named = None if owner is None else check_owner(owner)
         return made(RWLock, self, to_bytes(name, "name"), named, format)
@@ -129,14 +134,17 @@ class Client(Base, metaclass=Made):
     def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
     ) -> Lease:
-        """Take over a lease that was detached, here or in another process: once for each detach().
+        """Take over a lease that was detached, here or in another process. Return the new Lease.
 
-        fence  that of the detached lease, which travels beside the token; 0 if it is not known
-        ttl, renew, max_hold, label  as those of lock(); the detached lease's own do not travel
+        token  as detach() returned it; each detach() can be attached once
+        fence  fence of the detached lease, which the caller stores beside the token; 0 if not known
 
-        Raises NotHeld if the token does not hold the lock, was not detached, or was attached
-        before. After OutcomeUnknown the mark of the detach() may be used up, and the lock ends with
-        its ttl.
+        The keywords are ttl, renew, max_hold and label of lock(); those of the detached lease are
+        not kept. Raises
+
+        - NotHeld: the token does not hold the lock, was not detached, or was attached before;
+        - OutcomeUnknown: no answer came; the lease may no longer be attachable, and the lock ends
+          with its ttl.
         """
         name_bytes, token_bytes = to_bytes(name, "name"), to_bytes(token, "token")
         fence_number, options = check_fence(fence), make_redlock_options(**keywords)
@@ -146,7 +154,7 @@ class Client(Base, metaclass=Made):
 
     @property
     def aio(self) -> Aio:
-        """The same for asyncio: its calls wait without holding up the event loop."""
+        """The client for asyncio: its calls do not block the event loop."""
         aio: Optional[Aio] = self._aio()
         if aio is None:
             aio = Aio(self)
@@ -156,7 +164,7 @@ class Client(Base, metaclass=Made):
     # ---- looking and operating ----
 
     def inspect(self, name: Name) -> LockInfo:
-        """What the server knows about the lock `name`. Changes nothing."""
+        """Return a snapshot of the lock `name`, as the server has it. Changes nothing."""
         return self._inspect(to_bytes(name, "name"))
 
     @overload
@@ -168,14 +176,14 @@ class Client(Base, metaclass=Made):
     def force_release(
         self, name: Name, token: Any = ANY_HOLDER, *, any: bool = False
     ) -> None:
-        """Remove all holders of the lock `name`, or only the one with `token`; for operators.
+        """Remove all holders of the lock `name`, or only the holder with `token`. For operators.
 
-        any  also the locks of other libraries, and data that are in the place of the lock, such as
-             a counter. Without it these raise WrongType, and stay
+        token  as inspect() shows it, also of another library's lock. Must not be empty or None
+        any    True: remove also locks of other libraries, and data in the place of the lock, such
+               as a counter. Without it, these raise WrongType and are kept
 
-        A token that is passed must not be empty, nor None, which is what a variable that was not
-        set may hold; it may be that of another library's lock, as inspect() shows it. The holder
-        learns of it with its next renewal or release. Raises NotHeld if there is nothing to remove.
+        The next waiter gets the lock. The holder finds out at its next renewal or release. Raises
+        NotHeld if there is nothing to remove.
         """
         check_arguments(token, any)
         name_bytes = to_bytes(name, "name")
@@ -189,17 +197,18 @@ class Client(Base, metaclass=Made):
             try:
                 return self._force(name_bytes, found)
             except NotHeld:
-                pass  # Another one holds it by now, or none.
+                pass  # It has another holder by now, or no holder.
         self._ask(_FORCE_ANY, name_bytes)
 
     def _force(self, name: bytes, token: bytes) -> None:
         self._ask(_FORCE, name, token)
 
     def list(self, pattern: Name = "") -> Iterator[LockInfo]:
-        """The locks that redlatch clients hold, whose names match `pattern` (* ? [a-z]).
+        """Iterate over the locks of redlatch clients whose names match `pattern` (* ? [a-z]).
 
-        A lock that is held all the time is found; one that comes or goes meanwhile may be. Not
-        reentrant ones, whose keys may be anybody's: inspect() shows them by name.
+        A lock that is held all the time is found; a lock that is acquired or released meanwhile may
+        be. Reentrant locks are left out, because their keys may be those of other programs:
+        inspect() shows them by name. Each step asks the server.
         """
         return self._read_list(self._open_list(to_bytes(pattern, "pattern")))
 
@@ -230,16 +239,17 @@ def connect(
     credentials: Optional[Provider] = None,
     **options: Unpack[ClientOptions],
 ) -> Client:
-    """A client of the server at `url`, which is reached before this returns.
+    """Return a client of the server at `url`, after the server was reached.
 
-    wait     seconds to keep trying when the server is not there; 0 is one attempt, -1 is no limit,
-             and None leaves it to the first call
+    wait         seconds to keep trying while the server cannot be reached; 0: one attempt; -1: no
+                 limit; None: do not connect now, the first call does
     credentials  a callable that returns Credentials, in place of a user and a password. It is
-             called in a thread of the package when a connection needs them and before they end;
-             an exception is the reason why there are none. docs/credentials.md
-    options  those of a URL, which they win over:
+                 called in a thread of the package when a connection needs credentials, and before
+                 they end. If it raises, connections fail with the text of that exception.
+                 docs/credentials.md
+    options      options of a URL, which they win over:
 
-        {client}
+            {client}
 
     Raises Invalid, Unavailable, Denied, Unsupported or ServerError.
     """
@@ -249,10 +259,10 @@ def connect(
 def from_env(
     *, wait: Seconds = 0, credentials: Optional[Provider] = None, **options: Unpack[ClientOptions]
 ) -> Client:
-    """connect() to what the environment names: REDLATCH_URL, else VALKEY_URL, else REDIS_URL.
+    """Return connect() of the URL in REDLATCH_URL, else VALKEY_URL, else REDIS_URL.
 
-    REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, count for what neither the
-    URL nor `options` say.
+    REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, are used where neither the
+    URL nor `options` set these options.
     """
     return _opened(b"", options_from_env(options), wait, credentials)
 

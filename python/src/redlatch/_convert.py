@@ -23,7 +23,7 @@ _LARGEST = 2**63 - 1
 
 
 def to_bytes(value: Name, what: str) -> bytes:
-    """A str as UTF-8; bytes that are none come and go as surrogates, as in names of files."""
+    """The bytes of a str, as UTF-8; a surrogate is the byte that it stands for in a file name."""
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str):
@@ -41,14 +41,14 @@ ANY_HOLDER = object()
 
 
 def check_fence(fence: int) -> int:
-    """The library says which numbers are allowed, of those that it can be passed."""
+    """Refuse a number that C cannot take. The library checks the range."""
     if isinstance(fence, bool) or not isinstance(fence, int):
         raise TypeError(f"fence must be int (got {type(fence).__name__})")
     return max(-_LARGEST - 1, min(fence, _LARGEST))
 
 
 def shown(value: object) -> str:
-    """`text` for a message, shortened if it is long."""
+    """The text for a message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:64]}'.."
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""User and password that a callable gives when they are wanted."""
+"""Credentials from a callable."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PAUSE = 1.0
 
 
 class Credentials(NamedTuple):
-    """What the callable `credentials` of connect() returns.
+    """User and password, as the callable `credentials` of connect() returns them.
 
-    user      "" is the default user
+    user      "": the default user
     password  or a token
-    valid     seconds from now for which they can be used; None is no end
+    valid     seconds from now for which they can be used; None: no end
     """
 
     user: Union[str, bytes]
@@ -45,9 +45,9 @@ Answer = Union["tuple[bytes, bytes, int]", str]
 
 
 def provide(handle: _core.Client, provider: Provider) -> Callable[[], object]:
-    """Have `provider` called in a thread, or greenlet, of its own when `handle` wants credentials.
+    """Call `provider` in a thread or greenlet of its own when `handle` wants credentials.
 
-    Returns what ends it, which the end of the handle does as well.
+    Returns a function that ends this. The end of the handle does so too.
     """
     err = new_error()
     queue = _core.queue_new(err)
@@ -69,13 +69,13 @@ def provide(handle: _core.Client, provider: Provider) -> Callable[[], object]:
 def _run(handle: weakref.ref[_core.Client], queue: _core.Queue, provider: Provider) -> None:
     # Without a reference to the handle while it waits, so that the handle can be collected.
     while wait_for_tags(queue) == [_WANTED]:
-        # The library asks once: without an answer there would be no other question.
+        # The library asks once, and again only after an answer.
         while not _is_answered(handle, provider):
             time.sleep(_PAUSE)
 
 
 def _is_answered(handle: weakref.ref[_core.Client], provider: Provider) -> bool:
-    """False: there was no memory for the answer."""
+    """False if there was no memory for the answer."""
     try:
         answer = _answer_of(provider)
         client = handle()
@@ -94,7 +94,7 @@ def _is_answered(handle: weakref.ref[_core.Client], provider: Provider) -> bool:
 
 
 def _answer_of(provider: Provider) -> Answer:
-    """The arguments of the call that gives them, or why there are none."""
+    """The arguments of the call that sets the credentials, or the reason why there are none."""
     try:
         answer = provider()
     except BaseException as error:  # SystemExit and CancelledError are no reason to stop, either.

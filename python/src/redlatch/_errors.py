@@ -9,7 +9,10 @@ from ._status import Status
 
 
 class Error(Exception):
-    """What redlatch raises. Branch on the class or on `status`; the message is for people."""
+    """Base class of the exceptions of redlatch. Branch on the class or on `status`.
+
+    The message is for people, and may change between versions.
+    """
 
     status: Status
 
@@ -26,7 +29,7 @@ class Error(Exception):
 
 
 class NotAcquired(Error, TimeoutError):
-    """Another holder has the lock, and the time to wait for it is over."""
+    """The wait timed out, or one try found the lock busy: another holder has it."""
 
 
 class AlreadyHeld(Error, RuntimeError):
@@ -34,11 +37,11 @@ class AlreadyHeld(Error, RuntimeError):
 
 
 class NotHeld(Error, RuntimeError):
-    """There is nothing to release: not held, or released before."""
+    """There is nothing to release: not held, or released or detached before."""
 
 
 class LockLost(Error):
-    """The lock was held and is not certain any more. Stop: another holder may have it."""
+    """The lock was held and is no longer certain. Stop: another holder may have it."""
 
 
 class Deadlock(Error):
@@ -50,11 +53,11 @@ class Unavailable(Error):
 
 
 class OutcomeUnknown(Error):
-    """Sent, but no answer came; a cleanup continues in the background."""
+    """The call was sent, but no answer came. A cleanup continues in the background."""
 
 
 class NotReplicated(Error):
-    """Granted, but too few replicas confirmed; it was released."""
+    """The lock was granted, but too few replicas confirmed it. It was released."""
 
 
 class Denied(Error):
@@ -82,7 +85,7 @@ class Forked(Error):
 
 
 class NoMemory(Error, MemoryError):
-    """Out of memory; nothing was taken, nothing was lost."""
+    """Out of memory. Nothing was acquired, nothing was lost."""
 
 
 class InternalError(Error):
@@ -126,7 +129,7 @@ def invalid(message: str) -> Error:
 
 
 def new_error() -> _core.Error:
-    """Where a call of the C ABI says how it went."""
+    """An object in which a call of the C ABI puts its status and message."""
     err = _core.error_new()
     if err is None:
         raise error_of(Status.E_NO_MEMORY)
@@ -134,14 +137,14 @@ def new_error() -> _core.Error:
 
 
 def raise_of(err: _core.Error) -> None:
-    """Raise what `err` says, unless it is OK."""
+    """Raise the error in `err`, unless it is OK."""
     status = _core.error_status(err)
     if status != Status.OK:
         raise error_of(status, _core.error_message(err))
 
 
 def add_note(exception: BaseException, note: str) -> None:
-    """Say more about an exception that is not ours to replace."""
+    """Add a note to an exception that must not be replaced."""
     if hasattr(exception, "add_note"):
         exception.add_note(note)
     else:  # Before 3.11: what pytest and others that print tracebacks look for.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What a forced release removes."""
+"""The holders that a forced release removes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_arguments(token: object, is_any: bool) -> None:
 
 
 def token_of(info: LockInfo) -> Optional[bytes]:
-    """The token of the only holder of a lock of redlatch; None if there are more."""
+    """The token of the only holder of a lock of redlatch; None if there are several."""
     if info.is_free:
         raise _nothing(info)
     if info.state is not LockState.HELD:

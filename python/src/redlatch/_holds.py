@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Who has taken a lock object more than once, and who it is that the library takes for an owner."""
+"""The leases of lock objects by their takers, and the owners that the library sees."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ThreadKey:
 
     @staticmethod
     def is_gone(key: object) -> bool:
-        """Whether the thread with `key` has ended."""
+        """True if the thread with `key` has ended."""
         if not isinstance(key, ThreadKey):
             return False
         life = key._life()
@@ -78,7 +78,7 @@ this_thread = _ThisThread()
 
 
 class _Process:
-    """What no other process is called, on any host: a child of this one is another."""
+    """The name of this process, unique among all hosts. A child process has another one."""
 
     name = os.urandom(16).hex()
 
@@ -93,12 +93,12 @@ _task_numbers: WeakKeyDictionary[Task[Any], int] = WeakKeyDictionary()
 
 
 def new_number() -> int:
-    """Of what makes owners of its own: a client, or a lock object."""
+    """The number of a new client or lock object whose takers are owners."""
     return next(_numbers)
 
 
 def owner_of(maker: int, taker: int) -> bytes:
-    """A thread or task, as the owner of what `maker` takes for it."""
+    """The owner name of a thread or task for `maker`."""
     return f"{_Process.name}:{maker}:{taker}".encode()
 
 
@@ -110,7 +110,7 @@ def number_of(task: Task[Any]) -> int:
 
 
 class Hold(Generic[L]):
-    """What a thread or a task has taken by one lock object."""
+    """A lease that a thread or task acquired by one lock object."""
 
     __slots__ = ("lease", "is_block")
 
@@ -120,10 +120,9 @@ class Hold(Generic[L]):
 
 
 class Holds(Generic[L]):
-    """What threads or tasks have taken by one lock object, each any number of times.
+    """The leases that threads or tasks acquired by one lock object, any number each.
 
-    Each changes its own, and some take out what another has left: by single steps, so that threads
-    need no lock, which a forked child might find taken.
+    Each change is a single step, so that threads need no lock: a forked child might find it locked.
     """
 
     __slots__ = ("_of",)
@@ -140,7 +139,7 @@ class Holds(Generic[L]):
         self._of[key] = mine
 
     def leases(self) -> Iterator[L]:
-        """Those that are not given back; of each taker the latest first."""
+        """The unreleased leases; of each taker the latest first."""
         for holds in list(self._of.values()):
             for hold in reversed(list(holds)):
                 if not hold.lease._is_given_back:
@@ -172,21 +171,21 @@ class Holds(Generic[L]):
             self._of[key] = kept
 
     def latest(self, key: object) -> Optional[L]:
-        """What this one has taken last, and not given back."""
+        """The latest unreleased lease of this taker."""
         for hold in reversed(self._of.get(key, [])):
             if not hold.lease._is_given_back:
                 return hold.lease
         return None
 
     def pop_latest(self, key: object) -> Optional[L]:
-        """Likewise, to be given back. A block keeps its own to its end."""
+        """Remove and return it, to be released. A block keeps its own to its end."""
         for hold in reversed(self._of.get(key, [])):
             if not hold.lease._is_given_back and (hold.is_block or self._remove(key, hold)):
                 return hold.lease
         return None
 
     def pop_of_others(self) -> Optional[L]:
-        """What anybody has taken last, but for blocks, and not given back."""
+        """Remove and return the latest unreleased lease of any taker that is not a block."""
         for key, holds in reversed(list(self._of.items())):
             for hold in reversed(list(holds)):
                 if not hold.lease._is_given_back and not hold.is_block:
@@ -195,10 +194,10 @@ class Holds(Generic[L]):
         return None
 
     def pop_block(self, key: object) -> Optional[L]:
-        """The block that ends. A generator may end one elsewhere than it began.
+        """Remove and return the block that ends. A generator may end a block in another place.
 
-        If it may be one of several takers, none is taken for it: rather a lease too many than one
-        that somebody relies on.
+        If it may belong to one of several takers, none is returned: a lease too many is better than
+        one that another taker relies on.
         """
         found = [(key, hold) for hold in self._of.get(key, []) if hold.is_block]
         if not found:
@@ -213,9 +212,10 @@ class Holds(Generic[L]):
         return found[-1][1].lease
 
     def sweep(self, is_left: Callable[[object, L], bool]) -> None:
-        """Forget what was given back through its lease, and what is left behind.
+        """Forget released leases and those that are left behind.
 
-        A lease that nobody else has kept is then released. Not blocks: their ends look for them.
+        A lease without another reference is then released. Blocks are kept: their ends look for
+        them.
         """
         for key, holds in list(self._of.items()):
             for hold in list(holds):
@@ -224,7 +224,7 @@ class Holds(Generic[L]):
                     self._remove(key, hold)
 
     def _remove(self, key: object, hold: Hold[L]) -> bool:
-        """Whether it was still there."""
+        """True if it was still there."""
         holds = self._of.get(key, [])
         try:
             holds.remove(hold)

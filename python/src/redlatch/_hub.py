@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""How greenlets wait, in a program that gevent or eventlet has patched: through their hub, so that
-the other greenlets of the thread continue.
+"""Waits of greenlets, in a program that gevent or eventlet has patched.
 
-Neither package is imported for itself: a program that has not patched anything has threads.
+A wait goes through the hub, so that the other greenlets of the thread continue. Neither package is
+imported for itself: a program that has not patched anything has threads.
 """
 
 from __future__ import annotations
@@ -325,8 +325,10 @@ def new_thread_local() -> Any:
 
 
 def start_daemon(function: Callable[..., object], *arguments: Any) -> bool:
-    """Run `function` in a greenlet, or in a thread where this one has no hub. False: nothing has
-    patched this program."""
+    """Run `function` in a greenlet, or in a thread where this one has no hub.
+
+    False: nothing has patched this program.
+    """
     kind = kind_here()
     if kind is None:
         return False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What the server knows about a lock, as values."""
+"""Snapshots of locks and servers, as values."""
 
 from __future__ import annotations
 
@@ -54,29 +54,34 @@ class LockState(Enum):
     """The state of a lock."""
 
     FREE = _constant("STATE_FREE")
+    """It has no holder."""
     HELD = _constant("STATE_HELD")
+    """A redlatch client holds it."""
     FOREIGN = _constant("STATE_FOREIGN")
-    """Held by another lock library."""
+    """Another lock library holds it."""
     NO_LOCK = _constant("STATE_NO_LOCK")
-    """The key is of a type that is no lock."""
+    """The key has another type, which LockInfo.type names."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A holder of a lock: one of its readers, its writer, or a lease of its owner.
+    """A holder of a lock: a reader, a writer, or one acquisition of an owner.
 
-    Times are of the server's clock, to be shown.
+    Its times come from the server's clock; do not compare them with the local clock.
     """
 
     token: str
+    """The token, or the value of a foreign key."""
     who: str
     """Host name and process id, or the option `holder`; "" if not known."""
     label: str
+    """The option `label` of the acquisition; "" without one."""
     since: Optional[datetime]
+    """When it was granted; None if not known."""
     remaining: Optional[float]
-    """Seconds until the lease ends on the server; None: never."""
+    """Seconds until the lease ends on the server; None: the key has no expiry."""
     mode: HoldMode
-    """"read", or "write", which is also that of every lock that is not a read-write lock."""
+    """"read"; or "write", also for every lock that is not a read-write lock."""
 
 
 @dataclass(frozen=True)
@@ -87,45 +92,52 @@ class Waiter:
     who: str
     """Host name and process id, or the option `holder`; "" if not known."""
     since: Optional[datetime]
+    """When it joined the queue; None if not known."""
     mode: WaitMode
-    """"upgrade": a reader that waits to write."""
+    """"read", "write", or "upgrade": a reader that waits to write."""
 
 
 @dataclass(frozen=True)
 class LockInfo:
-    """A lock, as the server saw it at one moment."""
+    """A snapshot of a lock.
+
+    Its times come from the server's clock; do not compare them with the local clock.
+    """
 
     name: str
+    """The name of the lock."""
     state: LockState
     fence: int
-    """The last one that the server minted; 0: none known."""
+    """The last fence that the server granted; 0 if not known."""
     waiting: int
-    """How many wait, also beyond those that are named."""
+    """Number of waiters, including those that `waiters` leaves out."""
     type: str
-    """Type of the key, "none" when it is free."""
+    """Type of the key; "none" if the lock is free."""
     server_time: datetime
+    """The server's clock at the time of the snapshot."""
     remaining: Optional[float]
-    """Seconds until the lease ends on the server; None: never, or free."""
+    """Seconds until the lease ends on the server; None: free, or a key without expiry."""
     holders: tuple[Holder, ...]
     waiters: tuple[Waiter, ...]
-    """In the order of the queue."""
+    """The waiters, in the order of the queue."""
     hold_count: int
-    """How many hold it, also beyond those that are named: readers, or leases of the owner."""
+    """Number of readers, or of leases of the owner, including those that `holders` leaves out."""
     owner: str
-    """Of a reentrant lock; "": free, or another kind of lock."""
+    """Owner of a reentrant lock; "" if the lock is free or of another kind."""
 
     @property
     def holder(self) -> Optional[Holder]:
-        """The holder, or the first of several."""
+        """The holder; the first one of several; None if the lock is free."""
         return self.holders[0] if self.holders else None
 
     @property
     def mode(self) -> Optional[HoldMode]:
-        """How it is held; None: not."""
+        """The mode of the holder; None if the lock is free."""
         return self.holders[0].mode if self.holders else None
 
     @property
     def is_free(self) -> bool:
+        """True if the lock has no holder."""
         return self.state is LockState.FREE
 
 
@@ -135,11 +147,11 @@ class NodeState(Enum):
     UNKNOWN = _constant("NODE_UNKNOWN")
     """No attempt to connect has ended yet."""
     UP = _constant("NODE_UP")
-    """Connected; in a Redlock: it may vote."""
+    """Connected; the server of a Redlock may vote."""
     POLLED = _constant("NODE_POLLED")
-    """Connected, but waiters poll, which is slower: a missing right, or a proxy."""
+    """Connected, but waiters poll, which is slower: a right is missing, or there is a proxy."""
     NO_VOTE = _constant("NODE_NO_VOTE")
-    """In a Redlock: connected, but without a vote now."""
+    """A server of a Redlock that is connected, but has no vote now."""
     AWAY = _constant("NODE_AWAY")
     """Not connected."""
 
@@ -154,32 +166,34 @@ class NodeRole(Enum):
 
 
 class Level(Enum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     UNKNOWN = _constant("LEVEL_UNKNOWN")
-    """It could not be found out: a missing right, or no answer."""
+    """The check had no result: a right is missing, or no answer came."""
     OK = _constant("LEVEL_OK")
     WARN = _constant("LEVEL_WARN")
     """Locks may be lost, or are slower."""
     FAIL = _constant("LEVEL_FAIL")
-    """A lock may have two holders, or cannot be taken."""
+    """A lock may have two holders, or cannot be acquired."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check of a server has found."""
+    """A result of a check of a server."""
 
     address: str
-    """Of the server, without secrets."""
+    """Address of the server, without secrets."""
     id: str
-    """What was looked at, such as "eviction"."""
+    """The check, such as "eviction"."""
     level: Level
     seen: str
+    """The value that was found."""
     advice: str
-    """What to do; "": nothing."""
+    """A remedy; "" if none is needed."""
 
     @property
     def is_bad(self) -> bool:
+        """True if the level is WARN or FAIL."""
         return self.level in (Level.WARN, Level.FAIL)
 
 
@@ -188,16 +202,17 @@ class NodeInfo:
     """A server of a client, as last known."""
 
     address: str
+    """Address, without secrets."""
     state: NodeState
     reason: str
-    """Of POLLED, NO_VOTE and AWAY; else ""."""
+    """The reason of POLLED, NO_VOTE and AWAY; else ""."""
     role: NodeRole
     version: str
     """Name and version, such as "Valkey 8.0.1"; "" if not known."""
     clock_difference: Optional[float]
-    """Seconds that its clock is ahead of that of this host, as last measured; None: not known."""
+    """Seconds that its clock was ahead of the local clock, as last measured; None if not known."""
     findings: tuple[Finding, ...]
-    """Of its last check; empty before the first."""
+    """The findings of its last check; empty before the first."""
 
     @property
     def votes(self) -> bool:
@@ -236,7 +251,7 @@ class _Reader:
 
 
 def read_info(info: _core.Info) -> LockInfo:
-    """All of an rl_info."""
+    """The LockInfo of an rl_info."""
     reader = _Reader(info)
     holders = tuple(
         Holder(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""One hold of a lock: what all kinds of leases share, and that of threads."""
+"""Leases: the parts that all kinds share, and the lease of threads."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ class LostReason(Enum):
     TAKEN_OVER = _core.constant(b"RL_LOST_TAKEN_OVER", 0)
     """The server no longer has the lease, and the lock has another holder."""
     FORCED = _core.constant(b"RL_LOST_FORCED", 0)
-    """Treat it as GONE, the usual reason after a forced release. Rare: the lease was removed from
-    the server, which then granted a late request of the same waiter."""
+    """Rare: the lease was removed from the server, which then granted a late request of the same
+    waiter. Treat it as GONE, the usual reason after a forced release."""
     MAX_HOLD = _core.constant(b"RL_LOST_MAX_HOLD", 0)
+    """The option max_hold was reached."""
     NO_MAJORITY = _core.constant(b"RL_LOST_NO_MAJORITY", 0)
-    """Too few servers of a Redlock still have it."""
+    """Too few servers of a Redlock still have the lease."""
     CLOSED = _core.constant(b"RL_LOST_CLOSED", 0)
-    """Its client ended without a shutdown. Programs do not see this."""
+    """The client ended without a shutdown. Programs do not see this."""
     DEFECT = _core.constant(b"RL_LOST_DEFECT", 0)
-    """A defect of redlatch; the log has more."""
+    """A defect of redlatch was found; the log has more."""
     GONE = _core.constant(b"RL_LOST_GONE", 0)
-    """The server no longer has the lease: a restart or a failover without the data, DEL or
-    FLUSHALL, a forced release, an eviction or an expiry has removed it. No other holder was
-    seen."""
+    """The server no longer has the lease, and no other holder was seen. The causes are a restart or
+    a failover without the data, DEL or FLUSHALL, a forced release, an eviction or an expiry."""
 
 
 class LeaseBase(Unique):
-    """What is known of a hold without asking the server."""
+    """The local facts about a lease. No property or method here waits for the server."""
 
     __slots__ = ("_handle", "_client", "_is_given_back", "__weakref__")
 
@@ -79,78 +79,87 @@ class LeaseBase(Unique):
 
     def __init__(self, handle: _core.Lease, client: _core.Client) -> None:
         self._handle = handle
-        # As long as the lease is there, nobody collects the client, which would release it.
+        # The lease keeps the client alive: the collector would close it, which releases the lease.
         self._client = client
         self._is_given_back = False
 
     @property
     def name(self) -> str:
+        """The name of the lock."""
         return to_text(_core.lease_name(self._handle))
 
     @property
     def fence(self) -> int:
-        """Rises with every exclusive holder of this name: let what you write to refuse a lower one.
+        """The fencing number of this lease. Every new exclusive holder of a name gets a higher one.
 
-        An attached lease has the number that was passed to attach(). 0 with a Redlock that is not
-        fenced: the numbers of different nodes do not rise together.
+        Pass it to the resource that you write to, and let the resource refuse a lower one. A
+        reader's fence is lower than that of every later writer; readers may share one. An attached
+        lease has the number that was passed to attach(). 0 for a Redlock without the option
+        `fenced`.
         """
         return _core.lease_fence(self._handle)
 
     @property
     def mode(self) -> str:  # No Literal: type checkers would not see that upgrade() changes it.
-        """"read", together with others, or "write", alone, as of every lock but a read lock."""
+        """"read": together with other readers. "write": alone, as every lock except a read lock."""
         return "read" if _core.lease_mode(self._handle) == READ else "write"
 
     @property
     def hold_count(self) -> int:
-        """How often the owner of a reentrant lock held it when this was granted, this included.
+        """Number of acquisitions of the owner of a reentrant lock when this one was granted.
 
-        As far as the grant says it: 1 when another owner handed it over, and for other locks.
+        This one is included, and the number does not change afterwards. 1 if the lock was granted
+        to a waiter, and for locks that are not reentrant.
         """
         return _core.lease_hold_count(self._handle)
 
     @property
     def token(self) -> str:
-        """What proves ownership: see Client.attach()."""
+        """The token that proves ownership to the server. Client.attach() takes it."""
         return _core.lease_token(self._handle).decode()
 
     @property
     def remaining(self) -> float:
-        """Seconds for which it is still valid, drift taken off; 0.0 when it is not held."""
+        """Seconds of validity left, by the local clock, less the drift; 0.0 if it is not held."""
         return _core.lease_remaining_ms(self._handle) / 1000
 
     @property
     def held(self) -> bool:
+        """True while the lease is held, by the local clock. Sends nothing."""
         return _core.lease_state(self._handle) == _HELD
 
     @property
     def lost(self) -> bool:
-        """Whether it ended without a release. True in a process forked from its owner."""
+        """True if the lease ended without a release, and in a process forked from its owner."""
         return _WORDS.get(_core.lease_state(self._handle), "lost") == "lost"
 
     @property
     def lost_reason(self) -> Optional[LostReason]:
-        """Why it was lost; None if it was not, or in a process forked from its owner.
+        """The reason of the loss; None if the lease is not lost, and in a forked process.
 
-        Also after a release() that raised LockLost.
+        It is also set after a release() that raised LockLost.
         """
         number = _core.lease_lost_reason(self._handle)
         return LostReason(number) if number != 0 else None
 
     @property
     def lost_text(self) -> str:
-        """The same for people; "" if it was not lost."""
+        """The reason of the loss in words; "" if the lease is not lost."""
         return to_text(_core.lease_lost_text(self._handle))
 
     def check(self) -> None:
-        """Raise LockLost, with the reason, if the lock is not certainly ours any more."""
+        """Raise LockLost, with the reason, if the lease is no longer held. Sends nothing.
+
+        Raises NotHeld after release() and detach(). The check does not stop a thread that is paused
+        between the check and its write: only a resource that refuses lower fences does.
+        """
         error = self._loss()
         pass_on_log(self._client)
         if error is not None:
             raise error
 
     def _loss(self) -> Optional[Error]:
-        """Why it is not held."""
+        """The reason why the lease is not held; None if it is."""
         err = new_error()
         status = _core.lease_check(self._handle, err)
         return None if status == Status.OK else error_of(status, _core.error_message(err))
@@ -164,8 +173,9 @@ class LeaseBase(Unique):
             self._is_given_back = True
 
     def _settle(self, error: Error, exception: Optional[BaseException]) -> None:
-        """The release at the end of a block failed by `error`; the block ended by `exception`,
-        which is not ours to replace.
+        """Report that the release at the end of a block failed by `error`.
+
+        `exception` is the one that ended the block, if any. It is not replaced.
         """
         if isinstance(error, NotHeld) and self._is_detached():
             return  # Another thread or task has detached it just now.
@@ -203,16 +213,19 @@ _STILL_GOING_ON = (OutcomeUnknown, Unavailable, ServerError, Denied)
 
 
 class Lease(LeaseBase):
-    """One hold of a lock: whoever has this object may release it, from any thread.
+    """One acquisition of a lock. It is renewed in the background until it is released or lost.
 
-    As a context manager it releases itself at the end of the block. The lease is renewed in the
-    background; `lost` and `check()` say, by the local clock, whether it still holds.
+    Any thread may use and release it. As a context manager it is released at the end of the block.
+    `held`, `lost` and check() ask the local clock, not the server.
     """
 
     __slots__ = ()
 
     def wait_lost(self, timeout: Seconds = NO_LIMIT) -> bool:
-        """Wait until it stops being held, for `timeout` seconds at most; whether it is lost."""
+        """Block until the lease is no longer held. Return True if it is lost.
+
+        False: it was released or detached, or it was still held after `timeout` seconds.
+        """
         wait_ms = to_wait_ms(timeout)
         end = None if wait_ms < 0 else time.monotonic() + wait_ms / 1000
         state = _HELD
@@ -231,8 +244,9 @@ class Lease(LeaseBase):
 
     @contextmanager
     def _waiter(self) -> Iterator[tuple[Callable[[int], int], int]]:
-        """A function and the longest time for one call of it: it waits some ms for the end of the
-        lease, and returns the state.
+        """A function that waits some ms for the end of the lease, and the longest time for it.
+
+        The function returns the state.
         """
         pump, lease = pump_here(), self._handle
         if pump is None:
@@ -248,42 +262,62 @@ class Lease(LeaseBase):
             yield wait, LOG_SLICE_MS
 
     def release(self) -> bool:
-        """Give the lock back; the next waiter has it at once. False: its owner has other leases.
+        """Release the lock; the next waiter gets it at once.
 
-        Takes at most `command_timeout`, whatever signals come: a release is not left half done.
-        Raises LockLost if the lease had ended before, NotHeld if it was released before. After
-        OutcomeUnknown the release continues in the background.
+        Return False if the owner of a reentrant lock has other leases, else True. Blocks for at
+        most `command_timeout`; signals do not interrupt it. Raises
+
+        - LockLost: the lease had ended before; others may have held the lock since;
+        - NotHeld: it was released or detached before;
+        - OutcomeUnknown: no answer came; the release continues in the background until the lease
+          would have ended.
         """
         self._is_given_back = True
         return _RELEASE(self._client, self._handle) == _OK
 
     def upgrade(self, timeout: Seconds = NO_LIMIT) -> bool:
-        """Let this reader become the writer, without letting go in between: whether it does.
+        """Turn this reader into the writer, without a release in between. Return True if it did.
 
-        The only reader becomes it at once; else it waits for the others in front of the queue, for
-        `timeout` seconds at most. False: it reads on. Raises Deadlock, and it reads on, if another
-        reader waits for the same: release or downgrade. Raises LockLost if it had ended. The fence
-        rises.
+        The only reader becomes the writer at once. Otherwise the upgrade waits at the head of the
+        queue until the other readers have left, for at most `timeout` seconds. The lease continues
+        to read if the result is False, and after Deadlock. The fence rises. Raises
+
+        - Deadlock: another reader waits to upgrade, or the owner of this lease has another read
+          lease; release or downgrade;
+        - LockLost: the lease had ended.
         """
         request = finished(UPGRADE, self._client, self._handle, to_wait_ms(timeout))
         # refusal_of() raises what is neither yes nor no.
         return _core.request_status(request) == _OK or not refusal_of(request)
 
     def downgrade(self) -> None:
-        """Let this writer become a reader, without letting go in between; other readers enter."""
+        """Turn this writer into a reader, without a release in between.
+
+        Readers that are next in the queue enter. Blocks for at most `command_timeout`. Raises
+        LockLost if the lease had ended.
+        """
         _DOWNGRADE(self._client, self._handle)
 
     def extend(self, ttl: Duration) -> None:
-        """Let the lease last `ttl` seconds from now; renewal uses it from then on."""
+        """Extend the lease to `ttl` seconds from now; later renewals use this ttl.
+
+        A ttl below the remaining one shortens only the deadline of this process. Blocks for at most
+        `command_timeout`. Raises LockLost if the lease had ended.
+        """
         _EXTEND(self._client, self._handle, to_ms(ttl, "ttl"))
 
     def detach(self) -> str:
-        """Hand the lease to another process; returns the token for its Client.attach(), once.
+        """Hand the lease over to another process. Return the token, which attach() there takes
+        once.
 
-        Renewal stops, and the lock stays until the ttl ends. Takes at most `command_timeout`.
-        Raises LockLost if the lease was lost, NotHeld if it was released or detached before. After
-        OutcomeUnknown the lease is no longer held here, and may be attachable with its `token`.
-        After Unavailable, Denied and ServerError it is held as before.
+        Renewal stops, and the lock stays until its ttl ends. Store `fence` beside the token. Blocks
+        for at most `command_timeout`. Raises
+
+        - LockLost: the lease was lost;
+        - NotHeld: it was released or detached before;
+        - OutcomeUnknown: no answer came; the lease is no longer held here, and another process may
+          be able to attach it;
+        - Unavailable, Denied, ServerError: the lease is held as before.
         """
         try:
             _DETACH(self._client, self._handle)
@@ -303,7 +337,7 @@ class Lease(LeaseBase):
         self._leave(exception)
 
     def _leave(self, exception: Optional[BaseException]) -> None:
-        """End a block that may have ended by `exception`, which is not ours to replace."""
+        """End a block. `exception` is the one that ended it, if any; it is not replaced."""
         if self._is_given_back:
             return
         try:

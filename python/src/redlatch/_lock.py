@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""A lock by its name: what all kinds of locks share, and that of threads."""
+"""Locks by name: the parts that all kinds share, and the lock of threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NamedLock(Unique, Generic[L], metaclass=Made):
-    """What all kinds of lock objects share."""
+    """The parts that all kinds of lock objects share."""
 
     __slots__ = ("_client", "_name", "_wait_ms", "__weakref__")
 
@@ -36,12 +36,13 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
 
     @property
     def name(self) -> str:
+        """The name of the lock."""
         return to_text(self._name)
 
     def locked(self) -> bool:
-        """Whether anybody holds it: here, or, as the server says, elsewhere.
+        """Return True if the lock is held by this object or, according to the server, by anyone.
 
-        Of a Redlock: here; the nodes are not asked.
+        For a Redlock: by this object; the nodes are not asked.
         """
         if any(lease.held for lease in self._leases()):
             return True
@@ -55,20 +56,20 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
         return self._shape("locked" if held is not None else "unlocked", said + self._taken_by())
 
     def _shape(self, state: str, said: str) -> str:
-        """As threading shows its locks."""
+        """The text of repr(), in the form of the locks of threading."""
         kind = type(self)
         return f"<{state} {kind.__module__}.{kind.__qualname__} object {said} at {id(self):#x}>"
 
     def _taken_by(self) -> str:
-        """The rest of what repr() says."""
+        """The rest of the text of repr()."""
         return ""
 
     def _leases(self) -> Iterator[L]:
-        """What was taken by this object and not given back, the latest first."""
+        """The leases that this object acquired and did not release, the latest first."""
         raise NotImplementedError
 
     def _wait_of(self, blocking: bool, timeout: Seconds) -> int:
-        """What the arguments of acquire() mean."""
+        """The wait in ms for the arguments of acquire()."""
         if not blocking and timeout is not None and timeout != NO_LIMIT:
             raise invalid(f"timeout must not be given with blocking=False (got {timeout!r})")
         wait_ms = self._wait_ms if timeout is None else to_wait_ms(timeout)
@@ -79,7 +80,7 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
         return error_of(refusal.status, refusal.message)
 
     def _owns(self, lease: L) -> bool:
-        """Whether this thread holds the lock. Raises LockLost if it was lost."""
+        """True if this thread holds the lock. Raises LockLost if the lock was lost."""
         if lease._is_given_back or _core.lease_state(lease._handle) == 0:
             return False  # Or the parent of this forked process holds it.
         error = lease._loss()
@@ -93,7 +94,7 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
 
 
 class LockBase(NamedLock[L]):
-    """Who has taken a lock object. Takers are told apart by a key of each."""
+    """The holders of a lock object: threads or tasks, each with a key."""
 
     __slots__ = ("_options", "_holds")
 
@@ -122,7 +123,7 @@ class LockBase(NamedLock[L]):
         return hold.lease if hold is not None else None
 
     def _may_take(self, key: object, wait_ms: int, is_block: bool) -> bool:
-        """Whether it makes sense to ask; raises AlreadyHeld for who would wait for itself."""
+        """True if a request can succeed. Raises AlreadyHeld if the taker would wait for itself."""
         hold = self._holds.get(key)
         if hold is None or not self._is_ours(hold.lease):
             return True
@@ -139,7 +140,7 @@ class LockBase(NamedLock[L]):
         return not lease._is_given_back and _core.lease_state(lease._handle) != 0
 
     def _to_release(self, key: object) -> L:
-        """The lease of the taker with `key`, else one that another has taken."""
+        """The lease of the taker with `key`, else one that another taker acquired."""
         hold = self._holds.get(key)
         if hold is not None and not hold.lease._is_given_back:
             if not hold.is_block:
@@ -152,13 +153,13 @@ class LockBase(NamedLock[L]):
 
     @staticmethod
     def _is_gone(key: object) -> bool:
-        """Whether the taker with `key` has ended."""
+        """True if the taker with `key` has ended."""
         raise NotImplementedError
 
     def _sweep(self) -> None:
-        """Forget what was given back through its lease, and what ended after its taker did.
+        """Forget leases that were released by themselves, and ended ones of takers that have ended.
 
-        Not blocks: their ends look for them.
+        Blocks are kept: their ends look for them.
         """
         for key, hold in list(self._holds.items()):
             if hold.is_block:
@@ -175,7 +176,7 @@ class LockBase(NamedLock[L]):
         return self._holds.pop(key, None) or self._pop_latest(is_block=True)
 
     def _pop_latest(self, is_block: bool) -> Optional[Hold[L]]:
-        """Take out what another has taken last, and not given back."""
+        """Remove and return the latest unreleased lease of another taker."""
         for key, hold in reversed(list(self._holds.items())):
             if hold.is_block == is_block and not hold.lease._is_given_back:
                 return self._holds.pop(key, None)
@@ -183,12 +184,11 @@ class LockBase(NamedLock[L]):
 
 
 class Lock(LockBase[Lease]):
-    """A lock by its name. Made by Client.lock() and Redlock.lock(); nothing is sent until it is
-    acquired.
+    """A lock by its name, made by Client.lock() and Redlock.lock(). Sends nothing until acquired.
 
-    As a context manager its value is the Lease, and NotAcquired is raised when `timeout` is over.
-    Otherwise it has the shape of threading.Lock: many threads may share it, and any of them may
-    release it. One that takes it twice would wait for itself, which raises AlreadyHeld.
+    As a context manager its value is the Lease; NotAcquired is raised if the wait times out.
+    Otherwise it has the shape of threading.Lock: threads may share it, and any thread may release
+    it. A thread that acquires it twice would wait for itself, which raises AlreadyHeld.
     """
 
     __slots__ = ()
@@ -200,24 +200,29 @@ class Lock(LockBase[Lease]):
 
     @property
     def lease(self) -> Optional[Lease]:
-        """The lease by which this thread holds it."""
+        """The lease by which this thread holds the lock; None if it has no lease."""
         return self._lease_of(this_thread.key)
 
     def acquire(
         self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
     ) -> bool:
-        """Acquire as threading.Lock does: whether the lock is ours now.
+        """Acquire the lock as threading.Lock does. Return True if it was acquired.
 
-        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        blocking  False: one try
+        timeout   seconds to wait in the queue; -1: no limit; None: the timeout of this lock object
+
+        Raises AlreadyHeld if this thread has the lock, Unavailable if the server could not be
+        reached in time.
         """
         if unknown:
             no_keywords(unknown)
         return isinstance(self._take(self._wait_of(blocking, timeout), False), Lease)
 
     def release(self) -> None:
-        """Release what this thread has taken, else what another has, as threading.Lock does.
+        """Release the lease of this thread, else that of another thread, as threading.Lock does.
 
-        Raises LockLost if the lock was not ours until now, NotHeld if there is nothing to release.
+        Blocks for at most `command_timeout`. Raises LockLost if the lease had ended before, NotHeld
+        if there is nothing to release.
         """
         self._to_release(this_thread.key).release()
 
@@ -244,7 +249,7 @@ class Lock(LockBase[Lease]):
         return hold is not None and self._owns(hold.lease)
 
     def _release_save(self) -> bool:
-        """Release the lock for a wait. Returns whether a `with` block had acquired it."""
+        """Release the lock for a wait. Return True if a `with` block had acquired it."""
         key = this_thread.key
         hold = self._holds.get(key)
         if hold is None or hold.lease._is_given_back:

@@ -20,7 +20,7 @@ _log_next = _core.client_log_next
 
 
 def pass_on_log(client: _core.Client) -> None:
-    """Pass on what was noted since the last call. Every call of a client ends with this."""
+    """Write the lines of the log since the last call. Every call of a client ends with this."""
     while line := _log_next(client):
         level, _, text = line.decode("utf-8", "replace").partition(" ")
         logger.log(_LEVELS.get(level, logging.WARNING), "%s", text)

@@ -40,7 +40,7 @@ _PATHS = ("PROGRAM", "FILE", "FILE_OR_FOLDER", "PASSWORD_FILE")
 
 
 def documented(function: T) -> T:
-    """Put the manual of options.def in the place of {client}, {acquire}, .. of a docstring."""
+    """Replace {client}, {acquire}, .. of a docstring by the texts of options.def."""
     for scope, manual in MANUAL.items():
         function.__doc__ = (function.__doc__ or "").replace(f"{{{scope}}}", manual.strip())
     return function
@@ -73,7 +73,7 @@ def keyword_text(name: str, value: object) -> bytes:
 
 
 def set_option(setter: Setter[O], options: O, name: str, value: object, text: bytes) -> None:
-    """A number that is refused is shown as it was given: the library has seen a text in ms."""
+    """Set an option. The error shows a refused number as the caller wrote it, not in ms."""
     err = new_error()
     status = setter(options, name.encode(), text, err)
     if status == Status.E_INVALID and isinstance(value, (int, float, timedelta)):
@@ -83,7 +83,7 @@ def set_option(setter: Setter[O], options: O, name: str, value: object, text: by
 
 
 def _unexpected(keyword: str, known: frozenset[str]) -> TypeError:
-    """In Python's words, about the function that the user called."""
+    """A TypeError in the words of Python, about the function that the user called."""
     called, frame = "", sys._getframe(1)
     while frame and frame.f_globals.get("__name__", "").startswith("redlatch."):
         called, frame = frame.f_code.co_name, frame.f_back  # type: ignore[assignment]
@@ -95,12 +95,12 @@ def _unexpected(keyword: str, known: frozenset[str]) -> TypeError:
 
 
 def make_options(**keywords: Value) -> Optional[_core.AcquireOptions]:
-    """None if all are the defaults."""
+    """The options of an acquisition; None if all are the defaults."""
     return _made(keywords, OF_LOCK) if keywords else None
 
 
 def make_redlock_options(**keywords: Value) -> Optional[_core.AcquireOptions]:
-    """Those of a Redlock, which has no others."""
+    """The same for a Redlock, which has fewer options."""
     return _made(keywords, OF_REDLOCK) if keywords else None
 
 
@@ -123,14 +123,14 @@ def _check_names(keywords: Mapping[str, Any], known: frozenset[str]) -> None:
 
 
 def check_keywords(keywords: Keywords) -> None:
-    """Those of a lock that decides the owner and the format by itself."""
+    """Refuse keywords of a lock that sets the owner and the format itself."""
     _check_names(keywords, OF_OWNED)
 
 
 class OwnedOptions:
-    """The options of a lock that tells owners apart, each time for one of them.
+    """The options of a lock with several owners, made for one owner at a time.
 
-    Those of the last owner are kept: one who takes a lock again and again pays for them once.
+    Those of the last owner are kept, which makes a repeated acquire cheaper.
     """
 
     __slots__ = ("_is_reentrant", "_keywords", "_last")
@@ -142,7 +142,7 @@ class OwnedOptions:
         self._last: tuple[Optional[bytes], Optional[_core.AcquireOptions]] = (None, None)
 
     def of(self, owner: Optional[bytes]) -> Optional[_core.AcquireOptions]:
-        """Without an owner if it is None."""
+        """The options for `owner`; without an owner for None."""
         last, options = self._last
         if owner != last or options is None:
             keywords: dict[str, Any] = {**self._keywords}
@@ -155,6 +155,6 @@ class OwnedOptions:
 
 
 def check_owner(owner: Name) -> bytes:
-    """The owner that was named."""
+    """The name of an owner as bytes, checked."""
     make_options(owner=owner)
     return to_bytes(owner, "owner")

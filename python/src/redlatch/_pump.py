@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""How an event loop hears what has finished: one queue of the C ABI for each loop."""
+"""The delivery of completions to an event loop: one queue of the C ABI for each loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _take = _core.queue_take
 
 
 class Pump:
-    """The queue of an event loop, and who waits for its tags. Only that loop's thread uses it.
+    """The queue of an event loop, and the futures of its tags. Only the loop's thread uses it.
 
     The loop owns it, as the reader of the queue's descriptor, so that it ends when the loop is
     closed or collected.
@@ -67,7 +67,7 @@ class Pump:
         return tag
 
     def expect(self, tag: int) -> Future[None]:
-        """What is done when `tag` comes."""
+        """A future that is done when `tag` comes."""
         self.waiting[tag] = future = self.loop.create_future()
         return future
 
@@ -90,8 +90,8 @@ class Pump:
     async def finish(self, request: Optional[_core.Request], tag: int) -> _core.Request:
         """Wait for the request, which limits its time itself.
 
-        If the wait is cancelled the request is too: a grant that crosses is given back. What was
-        sent to end or extend a lease goes on.
+        If the wait is cancelled, the request is too: a grant that crosses it is released. A release
+        or extension that was sent continues.
         """
         if request is None:
             raise error_of(Status.E_NO_MEMORY)
@@ -118,7 +118,7 @@ os.register_at_fork(after_in_child=_pumps.clear)
 
 
 def pump_here() -> Pump:
-    """That of the running loop."""
+    """The pump of the running loop."""
     try:
         loop = get_running_loop()
     except RuntimeError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""A lock on most of several servers."""
+"""Redlock: a lock on most of several servers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Redlock(Base):
-    """Several independent servers, the nodes, for any number of threads.
+    """A client of several independent servers, the nodes. Any number of threads may use it.
 
-    A lock on most of them outlives the failure of the others. docs/redlock.md says what that gives,
-    and what it does not. Nothing is sent before connect() or the first acquire.
+    A lock on most of the nodes survives the failure of the others. docs/redlock.md has the promises
+    and limits. Nothing is sent before connect() or the first acquire.
 
-    In a forked process it opens connections of its own with the first call; the leases of the
-    parent are the parent's, and raise Forked.
+    A forked process opens connections of its own with the first call. The leases of the parent
+    raise Forked there.
     """
 
     __slots__ = ()
@@ -44,11 +44,11 @@ class Redlock(Base):
         credentials: Optional[Provider] = None,
         **options: Unpack[RedlockOptions],
     ) -> None:
-        """`urls` are an odd number of them.
+        """Make a Redlock of an odd number of `urls`. Sends nothing.
 
         {quorum}
 
-        `credentials` and the other options are those of connect(), and count for every node. Raises
+        `credentials` and the other options are those of connect(), and apply to every node. Raises
         Invalid if a URL or an option is wrong, or the number of URLs is even.
         """
         super().__init__(_core.redlock_open, _joined(urls), options_of(options), credentials)
@@ -57,19 +57,19 @@ class Redlock(Base):
     def from_env(
         cls, *, credentials: Optional[Provider] = None, **options: Unpack[RedlockOptions]
     ) -> Self:
-        """The nodes that REDLATCH_URL names, with spaces between their URLs.
+        """Return a Redlock of the URLs in REDLATCH_URL, separated by spaces. Sends nothing.
 
-        REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, count for what neither
-        the URLs nor `options` say.
+        REDLATCH_NAMESPACE, and REDLATCH_PASSWORD_FILE or else REDISCLI_AUTH, are used where neither
+        the URLs nor `options` set these options.
         """
         made = cls.__new__(cls)
         Base.__init__(made, _core.redlock_open, b"", options_from_env(options), credentials)
         return made
 
     def connect(self, *, wait: Seconds = 0) -> None:
-        """Connect now, until most of the nodes may vote. The first acquire does it, too.
+        """Connect now, until most of the nodes may vote. Without it, the first acquire connects.
 
-        wait  seconds to keep trying; 0 is one attempt with each node, -1 or None is no limit
+        wait  seconds to keep trying; 0: one attempt with each node; -1 or None: no limit
 
         Raises Unavailable, Denied, Unsupported, Invalid or ServerError, which names the nodes.
         """
@@ -79,9 +79,9 @@ class Redlock(Base):
     def lock(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
     ) -> Lock:
-        """The lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
+        """Return the lock `name`, for `with` and in the shape of threading.Lock. Sends nothing.
 
-        timeout   seconds to wait for it, -1 or None for no limit; 0 is one round
+        timeout   seconds to wait; -1 or None: no limit; 0: one round
         {redlock}
         """
         options = make_redlock_options(**keywords)
@@ -90,9 +90,10 @@ class Redlock(Base):
     def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
     ) -> Optional[Lease]:
-        """Acquire `name`: a Lease, or None when it is busy or the time is over.
+        """Acquire the lock `name` and return a Lease; None if not acquired within `timeout`.
 
-        The keywords are those of lock().
+        The keywords are those of lock(). Raises Unavailable if too few nodes could be reached in
+        time.
         """
         options = make_redlock_options(**keywords)
         got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
@@ -103,7 +104,7 @@ class Redlock(Base):
 
     @property
     def aio(self) -> RedlockAio:
-        """The same for asyncio: its calls wait without holding up the event loop."""
+        """The Redlock for asyncio: its calls do not block the event loop."""
         aio: Optional[RedlockAio] = self._aio()
         if aio is None:
             aio = RedlockAio(self)
@@ -111,11 +112,11 @@ class Redlock(Base):
         return aio
 
     def _is_free(self, name: bytes) -> bool:
-        return True  # As far as is known here: the nodes are not asked.
+        return True  # The nodes are not asked.
 
 
 def _joined(urls: Iterable[Name]) -> bytes:
-    """As the C ABI takes them."""
+    """The URLs in the form of the C ABI."""
     if isinstance(urls, (str, bytes)):
         raise TypeError(f"urls must be a list of URLs (got {type(urls).__name__})")
     texts = [to_bytes(url, "url") for url in urls]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Reentrant locks: what both kinds share, and that of threads."""
+"""Reentrant locks: the parts that both kinds share, and the lock of threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RLockBase(NamedLock[L]):
-    """Takers are told apart by a key of each, also those that share a named owner."""
+    """A reentrant lock. Each taker has a key, also takers that share a named owner."""
 
     __slots__ = ("_owner", "_options", "_holds")
 
@@ -52,7 +52,7 @@ class RLockBase(NamedLock[L]):
         return self._options.of(owner_of(self._client._number, taker) if owner is None else owner)
 
     def _to_release(self, key: object) -> L:
-        """The latest lease of the taker with `key`; else, of a named owner, another's."""
+        """The latest lease of the taker with `key`; for a named owner, else another taker's."""
         lease = self._holds.pop_latest(key)
         if lease is None and self._owner is not None:
             lease = self._holds.pop_of_others()
@@ -69,26 +69,27 @@ class RLockBase(NamedLock[L]):
 
     @staticmethod
     def _shown(key: object) -> object:
-        """What repr() calls the taker with `key`."""
+        """The name of the taker with `key` in repr()."""
         raise NotImplementedError
 
     @staticmethod
     def _is_gone(key: object) -> bool:
-        """Whether the taker with `key` has ended."""
+        """True if the taker with `key` has ended."""
         raise NotImplementedError
 
     def _sweep(self) -> None:
-        """Forget what nobody can release by this object any more."""
+        """Forget leases that can no longer be released by this object."""
         is_named = self._owner is not None
         self._holds.sweep(lambda key, lease: self._is_gone(key) and not (is_named and lease.held))
 
 
 class RLock(RLockBase[Lease]):
-    """A reentrant lock by its name. Made by Client.rlock(); nothing is sent until it is acquired.
+    """A reentrant lock by its name, made by Client.rlock(). Sends nothing until acquired.
 
-    Its owner, which is this thread unless one was named, may acquire it again while it holds it:
-    at once, and past those who wait. Each time is a Lease of its own. Otherwise it has the shape of
-    threading.RLock: as a context manager its value is the Lease.
+    The owner may acquire it again while it holds it: at once, past the queue. The owner is the
+    thread, unless a name was given. Each acquisition is a Lease of its own, and the lock is free
+    when the last one has ended. As a context manager its value is the Lease. Otherwise it has the
+    shape of threading.RLock.
     """
 
     __slots__ = ()
@@ -99,15 +100,16 @@ class RLock(RLockBase[Lease]):
 
     @property
     def lease(self) -> Optional[Lease]:
-        """The lease that this thread has taken last, and not released."""
+        """The latest lease that this thread acquired and did not release."""
         return self._holds.latest(this_thread.key)
 
     def acquire(
         self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
     ) -> Optional[Lease]:
-        """Acquire, or acquire once more: a Lease, or None when it is busy or the time is over.
+        """Acquire the lock, or acquire it again. Return a Lease; None if not acquired in time.
 
-        `timeout` is the wait in seconds, -1 for no limit; left out, it is that of the lock.
+        blocking  False: one try
+        timeout   seconds to wait in the queue; -1: no limit; None: the timeout of this lock object
         """
         if unknown:
             no_keywords(unknown)
@@ -118,10 +120,10 @@ class RLock(RLockBase[Lease]):
         return None
 
     def release(self) -> None:
-        """Release what this thread has taken last by this object.
+        """Release the latest acquisition of this thread by this object.
 
-        Raises NotHeld if that is nothing: what another thread has taken is that thread's, unless an
-        owner was named, for whom any of its threads may release. Raises LockLost if the lease had
+        With a named owner any thread of the owner may release. Blocks for at most
+        `command_timeout`. Raises NotHeld if there is nothing to release, LockLost if the lease had
         ended before.
         """
         self._to_release(this_thread.key).release()
@@ -157,7 +159,7 @@ class RLock(RLockBase[Lease]):
         return len(self._holds.all_of(this_thread.key))
 
     def _release_save(self) -> list[tuple[Hold[Lease], bool]]:
-        """Release all of this thread for a wait; returns the argument of _acquire_restore()."""
+        """Release all leases of this thread for a wait. Returns what _acquire_restore() takes."""
         key = this_thread.key
         if not self._recursion_count():
             raise self._nothing_to_release()
@@ -177,8 +179,9 @@ class RLock(RLockBase[Lease]):
         return saved
 
     def _acquire_restore(self, saved: list[tuple[Hold[Lease], bool]]) -> None:
-        """Take as much again, or nothing. The `timeout` of the lock is no limit: the end of a wait
-        has the lock.
+        """Acquire the same number of leases again, or none.
+
+        The `timeout` of the lock is no limit: the end of a wait has the lock.
         """
         key = this_thread.key
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Read-write locks: what both kinds share, and that of threads."""
+"""Read-write locks: the parts that both kinds share, and the lock of threads."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class RWOwner:
-    """Who takes a read-write lock: who was named, else, in blocks, each thread or task by itself.
+    """The owner of a read-write lock: a named one, else each thread or task for its blocks.
 
-    A block cannot be handed on, so that who takes it twice there would wait for itself. Leases
-    without a block can: they are of nobody.
+    A block cannot be handed over, so a second one of the same taker would wait for itself. A lease
+    without a block can be handed over: it has no owner unless one was named.
     """
 
     __slots__ = ("named", "_number")
@@ -64,8 +64,8 @@ class RWSideBase(NamedLock[L]):
         return self._options.of(self._owner.of_block(taker))
 
     def _refused(self, error: AlreadyHeld) -> Exception:
-        """What a block raises that would wait for its own thread or task."""
-        # One try waits for nobody, and nobody was named who might care.
+        """The exception of a block that would wait for its own thread or task."""
+        # One try does not wait, and no owner was named.
         if self._wait_ms == 0 and self._owner.named is None:
             text = f"lock {shown(self.name)} is busy: held by this thread"
             return self._not_acquired(Refusal(Status.BUSY, text))
@@ -73,9 +73,10 @@ class RWSideBase(NamedLock[L]):
 
 
 class RWSide(RWSideBase[Lease]):
-    """What RWLock.read() and RWLock.write() return, for `with`; its value is the Lease.
+    """One side of a read-write lock, made by RWLock.read() and RWLock.write(), for `with`.
 
-    NotAcquired is raised when `timeout` is over. Many threads may share it, and nest its blocks.
+    The value of the block is the Lease. NotAcquired is raised if the wait times out. Threads may
+    share it, and nest its blocks.
     """
 
     __slots__ = ("_start",)
@@ -141,10 +142,11 @@ class RWLockBase(Unique, metaclass=Made):
 
     @property
     def name(self) -> str:
+        """The name of the lock."""
         return to_text(self._name)
 
     def locked(self) -> bool:
-        """Whether anybody reads or writes, as the server says."""
+        """Return True if the lock has a reader or a writer, according to the server."""
         return not self._client.inspect(self._name).is_free
 
     def __repr__(self) -> str:
@@ -161,12 +163,12 @@ class RWLockBase(Unique, metaclass=Made):
 
 
 class RWLock(RWLockBase):
-    """A read-write lock by its name: many may read at a time, or one writes. Made by
-    Client.rwlock(); many threads may share it.
+    """A read-write lock by its name, made by Client.rwlock(): many readers, or one writer.
 
-    All stand in one queue: a reader waits behind a writer that came before, and readers next to
-    each other enter together. A thread that is in a block of this object may read again in it, at
-    once; what would wait for that very block raises AlreadyHeld.
+    Threads may share it. Readers and writers have one queue: a reader waits behind a writer that
+    came before it, and readers next to each other enter together. A thread that is in a block of
+    this object may read again in it, at once; any other second block would wait for itself, and
+    raises AlreadyHeld.
     """
 
     __slots__ = ()
@@ -174,22 +176,25 @@ class RWLock(RWLockBase):
     _MADE_BY = f"client.rwlock(name), where client = redlatch.connect({URL!r})"
 
     def read(self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]) -> RWSide:
-        """For `with`: reads in the block, together with other readers. Sends nothing.
+        """Return the read side, for `with`: the block reads, together with other readers.
 
-        The keywords are those of Client.lock().
+        timeout  seconds to wait in the queue; -1 or None: no limit; 0: one try
+
+        The other keywords are those of Client.lock(). Sends nothing.
         """
         return self._side(ACQUIRE_READ, timeout, keywords)
 
     def write(self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]) -> RWSide:
-        """For `with`: writes in the block, alone. Otherwise as read()."""
+        """Return the write side, for `with`: the block writes, alone. Otherwise as read()."""
         return self._side(ACQUIRE_WRITE, timeout, keywords)
 
     def acquire_read(
         self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
     ) -> Optional[Lease]:
-        """Acquire to read: a Lease, or None when somebody writes or the time is over.
+        """Acquire the lock to read and return a Lease; None if not acquired within `timeout`.
 
-        It is nobody's but of the owner who was named, and may be handed to another thread.
+        The lease belongs to no thread unless an owner was named: any thread may release it. The
+        keywords are those of read().
         """
         lease = self._acquire(ACQUIRE_READ, timeout, keywords)
         if lease is None:
@@ -199,7 +204,7 @@ class RWLock(RWLockBase):
     def acquire_write(
         self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
     ) -> Optional[Lease]:
-        """Acquire to write, otherwise as acquire_read()."""
+        """Acquire the lock to write. Otherwise as acquire_read()."""
         lease = self._acquire(ACQUIRE_WRITE, timeout, keywords)
         if lease is None:
             warn_of_with("acquire_write()", "write()")

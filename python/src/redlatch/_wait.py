@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""The calls that wait for a server, and how threads and greenlets wait; what a request answered."""
+"""The calls that wait for a server, how threads and greenlets wait, and the results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INTERRUPTED = int(Status.INTERRUPTED)
 
 
 def slice_ms() -> int:
-    """How long this thread may wait at a time."""
+    """The longest wait of this thread at a time."""
     is_main = threading.get_ident() == threading.main_thread().ident
     return SLICE_MS if is_main else LOG_SLICE_MS
 
@@ -35,9 +35,9 @@ def slice_ms() -> int:
 class Call(Generic[T]):
     """A call of the C ABI that limits its time itself.
 
-    blocking  (.., err): as a thread makes it
-    watched   (.., queue, tag): as a greenlet makes it
-    take      the answer in the request of `watched`
+    blocking  (.., err): the form for threads
+    watched   (.., queue, tag): the form for greenlets
+    take      reads the answer from the request of `watched`
     """
 
     __slots__ = ("_blocking", "_watched", "_take")
@@ -76,8 +76,8 @@ class Call(Generic[T]):
 class Start(NamedTuple):
     """A call of the C ABI that may wait for long.
 
-    driven   (.., drive_ms): as a thread makes it, which then waits in finish()
-    watched  (.., queue, tag): as a greenlet makes it
+    driven   (.., drive_ms): the form for threads, which then wait in finish()
+    watched  (.., queue, tag): the form for greenlets
     """
 
     driven: Callable[..., Optional[_core.Request]]
@@ -105,8 +105,8 @@ def finished(start: Start, client: _core.Client, *arguments: Any) -> _core.Reque
 def finish(request: _core.Request, client: _core.Client) -> None:
     """Wait for the request of `client`, which limits its time itself.
 
-    Whatever ends the wait early (a signal handler raised) ends the request too: nobody would take
-    what it is granted.
+    If the wait ends early, for example by an exception of a signal handler, the request is
+    cancelled: no caller would take its grant.
     """
     try:
         status = _core.request_status(request)
@@ -128,14 +128,14 @@ def raise_unless_ok(request: _core.Request) -> None:
 
 
 class Refusal(NamedTuple):
-    """Why an acquire or upgrade came to nothing: BUSY or TIMEOUT."""
+    """The reason of an acquire or upgrade without success: BUSY or TIMEOUT."""
 
     status: Status
     message: str
 
 
 def refusal_of(request: _core.Request) -> Refusal:
-    """All but BUSY and TIMEOUT is raised."""
+    """The refusal of a request. Raises any status other than BUSY and TIMEOUT."""
     status = _core.request_status(request)
     if status in (BUSY, TIMEOUT):
         return Refusal(Status(status), _core.request_message(request))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Fixtures of pytest: a server of one's own, and a client whose names nobody else uses.
+"""Fixtures of pytest: a private server, and a client with a namespace for each test.
 
-redlatch_server   one for the session; `url` says where. --redlatch-url, or REDLATCH_TEST_URL, names
-                  a server that is there instead.
-redlatch_client   a client with a fresh namespace for each test, which ends with it
+redlatch_server  one for the session; `url` has its URL. --redlatch-url, or REDLATCH_TEST_URL, name
+                 a running server to be used in its place
+redlatch_client  a client with a fresh namespace, closed at the end of the test
 
-redlatch.testing has what goes with them: expire(), steal(), assert_locked(), assert_free().
+redlatch.testing has helpers: expire(), steal(), assert_locked(), assert_free().
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from . import Client, connect
 
 START_SECONDS = 20.0
 
-# The reaper waits for the end of its standard input, which comes when the tests' process ends in
-# whatever way: a server that outlives them would be there for ever.
+# The reaper waits for the end of its standard input, which comes however the tests' process ends.
+# Without it, a server could outlive the tests.
 _REAPER = 'read -r _; kill -KILL "$1" 2>/dev/null; rm -rf "$2"'
 
 
 class RedlatchServer:
-    """A server for tests."""
+    """A server for tests; `url` has its URL."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -61,7 +61,7 @@ def redlatch_server(request: pytest.FixtureRequest) -> Iterator[RedlatchServer]:
         try:
             yield RedlatchServer(f"unix://{folder}/sock")
         finally:
-            # The reaper goes first: later the process id might be somebody else's.
+            # The reaper ends first: later the process id might be that of another process.
             reaper.kill()
             reaper.wait()
             assert reaper.stdin is not None

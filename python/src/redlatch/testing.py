@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""For tests of programs that lock: what a server and other hosts do to a lock, on demand.
+"""Helpers for tests of programs that use locks: cause the loss of a lock on demand.
 
     def test_stops_when_the_lock_is_lost(redlatch_client):
         with pytest.raises(redlatch.LockLost):
@@ -27,11 +27,13 @@ __all__ = ["assert_free", "assert_locked", "expire", "steal"]
 
 
 def expire(client: Client, name: Name, *, any: bool = False) -> None:
-    """Let all leases of the lock `name` end now, as if its holder had been cut off for too long.
+    """End all leases of the lock `name` now, as if its holder had been cut off for too long.
 
-    The next waiter has the lock. Leases of this process know at once that they are lost; a holder
-    elsewhere learns of it with its next renewal, at a third of its lease. Raises NotHeld if it is
-    free, and WrongType if it is not a lock of redlatch: any=True also removes others.
+    any  True: also locks of other libraries, which raise WrongType otherwise
+
+    The next waiter gets the lock. Leases of this process are lost at once; a holder in another
+    process finds out at its next renewal, within a third of its ttl. Raises NotHeld if the lock is
+    free.
     """
     info = client.inspect(name)
     holders = info.holders
@@ -46,9 +48,9 @@ def expire(client: Client, name: Name, *, any: bool = False) -> None:
 def steal(
     client: Client, name: Name, ttl: Seconds = None, *, any: bool = False
 ) -> Lease:
-    """Take the lock `name` away from its holder, by another client: the thief's lease.
+    """Take the lock `name` away from its holder. Return the lease of another client.
 
-    Waits behind those who wait for the lock. Otherwise as expire().
+    Waits behind the queue of the lock. Otherwise as expire().
     """
     thief = made(Client, client._url, client._options)
     info = client.inspect(name)
@@ -60,14 +62,14 @@ def steal(
 
 
 def assert_locked(client: Client, name: Name) -> LockInfo:
-    """Fail unless somebody holds the lock `name`; what the server knows of it."""
+    """Fail if the lock `name` is free. Return a snapshot of it."""
     info = client.inspect(name)
     assert not info.is_free, f"lock {shown(info.name)} is free (expected: held)"
     return info
 
 
 def assert_free(client: Client, name: Name) -> LockInfo:
-    """Fail if somebody holds the lock `name`."""
+    """Fail if the lock `name` is held. Return a snapshot of it."""
     info = client.inspect(name)
     who = f" by {info.holder.who or info.holder.token}" if info.holder else ""
     assert info.is_free, f"lock {shown(info.name)} is held{who} (expected: free)"
@@ -81,7 +83,7 @@ def _format_of(info: LockInfo) -> Format:
 
 
 def _notice(tokens: set[str]) -> None:
-    """Let the leases with `tokens` ask the server, which has another holder by now."""
+    """Let the leases with `tokens` ask the server, so that they find out about the new holder."""
     for found in gc.get_objects():
         if type(found) in (Lease, AsyncLease) and found.held and found.token in tokens:
             _core.extend(found._handle, max(round(found.remaining * 1000), 1000), new_error())
