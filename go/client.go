@@ -10,11 +10,11 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// Client takes locks from one server. Any goroutine may use it, and one is enough for a process: it
-// holds one connection.
+// Client acquires locks on one server, a Sentinel group or a Cluster. Any goroutine may use it, and
+// a process needs one.
 type Client struct{ base }
 
-// base is what a Client and a Redlock share.
+// base has the parts that a Client and a Redlock share.
 type base struct {
 	session *session
 	handle  rlc.Client // freed by the finalizer only, so that any call may be under way
@@ -22,7 +22,8 @@ type base struct {
 }
 
 // Open makes a client for the server at url: redis://, valkey://, unix:// or embedded://, as in
-// docs/url.md. It does not touch the network: Connect does, or the first lock.
+// docs/url.md. It does not touch the network: Connect does, or the first lock. The error is
+// ErrInvalid if the URL or an option is wrong; the message names the part and what is allowed.
 func Open(url string, options ...ClientOption) (*Client, error) {
 	c := newCall("open", "")
 	defer c.free()
@@ -41,8 +42,8 @@ func Open(url string, options ...ClientOption) (*Client, error) {
 	return client, nil
 }
 
-// Dial makes a client and connects it, trying again until ctx ends; without a deadline it tries
-// once. With FromEnv() the url may be empty.
+// Dial makes a client and connects it. It tries again until ctx ends; without a deadline it tries
+// once. With FromEnv the url may be empty.
 func Dial(ctx context.Context, url string, options ...ClientOption) (*Client, error) {
 	client, err := Open(url, options...)
 	if err != nil {
@@ -55,8 +56,12 @@ func Dial(ctx context.Context, url string, options ...ClientOption) (*Client, er
 	return client, nil
 }
 
-// Connect connects now, so that a wrong address or password shows at once; a Redlock until most of
-// the servers may vote. It tries again until ctx ends; without a deadline it tries once.
+// Connect connects now, so that a wrong address or password shows at once. A Redlock is connected
+// when most of its servers may vote. Connect tries again until ctx ends; without a deadline it
+// tries once.
+//
+// Errors: ErrUnavailable, ErrDenied, ErrUnsupported, ErrInvalid, ErrServer; ErrCancelled if ctx was
+// cancelled.
 func (c *base) Connect(ctx context.Context) error {
 	defer runtime.KeepAlive(c)
 	request, err := c.reach(ctx, "connect", rlc.Client_connect_start)
@@ -88,10 +93,10 @@ func (c *base) reach(ctx context.Context, op string,
 	return request, nil
 }
 
-// Close ends the client's work. Held leases are released: the call waits for that at most
-// command_timeout, and then for the logger of LogTo, if there are lines left. Calls that wait end
-// with ErrClosed; when the last has returned, no descriptor of the client is open. A second Close
-// does nothing. The error is always nil.
+// Close releases all held leases, and ends waiting calls with ErrClosed. It blocks for at most
+// command_timeout, and then until the logger of LogTo has the last lines. No descriptor of the
+// client is open after Close and the last waiting call have returned. A second Close does nothing.
+// The error is always nil.
 func (c *base) Close() error {
 	defer runtime.KeepAlive(c)
 	rlc.Client_shutdown(c.handle)
@@ -107,8 +112,8 @@ func (c *base) Close() error {
 	return nil
 }
 
-// Option is what the client was told, by any way, under the name of an option; or its "url",
-// without secrets, those of a Redlock one to a line.
+// Option returns the value of an option, wherever it was set. The name "url" gives the URL without
+// secrets, with one line for each server of a Redlock. It sends nothing.
 func (c *base) Option(name string) string {
 	defer runtime.KeepAlive(c)
 	return text(func(buffer []byte) int64 { return rlc.Client_option(c.handle, name, buffer) })
@@ -126,48 +131,50 @@ func text(write func([]byte) int64) string {
 	}
 }
 
-// Lock acquires the lock name, of any bytes. It waits in line until ctx ends, and
-// rides out outages of the server meanwhile. The lock is held until it is unlocked or lost; ctx has
-// no part in that.
+// Lock acquires the lock name, of any bytes. It waits in the queue until ctx ends, also during an
+// outage of the server. The lock is held until it is unlocked or lost: the end of ctx does not
+// release it.
 //
-// A Redlock takes it on most of its servers; only TTL, NoRenew, MaxHold and Label count there, the
-// fence is 0 without the option "fenced", and the lease cannot be attached.
+// A Redlock acquires it on most of its servers. Only TTL, NoRenew, MaxHold and Label are used
+// there, the fence is 0 without the option "fenced", and the lease cannot be attached.
 //
-// A wait that ctx has ended leaves nothing behind; its error Is ctx.Err() and context.Cause(ctx).
-// What was in the way is its status: ErrTimeout (and ErrBusy) for others, ErrUnavailable for the
-// server.
+// A wait that ctx has ended leaves nothing behind; errors.Is finds ctx.Err() and
+// context.Cause(ctx). The status says what was in the way:
+//
+//   - ErrTimeout, and ErrBusy: another holder has the lock.
+//   - ErrUnavailable: the server could not be reached.
 func (c *base) Lock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "lock", name, waitMs(ctx), options, c.startLock)
 }
 
-// TryLock is Lock without waiting: ErrBusy if somebody else holds it, or waits for it.
+// TryLock is Lock with one try. The error is ErrBusy if the lock is held or waited for.
 func (c *base) TryLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "lock", name, noWait, options, c.startLock)
 }
 
-// RLock acquires the read-write lock name to read: together with others that read, never with one
-// that writes. All wait in one line. Otherwise as Lock.
+// RLock acquires the read-write lock name to read: together with other readers, never with a
+// writer. Readers and writers have one queue. Otherwise as Lock.
 func (c *Client) RLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "read-lock", name, waitMs(ctx), options, c.startRLock)
 }
 
-// TryRLock is RLock without waiting.
+// TryRLock is RLock with one try.
 func (c *Client) TryRLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "read-lock", name, noWait, options, c.startRLock)
 }
 
-// WLock acquires the read-write lock name to write: alone. It is the mutex of that name. Otherwise
-// as Lock.
+// WLock acquires the read-write lock name to write: alone. It is the lock of Lock of that name.
+// Otherwise as Lock.
 func (c *Client) WLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "write-lock", name, waitMs(ctx), options, c.startWLock)
 }
 
-// TryWLock is WLock without waiting.
+// TryWLock is WLock with one try.
 func (c *Client) TryWLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
 	return c.session.take(ctx, c, "write-lock", name, noWait, options, c.startWLock)
@@ -185,58 +192,63 @@ func (c *Client) startWLock(name string, wait int64, options rlc.AcquireOptions)
 	return rlc.Rw_acquire_write_start(c.handle, name, wait, options)
 }
 
-// Reentrant takes locks that their owner may take again.
+// Reentrant acquires locks that their owner may acquire again.
 type Reentrant struct {
 	client *Client
 	owner  string
 }
 
-// Reentrant gives the reentrant locks of owner, as [Owner] has it. Go has no identity of
-// goroutines: all that name the same owner, in any process, are one owner.
+// Reentrant returns the reentrant locks of owner, with the range of [Owner]. Goroutines have no
+// identity: all callers that name the same owner, in any process, are one owner.
 func (c *Client) Reentrant(owner string) Reentrant { return Reentrant{c, owner} }
 
-// Lock acquires the lock name as Client.Lock does; while the owner holds it, at once and past those
-// who wait. Each acquisition is a lease of its own, and the lock is free when the last has ended.
+// Lock acquires the lock name as Client.Lock does. While the owner holds it, the owner gets it at
+// once, past the queue. Each acquisition is a Lease of its own, and the lock is free when the last
+// one has ended.
 func (r Reentrant) Lock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	return r.client.Lock(ctx, name, append(options[:len(options):len(options)],
 		reentrant(r.owner))...)
 }
 
-// TryLock is Lock without waiting.
+// TryLock is Lock with one try.
 func (r Reentrant) TryLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	return r.client.TryLock(ctx, name, append(options[:len(options):len(options)],
 		reentrant(r.owner))...)
 }
 
-// Do holds the lock name while work goes on. The context of work ends with ctx, or with a cause
-// that Is ErrLost when the lock is lost. The error is that of work, joined with ErrLost if others
-// may have worked at the same time, or ErrClosed if Close gave it back meanwhile; or that of Lock,
-// and then work was not begun. A Do of the same name in the work would wait for itself.
+// Do holds the lock name while work runs. The context of work ends with ctx, or with the cause
+// ErrLost when the lock is lost. A Do of the same name in work would wait for itself.
+//
+// The error is that of Lock, if work did not begin. Otherwise it is that of work, joined with
+//
+//   - ErrLost: the lock was lost; others may have worked at the same time.
+//   - ErrClosed: Close released the lock meanwhile.
 func (c *base) Do(ctx context.Context, name string, work func(context.Context) error,
 	options ...Option) error {
 	return do(ctx, c, name, work, options)
 }
 
-// Locker gives the lock name as a sync.Locker.
+// Locker returns the lock name as a sync.Locker.
 func (c *base) Locker(name string, options ...Option) *Locker {
 	return &Locker{locks: c, name: name, options: options}
 }
 
-// Attach takes over a lease that was detached, here or in another process: once for each Detach. Of
-// the options TTL, NoRenew, MaxHold and Label count; those of the detached lease do not travel. Its
-// fence is 0: AttachFence has it.
+// Attach takes over a lease that was detached, here or in another process. Each Detach can be
+// attached once. TTL, NoRenew, MaxHold and Label are used; the options of the detached lease are
+// not kept. The fence is 0: AttachFence sets it.
 //
-// ErrNotHeld if the token does not hold the lock, was not detached, or was attached before;
-// ErrOutcomeUnknown if no answer came, or ctx ended: the next Attach shows whether the lease is
-// still detached. If ctx ended after the call was sent, the lease is detached again in the
-// background.
+// If ctx ends after the call was sent, the lease is detached again in the background. Errors:
+//
+//   - ErrNotHeld: the token does not hold the lock, was not detached, or was attached before.
+//   - ErrOutcomeUnknown: no answer came, or ctx ended; the lease may no longer be attachable. The
+//     next Attach shows it.
 func (c *Client) Attach(ctx context.Context, name, token string, options ...Option) (*Lease,
 	error) {
 	return c.AttachFence(ctx, name, token, 0, options...)
 }
 
-// AttachFence is Attach of a lease whose fence is known: fence is Fence of the detached lease,
-// which travels beside the token.
+// AttachFence is Attach with the Fence of the detached lease, which the caller stores beside the
+// token.
 func (c *Client) AttachFence(ctx context.Context, name, token string, fence int64,
 	options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)

@@ -24,26 +24,28 @@ const (
 	noMemoryPause = time.Second
 )
 
-// Credentials are what a server is given for AUTH.
+// Credentials are the user and the password for AUTH.
 type Credentials struct {
-	User     string // empty: the default user
+	User     string // "": the default user
 	Password string // or a token
-	// Valid is the time from now for which they can be used, or NoEnd. 0 is an
-	// error, and so is what time.Until returns for a token that has ended.
+	// Valid is the time from now for which they can be used, or NoEnd. 0 and less are errors, such
+	// as time.Until of a token that has ended.
 	Valid time.Duration
 }
 
-// String has no password.
+// String leaves the password out.
 func (c Credentials) String() string { return fmt.Sprintf("{%q *** %v}", c.User, c.Valid) }
 
-// GoString has no password either.
+// GoString leaves the password out.
 func (c Credentials) GoString() string { return "redlatch.Credentials" + c.String() }
 
-// CredentialsFrom has fetch give user and password, in place of those of the URL: when a connection
-// needs them, before they end, and when a server has refused them. Held leases stay
-// (docs/credentials.md). Use it between Open and Connect; another CredentialsFrom takes the place
-// of the one before. fetch runs in a goroutine of its own; its context ends with stop and Close. An
-// error of it is the reason of the ErrUnavailable that connections end with.
+// CredentialsFrom makes fetch give user and password, in place of those of the URL. Call it between
+// Open and Connect; another CredentialsFrom replaces this one. Held leases are kept when the
+// credentials change (docs/credentials.md).
+//
+// fetch is called in a goroutine of its own when a connection needs credentials, before they end,
+// and when a server has refused them. Its context ends with stop and Close. If it fails,
+// connections end with ErrUnavailable and the text of that error.
 func (c *base) CredentialsFrom(fetch func(context.Context) (Credentials, error)) (stop func(),
 	err error) {
 	defer runtime.KeepAlive(c)
@@ -109,7 +111,7 @@ func (s *credentialSource) repeat(what func() Status) {
 	}
 }
 
-// give is OK if the library has the answer, or wants none any more.
+// give returns OK if the library has the answer, or no longer wants one.
 func (s *credentialSource) give(fetched Credentials, err error) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

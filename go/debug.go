@@ -12,19 +12,19 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// Leak is something that was dropped before it was ended.
+// Leak is a client or a lease that was dropped before it was ended.
 type Leak struct {
 	What  string // "client", "redlock" or "lease"
-	Name  string // of the lock, if it was a lease
-	Stack string // where it was made, if ReportLeaks was called before
+	Name  string // name of the lock of a lease
+	Stack string // stack of its maker, if ReportLeaks was called before
 }
 
 var reporter atomic.Pointer[func(Leak)]
 
-// ReportLeaks has report called, by a goroutine of the runtime, for each client that was dropped
-// without Close and each lease that was dropped while it was held. From then on each keeps the
-// stack of its maker, which costs some microseconds: for tests, and for looking for a leak. nil
-// ends that.
+// ReportLeaks makes the runtime call report, in a goroutine, for each client that was dropped
+// without Close, and for each lease that was dropped while it was held. From then on each of them
+// keeps the stack of its maker, which costs some microseconds: use it in tests, and to find a leak.
+// nil ends it.
 func ReportLeaks(report func(Leak)) {
 	if report == nil {
 		reporter.Store(nil)
@@ -39,7 +39,7 @@ func reportLeak(what, name string, made *origin) {
 	}
 }
 
-// origin is where something was made; nil where nobody asks.
+// origin is the stack of a maker; nil without ReportLeaks.
 type origin struct {
 	callers [32]uintptr
 	count   int
@@ -69,8 +69,8 @@ func (o *origin) String() string {
 	}
 }
 
-// leaveLease runs when nobody has the lease any more. One that is held stays so: nobody knows
-// whether the work it was for has ended, and a lock must not be given away by a collector.
+// leaveLease runs when no reference to the lease is left. A held lease stays held: its work may not
+// have ended, and a collector must not release a lock.
 func leaveLease(l *Lease) {
 	if l.State() == StateHeld {
 		l.session.leaked.Add(1)
@@ -78,7 +78,7 @@ func leaveLease(l *Lease) {
 		return
 	}
 	l.session.own.drop(l.hold)
-	l.endContext() // Others may have it still, and the pump may not have told them yet.
+	l.endContext() // Others may still have it, and the pump may not have ended it yet.
 	h := l.hold
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *base) leave(what string) {
 	}
 	if !c.session.closed.Load() {
 		reportLeak(what, "", c.origin)
-		// It goes on renewing for them.
+		// It continues to renew them.
 		if c.session.leaked.Load() > 0 {
 			return
 		}

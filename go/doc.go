@@ -2,8 +2,7 @@
 // Copyright The redlatch authors
 
 // Package redlatch has locks that processes on many hosts share, over one Redis or Valkey server,
-// or over most of several. They are the same locks as those of redlatch's users in C, C++ and
-// Python.
+// or over most of several. Users of redlatch in C, C++, Python and Java have the same locks.
 //
 //	client, err := redlatch.Dial(ctx, "redis://localhost:6379")
 //	if err != nil { .. }
@@ -20,15 +19,15 @@
 //	defer lease.Unlock(context.WithoutCancel(ctx))
 //	work(lease.Context(), lease.Fence())
 //
-// A context bounds a wait, and never how long a lock is held: a lock is held, and renewed in the
-// background, until it is unlocked or lost. A loss ends Lease.Context with a cause that Is ErrLost,
-// as soon as a goroutine can be told; Lease.Check knows it from the moment on at which somebody
-// else may have the lock. Neither stops a program that is paused between its look and its write:
-// only a resource that refuses lower fences does. docs/guarantees.md says what is promised.
+// A context limits a wait, and never how long a lock is held: a lock is held, and renewed in the
+// background, until it is unlocked or lost. A loss ends [Lease.Context] with the cause ErrLost, as
+// soon as a goroutine runs. [Lease.Check] reports the loss before another client can get the lock.
+// Neither stops a program that is paused between its check and its write: only a resource that
+// refuses lower fences does. docs/guarantees.md has the promises.
 //
-// A goroutine that waits costs no thread: waits go through one descriptor in the runtime's poller.
-// Errors are an *Error, and errors.Is asks for a Status, such as ErrBusy, or for what ended the
-// context.
+// A goroutine that waits uses no thread: waits go through one descriptor in the runtime's poller.
+// Errors are an *[Error]. Use errors.Is to ask for a [Status], such as ErrBusy, or for the cause of
+// the context. Any goroutine may use any object, unless its comment says otherwise.
 //
 // The package needs cgo, and the library libredlatch where pkg-config finds it: docs/go.md.
 package redlatch

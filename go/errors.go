@@ -13,18 +13,18 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// Status says how a call ended: OK, an answer that is not yes (above 0), or a failure (below). Each
-// is an error, so that errors.Is(err, redlatch.ErrLost) asks for it. Branch on statuses and show
+// Status is the result of a call: OK, an answer that is not yes (above 0), or a failure (below 0).
+// Each is an error: errors.Is(err, redlatch.ErrLost) asks for it. Branch on statuses and show
 // messages: messages may change, statuses do not.
 type Status int32
 
-// Error is the text of the status, without what it was about.
+// Error returns the text of the status, without the name of the lock.
 func (s Status) Error() string { return "redlatch: " + s.Text() }
 
-// Text says what the status means, in a sentence.
+// Text returns the meaning of the status, in a sentence.
 func (s Status) Text() string { return rlc.Status_text(int(s)) }
 
-// String is the name of the status: "BUSY", "E_LOST".
+// String returns the name of the status: "BUSY", "E_LOST".
 func (s Status) String() string {
 	if name, ok := statusNames[s]; ok {
 		return name
@@ -32,25 +32,25 @@ func (s Status) String() string {
 	return fmt.Sprintf("UNKNOWN(%d)", int32(s))
 }
 
-// Retryable says whether the same call may succeed later.
+// Retryable reports whether the same call may succeed later.
 func (s Status) Retryable() bool { return rlc.Status_is(int(s), rlc.RL_RETRYABLE) != 0 }
 
-// MaybeApplied says whether the server may have carried it out.
+// MaybeApplied reports whether the server may have carried out the call.
 func (s Status) MaybeApplied() bool { return rlc.Status_is(int(s), rlc.RL_MAYBE_APPLIED) != 0 }
 
-// Error is what went wrong with one call. errors.Is finds its Status, and what ended the context.
-// A wait that ran out is ErrTimeout, and ErrBusy as well.
+// Error is the error of one call. errors.Is finds its Status, and the cause of the context that
+// ended it. A wait that timed out is ErrTimeout, and ErrBusy as well.
 type Error struct {
-	Op      string // what was called, such as "lock"
+	Op      string // the call, such as "lock"
 	Name    string // the lock, if it was about one
 	Status  Status
-	Message string // one line, which may hold what the server said; never a password
+	Message string // one line, maybe with words of the server; never a password
 	Cause   error  // context.Cause of the context, if that ended the call
 
-	ended error // what Err of that context says
+	ended error // the result of Err of that context
 }
 
-// endedError is that of a call that ctx has ended.
+// endedError returns the error of a call that ctx has ended.
 func endedError(ctx context.Context, op, name string, status Status) *Error {
 	return &Error{Op: op, Name: name, Status: status, Cause: context.Cause(ctx), ended: ctx.Err()}
 }
@@ -72,7 +72,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// quoted is a name as the library shows it: in one line, and shortened if it is long.
+// quoted returns a name as the library shows it: in one line, and shortened if it is long.
 func quoted(name string) string {
 	const most = 64
 	var shown strings.Builder
@@ -91,7 +91,8 @@ func quoted(name string) string {
 	return shown.String()
 }
 
-// Unwrap gives errors.Is the status, the cause, and context.Canceled or DeadlineExceeded beside it.
+// Unwrap returns the status, the cause, and context.Canceled or DeadlineExceeded beside it, for
+// errors.Is.
 func (e *Error) Unwrap() []error {
 	found := []error{e.Status}
 	if e.Status == ErrTimeout {
@@ -109,7 +110,7 @@ func (e *Error) Unwrap() []error {
 // A wait in the library ends a little before the context that has given it its limit: see waitMs.
 const deadlineSlack = 3 * time.Millisecond
 
-// endedBy notes what ended ctx, if that is why the call ended.
+// endedBy notes the cause of ctx, if that is why the call ended.
 func (e *Error) endedBy(ctx context.Context) {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < deadlineSlack {
 		<-ctx.Done()

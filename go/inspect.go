@@ -12,58 +12,58 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// LockState is what the key of a lock says.
+// LockState is the state of a lock, according to its key.
 type LockState int
 
 const (
-	// LockFree is held by nobody.
+	// LockFree means that the lock has no holder.
 	LockFree LockState = rlc.RL_STATE_FREE
-	// LockHeld is held by a redlatch client.
+	// LockHeld means that a redlatch client holds it.
 	LockHeld LockState = rlc.RL_STATE_HELD
-	// LockForeign is held by another lock library.
+	// LockForeign means that another lock library holds it.
 	LockForeign LockState = rlc.RL_STATE_FOREIGN
-	// NoLock is a key of another type, which Info.Type names.
+	// NoLock means that the key has another type, which Info.Type names.
 	NoLock LockState = rlc.RL_STATE_NO_LOCK
 )
 
-// Forever is what Remaining is of a key without expiry.
+// Forever is the Remaining of a key without expiry.
 const Forever time.Duration = -1
 
-// Info is what is known about one lock at one moment, by the server's clock, which is only to be
-// shown: never compare it with this one's.
+// Info is a snapshot of a lock. Its times come from the server's clock; do not compare them with
+// the local clock.
 type Info struct {
 	Name       string
 	State      LockState
-	Type       string        // of the key, "none" when the lock is free
-	Remaining  time.Duration // until the lease ends on the server; Forever for a key without expiry
-	Fence      int64         // the last one that the server gave, 0 for none known
-	Owner      string        // of a lock in FormatHash
-	Holding    int64         // how many hold it, also beyond those that Holders shows
-	Waiting    int64         // how many wait, also beyond those that Waiters shows
-	ServerTime time.Time
+	Type       string        // type of the key; "none" if the lock is free
+	Remaining  time.Duration // until the lease ends on the server; Forever: a key without expiry
+	Fence      int64         // the last fence that the server granted; 0 if not known
+	Owner      string        // owner of a reentrant lock; "" if it is free or of another kind
+	Holding    int64         // number of readers, or leases of the owner; Holders may have fewer
+	Waiting    int64         // number of waiters; Waiters may have fewer
+	ServerTime time.Time     // the server's clock at the time of the snapshot
 	Holders    []Holder
-	Waiters    []Waiter // first in line first
+	Waiters    []Waiter // in the order of the queue
 }
 
-// Holder is a holder of a lock: a reader, or one acquisition of an owner.
+// Holder is a holder of a lock: a reader, a writer, or one acquisition of an owner.
 type Holder struct {
-	Token     string // or the value of a foreign key
-	Who       string // host name and process id, or the option "holder"; "" for not said yet
-	Label     string
+	Token     string // the token, or the value of a foreign key
+	Who       string // host name and process id, or the option "holder"; "" if not known
+	Label     string // the option Label of the acquisition; "" without one
 	Mode      Mode
-	Since     time.Time // zero if unknown
-	Remaining time.Duration
+	Since     time.Time     // when it was granted; zero if not known
+	Remaining time.Duration // until the lease ends on the server; Forever: a key without expiry
 }
 
 // Waiter is a waiter for a lock.
 type Waiter struct {
 	Token string
-	Who   string // as of a Holder
+	Who   string // host name and process id, or the option "holder"; "" if not known
 	Mode  Mode
-	Since time.Time // zero if unknown
+	Since time.Time // when it joined the queue; zero if not known
 }
 
-// Inspect looks at the lock name, and changes nothing.
+// Inspect returns a snapshot of the lock name, as the server has it. It changes nothing.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	defer runtime.KeepAlive(c)
 	request, err := c.session.ask(ctx, "inspect", name, func() rlc.Request {
@@ -81,7 +81,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	return readInfo(handle), nil
 }
 
-// row is one row of one part of what the library knows.
+// row is one row of one part of an rl_info.
 type row struct {
 	info        rlc.Info
 	part, index int
@@ -145,16 +145,19 @@ func readInfo(handle rlc.Info) *Info {
 	return info
 }
 
-// ForceRelease takes the lock from the holder with this token, or foreign value, and hands it to
-// the next waiter. The fence rises; the holder learns of it as a loss. ErrNotHeld if that token
-// does not hold the lock; ErrInvalid if it is empty. For operators.
+// ForceRelease removes the holder with this token, or foreign value, and the next waiter gets the
+// lock. For operators. The fence rises; the holder finds out at its next renewal or release.
+// Errors:
+//
+//   - ErrNotHeld: that token does not hold the lock.
+//   - ErrInvalid: the token is empty.
 func (c *Client) ForceRelease(ctx context.Context, name, token string) error {
 	return c.force(ctx, name, func() rlc.Request {
 		return rlc.Force_release_start(c.handle, name, token)
 	})
 }
 
-// ForceReleaseAny is ForceRelease of all holders. ErrNotHeld if the lock is free.
+// ForceReleaseAny is ForceRelease of all holders. The error is ErrNotHeld if the lock is free.
 func (c *Client) ForceReleaseAny(ctx context.Context, name string) error {
 	return c.force(ctx, name, func() rlc.Request {
 		return rlc.Force_release_any_start(c.handle, name)
@@ -174,7 +177,7 @@ func (c *Client) force(ctx context.Context, name string, start func() rlc.Reques
 	return nil
 }
 
-// List goes through the locks of a server. One goroutine at a time.
+// List iterates over the locks of a server. One goroutine at a time.
 //
 //	list := client.List(ctx, "report-*")
 //	for list.Next() {
@@ -189,9 +192,9 @@ type List struct {
 	err    error
 }
 
-// List goes through the locks in FormatString that redlatch clients hold, whose names fit pattern:
-// * ? [a-z] and \ before one of these; "" is all. A lock that is held all the time is found; one
-// that comes or goes meanwhile may be.
+// List iterates over the locks in FormatString that redlatch clients hold, and whose names match
+// pattern: * ? [a-z] and \ before one of these; "" is all. A lock that is held all the time is
+// found; a lock that is acquired or released meanwhile may be.
 func (c *Client) List(ctx context.Context, pattern string) *List {
 	defer runtime.KeepAlive(c)
 	call := newCall("list", "")
@@ -205,7 +208,8 @@ func (c *Client) List(ctx context.Context, pattern string) *List {
 	return list
 }
 
-// Next goes to the next lock. False at the end, and when Err says why.
+// Next asks the server for the next lock. It returns false at the end, and after an error, which
+// Err returns.
 func (l *List) Next() bool {
 	if l.err != nil {
 		return false
@@ -223,10 +227,10 @@ func (l *List) Next() bool {
 	return true
 }
 
-// Info is the lock that Next went to.
+// Info returns a snapshot of the lock that Next found.
 func (l *List) Info() *Info { return l.info }
 
-// Err is why Next stopped; nil at the end of the list.
+// Err returns the error that stopped Next; nil at the end of the list.
 func (l *List) Err() error {
 	if l.err != nil && statusOf(l.err) == ErrEnd {
 		return nil
@@ -238,15 +242,16 @@ func (l *List) Err() error {
 type NodeState int
 
 const (
-	// NodeUnknown means that no attempt to connect has ended yet.
+	// NodeUnknown: no attempt to connect has ended yet.
 	NodeUnknown NodeState = rlc.RL_NODE_UNKNOWN
-	// NodeUp means connected; in a Redlock: it may vote.
+	// NodeUp: connected; the server of a Redlock may vote.
 	NodeUp NodeState = rlc.RL_NODE_UP
-	// NodePolled means connected, but waiters poll, which is slower: a missing right, or a proxy.
+	// NodePolled: connected, but waiters poll, which is slower: a right is missing, or there is a
+	// proxy.
 	NodePolled NodeState = rlc.RL_NODE_POLLED
-	// NodeNoVote means, in a Redlock: connected, but without a vote now.
+	// NodeNoVote: a server of a Redlock that is connected, but has no vote now.
 	NodeNoVote NodeState = rlc.RL_NODE_NO_VOTE
-	// NodeAway means not connected.
+	// NodeAway: not connected.
 	NodeAway NodeState = rlc.RL_NODE_AWAY
 )
 
@@ -254,27 +259,27 @@ const (
 type NodeRole int
 
 const (
-	// RoleUnknown is not known.
+	// RoleUnknown: not known.
 	RoleUnknown NodeRole = rlc.RL_ROLE_UNKNOWN
-	// RolePrimary is a primary.
+	// RolePrimary: a primary.
 	RolePrimary NodeRole = rlc.RL_ROLE_PRIMARY
-	// RoleReplica is a replica, which has no vote.
+	// RoleReplica: a replica, which has no vote.
 	RoleReplica NodeRole = rlc.RL_ROLE_REPLICA
-	// RoleClusterMember is a member of a cluster.
+	// RoleClusterMember: a member of a cluster.
 	RoleClusterMember NodeRole = rlc.RL_ROLE_CLUSTER_MEMBER
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level int
 
 const (
-	// LevelUnknown could not be found out: a missing right, or no answer.
+	// LevelUnknown: the check had no result: a right is missing, or no answer came.
 	LevelUnknown Level = rlc.RL_LEVEL_UNKNOWN
-	// LevelOK is well.
+	// LevelOK: all is well.
 	LevelOK Level = rlc.RL_LEVEL_OK
-	// LevelWarn means that locks may be lost, or are slower.
+	// LevelWarn: locks may be lost, or are slower.
 	LevelWarn Level = rlc.RL_LEVEL_WARN
-	// LevelFail means that a lock may have two holders, or cannot be taken.
+	// LevelFail: a lock may have two holders, or cannot be acquired.
 	LevelFail Level = rlc.RL_LEVEL_FAIL
 )
 
@@ -287,13 +292,13 @@ func (l Level) String() string {
 	return names[l]
 }
 
-// Finding is what a check of a server has found.
+// Finding is a result of a check of a server.
 type Finding struct {
-	Address string // of the server, without secrets
-	ID      string // what was looked at, such as "eviction"
+	Address string // address of the server, without secrets
+	ID      string // the check, such as "eviction"
 	Level   Level
-	Seen    string
-	Advice  string // what to do, "" for nothing
+	Seen    string // the value that was found
+	Advice  string // a remedy; "" if none is needed
 }
 
 func readFinding(handle rlc.Info, i int) Finding {
@@ -307,10 +312,10 @@ func readFinding(handle rlc.Info, i int) Finding {
 	}
 }
 
-// Check asks each server now for what endangers locks there, such as eviction, and tries a lock of
-// a name of its own, of which nothing stays. It tries to connect until ctx ends; without a
-// deadline once, as it does with each server of a Redlock. What a server refuses to say is
-// LevelUnknown and no error.
+// Check checks each server now for what endangers locks there, such as eviction. The check acquires
+// a lock of its own, which leaves no key behind. It tries to connect until ctx ends; without a
+// deadline it tries once. Each server of a Redlock gets one try. A server that refuses a question
+// gives a finding of LevelUnknown and no error.
 func (c *base) Check(ctx context.Context) ([]Finding, error) {
 	defer runtime.KeepAlive(c)
 	request, err := c.reach(ctx, "check", rlc.Client_check_start)
@@ -334,20 +339,19 @@ func (c *base) Check(ctx context.Context) ([]Finding, error) {
 type NodeInfo struct {
 	Address string
 	State   NodeState
-	Reason  string // of NodePolled, NodeNoVote and NodeAway
+	Reason  string // the reason of NodePolled, NodeNoVote and NodeAway; else ""
 	Role    NodeRole
-	Version string // such as "Valkey 8.0.1", "" if not known
-	// ClockDifference is how far its clock was ahead of that of this host; 0 unless HasClock.
+	Version string // name and version, such as "Valkey 8.0.1"; "" if not known
+	// ClockDifference is how far its clock was ahead of the local clock; 0 unless HasClock.
 	ClockDifference time.Duration
 	HasClock        bool
-	Findings        []Finding // of its last check
+	Findings        []Finding // the findings of its last check; empty before the first
 }
 
 // Votes reports whether the server is connected and, in a Redlock, may vote.
 func (n NodeInfo) Votes() bool { return n.State == NodeUp || n.State == NodePolled }
 
-// Info returns the state of each server, as last known, in the order of the URLs. No command is
-// sent.
+// Info returns the last known state of each server, in the order of the URLs. It sends nothing.
 func (c *base) Info() ([]NodeInfo, error) {
 	defer runtime.KeepAlive(c)
 	call := newCall("info", "")

@@ -13,17 +13,17 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// State is what this process knows about a lease.
+// State is the state of a lease, as this process knows it.
 type State int
 
 const (
-	// StateHeld is valid by the local clock, drift taken off.
+	// StateHeld means valid by the local clock, less the drift.
 	StateHeld State = rlc.RL_LEASE_HELD
-	// StateReleased is given back, by Unlock or by Close of the client.
+	// StateReleased means released, by Unlock or by Close of the client.
 	StateReleased State = rlc.RL_LEASE_RELEASED
-	// StateLost is not certain any more.
+	// StateLost means that the lease is no longer certain.
 	StateLost State = rlc.RL_LEASE_LOST
-	// StateDetached is handed over by Detach, or about to be.
+	// StateDetached means handed over by Detach, or about to be.
 	StateDetached State = rlc.RL_LEASE_DETACHED
 )
 
@@ -41,15 +41,15 @@ func (s State) String() string {
 	return "UNKNOWN"
 }
 
-// Mode is how a lease holds its lock, or what a waiter waits for.
+// Mode is the mode of a lease or of a waiter.
 type Mode int
 
 const (
-	// ModeWrite is alone.
+	// ModeWrite means alone, as every lock except a read lock.
 	ModeWrite Mode = rlc.RL_MODE_WRITE
-	// ModeRead is together with others that read.
+	// ModeRead means together with other readers.
 	ModeRead Mode = rlc.RL_MODE_READ
-	// ModeUpgrade is that of a waiter: it reads, and waits to write.
+	// ModeUpgrade is the mode of a waiter: a reader that waits to write.
 	ModeUpgrade Mode = rlc.RL_MODE_UPGRADE
 )
 
@@ -65,18 +65,18 @@ func (m Mode) String() string {
 	return "NONE"
 }
 
-// Lease is one hold of a lock. It is renewed in the background until it is unlocked or lost. Any
-// goroutine may use it. Keep it: one that is dropped while it holds the lock goes on holding it
-// until the client is closed (ReportLeaks tells of it).
+// Lease is one acquisition of a lock. It is renewed in the background until it is unlocked or lost.
+// Any goroutine may use and unlock it. Keep it: a held lease that the program drops stays held
+// until the client is closed (see ReportLeaks).
 type Lease struct {
 	hold    *hold
 	session *session
 	client  any             // it must not be collected before its leases
-	base    context.Context // of whom acquired, without its end
+	base    context.Context // that of the acquire, without its end
 	origin  *origin
 }
 
-// hold is what the pump knows of a lease, which may be collected meanwhile.
+// hold is the part of a lease that the pump has; the lease may be collected meanwhile.
 type hold struct {
 	name   string // in ownLeases
 	mu     sync.Mutex
@@ -98,30 +98,30 @@ func newLease(ctx context.Context, s *session, client any, handle rlc.Lease) *Le
 	return lease
 }
 
-// LostReason is why a lease was lost.
+// LostReason is the reason of a loss.
 type LostReason int
 
 const (
-	// LostNone means that the lease is not lost.
+	// LostNone: the lease is not lost.
 	LostNone LostReason = rlc.RL_LOST_NONE
-	// LostExpired means that no renewal was confirmed in time, or that there was none.
+	// LostExpired: no renewal was confirmed in time, or there was none.
 	LostExpired LostReason = rlc.RL_LOST_EXPIRED
-	// LostTakenOver means that the server no longer has the lease, and the lock has another holder.
+	// LostTakenOver: the server no longer has the lease, and the lock has another holder.
 	LostTakenOver LostReason = rlc.RL_LOST_TAKEN_OVER
-	// LostForced is to be treated as LostGone, the usual reason after a forced release. Rare: the
-	// lease was removed from the server, which then granted a late request of the same waiter.
+	// LostForced: the lease was removed from the server, which then granted a late request of the same
+	// waiter. Rare. Treat it as LostGone, the usual reason after a forced release.
 	LostForced LostReason = rlc.RL_LOST_FORCED
-	// LostMaxHold means that MaxHold was reached.
+	// LostMaxHold: MaxHold was reached.
 	LostMaxHold LostReason = rlc.RL_LOST_MAX_HOLD
-	// LostNoMajority means that too few servers of a Redlock still have the lease.
+	// LostNoMajority: too few servers of a Redlock still have the lease.
 	LostNoMajority LostReason = rlc.RL_LOST_NO_MAJORITY
-	// LostClosed means that the client ended without a shutdown. Programs do not see this.
+	// LostClosed: the client ended without a shutdown. Programs do not see this.
 	LostClosed LostReason = rlc.RL_LOST_CLOSED
-	// LostDefect means that a defect of redlatch was found; the log has more.
+	// LostDefect: a defect of redlatch was found; the log has more.
 	LostDefect LostReason = rlc.RL_LOST_DEFECT
-	// LostGone means that the server no longer has the lease: a restart or a failover without the
-	// data, DEL or FLUSHALL, a forced release, an eviction or an expiry has removed it. No other
-	// holder was seen.
+	// LostGone: the server no longer has the lease, and no other holder was seen. The causes are a
+	// restart or a failover without the data, DEL or FLUSHALL, a forced release, an eviction or an
+	// expiry.
 	LostGone LostReason = rlc.RL_LOST_GONE
 )
 
@@ -149,7 +149,8 @@ func (r LostReason) String() string {
 	return "UNKNOWN"
 }
 
-// LostReason is why the lease was lost, also in words; LostNone and "" if it was not.
+// LostReason returns the reason of the loss, also in words; LostNone and "" if the lease is not
+// lost.
 func (l *Lease) LostReason() (LostReason, string) {
 	defer runtime.KeepAlive(l)
 	l.hold.mu.Lock()
@@ -159,7 +160,7 @@ func (l *Lease) LostReason() (LostReason, string) {
 		text(func(buffer []byte) int64 { return rlc.Lease_lost_text(handle, buffer) })
 }
 
-// Name is the name of the lock.
+// Name returns the name of the lock.
 func (l *Lease) Name() string {
 	defer runtime.KeepAlive(l)
 	return nameOf(l.hold.handle)
@@ -169,47 +170,53 @@ func nameOf(handle rlc.Lease) string {
 	return text(func(buffer []byte) int64 { return rlc.Lease_name(handle, buffer) })
 }
 
-// Fence rises with every new owner of the lock. Hand it to what you write to, and let that refuse a
-// lower one. 0 if the lease was attached, and for a Redlock that is not fenced.
+// Fence returns the fencing number of this lease. Every new exclusive holder of a name gets a
+// higher one: pass it to the resource that you write to, and let the resource refuse a lower one. A
+// reader's fence is lower than that of every later writer; readers may share one. An attached lease
+// has the number that was passed to AttachFence. 0 for a Redlock without the option "fenced".
 func (l *Lease) Fence() int64 {
 	defer runtime.KeepAlive(l)
 	return rlc.Lease_fence(l.hold.handle)
 }
 
-// Token is the text that holds the lock on the server.
+// Token returns the token that proves ownership to the server. Attach takes it.
 func (l *Lease) Token() string {
 	defer runtime.KeepAlive(l)
 	return text(func(buffer []byte) int64 { return rlc.Lease_token(l.hold.handle, buffer) })
 }
 
-// Remaining is for how long the lease is valid by the local clock, drift taken off; 0 when it is
-// not held.
+// Remaining returns the validity left, by the local clock, less the drift; 0 if the lease is not
+// held.
 func (l *Lease) Remaining() time.Duration {
 	defer runtime.KeepAlive(l)
 	return ms(rlc.Lease_remaining_ms(l.hold.handle))
 }
 
-// HoldCount is how often the owner of a reentrant lock held it when this lease was granted, with
-// it; 1 for all other locks.
+// HoldCount returns the number of acquisitions of the owner of a reentrant lock when this one was
+// granted, this one included. It does not change afterwards. 1 if the lock was granted to a waiter,
+// and for locks that are not reentrant.
 func (l *Lease) HoldCount() int64 {
 	defer runtime.KeepAlive(l)
 	return rlc.Lease_hold_count(l.hold.handle)
 }
 
-// Mode is ModeWrite, or ModeRead of one that reads.
+// Mode returns ModeRead for a reader, else ModeWrite.
 func (l *Lease) Mode() Mode {
 	defer runtime.KeepAlive(l)
 	return Mode(rlc.Lease_mode(l.hold.handle))
 }
 
-// State is whether it is held, or why it is not. It does not ask the server.
+// State returns the state of the lease, by the local clock. It sends nothing.
 func (l *Lease) State() State {
 	defer runtime.KeepAlive(l)
 	return State(rlc.Lease_state(l.hold.handle))
 }
 
-// Check is nil while the lease holds, by the local clock; else an error that Is ErrLost and says
-// why, or ErrNotHeld after Unlock and Detach. It does not ask the server.
+// Check returns nil while the lease is held, by the local clock. It sends nothing. Otherwise the
+// error is
+//
+//   - ErrLost, with the reason: the lease was lost.
+//   - ErrNotHeld: after Unlock and Detach.
 func (l *Lease) Check() error {
 	defer runtime.KeepAlive(l)
 	if err := check(l.hold.handle); err != nil {
@@ -228,12 +235,13 @@ func check(handle rlc.Lease) *Error {
 	return c.failure()
 }
 
-// Context has the values of the context that the lock was acquired with, and ends when the lease
-// does: context.Cause is then an error that Is ErrLost, with the reason, or context.Canceled if it
-// was given back or detached. It is told when the lease ends by the local clock, some microseconds
-// later, or milliseconds where all processors are busy; the server keeps the lock for 1 % of the
-// lease and 2 ms more, Check looks at the clock itself. Neither stops a goroutine that is paused
-// between its look and its write: only a fence does.
+// Context has the values of the context of the acquire, and ends when the lease does. The cause is
+// then ErrLost with the reason, or context.Canceled after Unlock and Detach.
+//
+// A lease ends by the local clock. The context ends some microseconds later, or milliseconds while
+// all processors are busy. The server keeps the lock for 1 % of the ttl and 2 ms more, and Check
+// reads the clock itself. Neither stops a goroutine that is paused between its check and its write:
+// only a resource that refuses lower fences does.
 func (l *Lease) Context() context.Context {
 	defer runtime.KeepAlive(l)
 	h := l.hold
@@ -251,7 +259,7 @@ func (l *Lease) Context() context.Context {
 		return rlc.Lease_watch(h.handle, queue, tag)
 	}, h.end) // The pump keeps h alive, not the lease.
 	if h.tag = tag; status != OK {
-		// Whoever cannot be told of a loss must not rely on it.
+		// Without a notification of a loss, the context must not be relied on.
 		h.cancel(&Error{Op: "watch", Name: nameOf(h.handle), Status: status})
 	}
 	return h.ctx
@@ -266,7 +274,7 @@ func (h *hold) end() {
 	}
 }
 
-// whyEnded is the cause for the context of a lease that is not held any more.
+// whyEnded returns the cause for the context of a lease that is no longer held.
 func whyEnded(handle rlc.Lease) error {
 	if State(rlc.Lease_state(handle)) != StateLost {
 		return context.Canceled
@@ -276,7 +284,7 @@ func whyEnded(handle rlc.Lease) error {
 	return err
 }
 
-// endContext ends the context before the lock is given back.
+// endContext ends the context before the lock is released.
 func (l *Lease) endContext() {
 	h := l.hold
 	h.mu.Lock()
@@ -288,18 +296,20 @@ func (l *Lease) endContext() {
 	h.cancel(whyEnded(h.handle))
 }
 
-// Unlock gives the lock back, and ends Context first. It is sent whatever ctx says: a ctx that has
-// ended only costs the knowledge of how it went.
+// Unlock ends Context, and releases the lock; the next waiter gets it at once. nil also if the
+// owner of a reentrant lock has other leases. It blocks for at most command_timeout. The release is
+// sent even if ctx has ended: then only its result is unknown. Errors:
 //
-// The error Is ErrLost if the lease had ended before, so that others may have been inside at the
-// same time; ErrNotHeld after another Unlock; ErrOutcomeUnknown if no answer came: it then goes on
-// in the background. nil also if the owner of a reentrant lock has other holds.
+//   - ErrLost: the lease had ended before; others may have held the lock since.
+//   - ErrNotHeld: it was unlocked or detached before.
+//   - ErrOutcomeUnknown: no answer came; the release continues in the background until the lease
+//     would have ended.
 func (l *Lease) Unlock(ctx context.Context) error {
 	_, err := l.Release(ctx)
 	return err
 }
 
-// Release is Unlock, and says whether the lock is free: not so if its owner has other holds of it.
+// Release is Unlock. It returns false if the owner of a reentrant lock has other leases.
 func (l *Lease) Release(ctx context.Context) (free bool, err error) {
 	l.endContext()
 	status, failure := l.finish(ctx, "unlock", noWait, rlc.Release_start)
@@ -309,8 +319,9 @@ func (l *Lease) Release(ctx context.Context) (free bool, err error) {
 	return status != ErrStillHeld, nil
 }
 
-// Extend lets the lease last ttl from now, and renews it for so long from then on. A shorter one
-// than what is left shortens this process's own deadline only.
+// Extend extends the lease to ttl from now; later renewals use this ttl. A ttl below the remaining
+// one shortens only the deadline of this process. It blocks for at most command_timeout. The error
+// is ErrLost if the lease had ended.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if shown := partText(ttl); shown != "" {
 		return &Error{Op: "extend", Name: l.Name(), Status: ErrInvalid,
@@ -321,9 +332,14 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	})
 }
 
-// Upgrade makes the reader the writer without letting go in between: at once if it reads alone,
-// else when the others are gone, in front of all who wait. It reads meanwhile, and goes on to if it
-// fails. ErrDeadlock if another reader waits for this already: one of the two must give up.
+// Upgrade turns this reader into the writer, without a release in between. The only reader becomes
+// the writer at once. Otherwise Upgrade waits at the head of the queue until the other readers have
+// left, or ctx ends. If it fails, the lease continues to read, unless it was lost. The fence rises.
+// Errors:
+//
+//   - ErrDeadlock: another reader waits to upgrade, or the owner of this lease has another read
+//     lease; unlock or downgrade.
+//   - ErrLost: the lease had ended.
 func (l *Lease) Upgrade(ctx context.Context) error {
 	wait := waitMs(ctx)
 	return l.unlessEnded(ctx, "upgrade", wait, func(handle rlc.Lease) rlc.Request {
@@ -331,15 +347,16 @@ func (l *Lease) Upgrade(ctx context.Context) error {
 	})
 }
 
-// TryUpgrade is Upgrade without waiting: ErrBusy if others read.
+// TryUpgrade is Upgrade with one try. The error is ErrBusy if there are other readers.
 func (l *Lease) TryUpgrade(ctx context.Context) error {
 	return l.unlessEnded(ctx, "upgrade", noWait, func(handle rlc.Lease) rlc.Request {
 		return rlc.Rw_upgrade_start(handle, noWait)
 	})
 }
 
-// Downgrade makes the writer a reader without letting go in between; others that are next in line
-// to read enter.
+// Downgrade turns this writer into a reader, without a release in between. Readers that are next in
+// the queue enter. It blocks for at most command_timeout. The error is ErrLost if the lease had
+// ended.
 func (l *Lease) Downgrade(ctx context.Context) error {
 	return l.unlessEnded(ctx, "downgrade", noWait, rlc.Rw_downgrade_start)
 }
@@ -353,7 +370,7 @@ func (l *Lease) unlessEnded(ctx context.Context, op string, wait int64,
 	return err
 }
 
-// finish does what start starts. The status is OK, or ErrStillHeld, if there is no error.
+// finish waits for the request of start. The status is OK, or ErrStillHeld, if there is no error.
 func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	start func(rlc.Lease) rlc.Request) (Status, error) {
 	defer runtime.KeepAlive(l)
@@ -367,7 +384,7 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	status := l.session.pump.await(ctx, request)
 	isDetachUnsent := op == "detach" && l.State() == StateHeld
 	if status == ErrCancelled && op != "upgrade" && !isDetachUnsent {
-		// It is sent, and goes on by itself.
+		// It is sent, and continues by itself.
 		return ErrOutcomeUnknown, endedError(ctx, op, l.Name(), ErrOutcomeUnknown)
 	}
 	if l.State() != StateHeld {
@@ -379,13 +396,17 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	return status, nil
 }
 
-// Detach hands the lease to another process: one Attach with the token that it returns can take it
-// over. Renewal stops, and the lock stays until its TTL ends.
+// Detach hands the lease over to another process. It returns the token, which one Attach there can
+// take. Renewal stops, and the lock stays until its ttl ends. Store Fence beside the token. Detach
+// blocks for at most command_timeout. Errors:
 //
-// The error Is ErrLost if the lease was lost before; ErrNotHeld after Unlock or another Detach;
-// ErrOutcomeUnknown if no answer came, or ctx ended after the call was sent: then the lease is no
-// longer held here, and may be attachable with Token. After ErrUnavailable, ErrDenied, ErrServer
-// and ErrCancelled it is held as before. Unless the lease is still held, Context ends.
+//   - ErrLost: the lease was lost.
+//   - ErrNotHeld: it was unlocked or detached before.
+//   - ErrOutcomeUnknown: no answer came, or ctx ended after the call was sent; the lease is no
+//     longer held here, and another process may be able to attach it with Token.
+//   - ErrUnavailable, ErrDenied, ErrServer, ErrCancelled: the lease is held as before.
+//
+// Context ends unless the lease is still held.
 func (l *Lease) Detach(ctx context.Context) (token string, err error) {
 	err = l.unlessEnded(ctx, "detach", noWait, rlc.Lease_detach_start)
 	if l.State() != StateHeld {
@@ -397,8 +418,9 @@ func (l *Lease) Detach(ctx context.Context) (token string, err error) {
 	return l.Token(), nil
 }
 
-// WaitLost waits until the lease is not held any more: an error that Is ErrLost if it was lost, nil
-// if it was given back, one that Is ctx.Err() and the cause of ctx if it is held still.
+// WaitLost waits until the lease is no longer held. It returns nil if the lease was released or
+// detached, and ErrLost if it was lost. If the lease is still held when ctx ends, errors.Is finds
+// ctx.Err() and the cause of ctx.
 func (l *Lease) WaitLost(ctx context.Context) error {
 	held := l.Context()
 	select {

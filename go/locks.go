@@ -13,15 +13,15 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// Locks is what takes mutexes: a Client, or a Redlock.
+// Locks acquires locks: a Client, or a Redlock.
 type Locks interface {
 	Lock(ctx context.Context, name string, options ...Option) (*Lease, error)
 	TryLock(ctx context.Context, name string, options ...Option) (*Lease, error)
 	Do(ctx context.Context, name string, work func(context.Context) error, options ...Option) error
 }
 
-// session is what a Client and a Redlock share. It has no pointer to them, so that they can be
-// collected while a goroutine waits in the pump.
+// session has the parts that a Client and a Redlock share. It has no pointer to them, so that they
+// can be collected while a goroutine waits in the pump.
 type session struct {
 	pump pump
 	// Calls wait for each other in the library too, but each with a thread.
@@ -41,11 +41,11 @@ func newSession(drive func(rlc.Queue)) *session {
 // starter starts an acquisition.
 type starter func(name string, waitMs int64, options rlc.AcquireOptions) rlc.Request
 
-// noWait is the wait of what tries once.
+// noWait is the wait of one try.
 const noWait = 0
 
-// waitMs is the time that ctx leaves, -1 for no limit. A little less than that, so that the library
-// says what was in the way: busy, or not there. A context only says that the time is over.
+// waitMs returns the time that ctx leaves, -1 for no limit. It is a little less, so that the
+// library reports the cause, busy or unavailable: a context only reports that the time is over.
 func waitMs(ctx context.Context) int64 {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -93,7 +93,8 @@ func (s *session) free(request rlc.Request) {
 	rlc.Request_free(request)
 }
 
-// failed is what request ended with. A try has not waited, so that ctx only counts if it is over.
+// failed returns the error of request. A try has not waited, so that ctx only counts if it has
+// ended.
 func failed(ctx context.Context, op, name string, status Status, request rlc.Request,
 	wait int64) *Error {
 	err := &Error{Op: op, Name: name, Status: status, Message: rlc.Request_message(request)}
@@ -116,13 +117,14 @@ func about(err error, op, name string) error {
 
 type leaseKey struct{}
 
-// LeaseOf is the lease that Do or DoValue holds for the work with this context; nil if none does.
+// LeaseOf returns the lease that Do or DoValue holds for the work with this context; nil if there
+// is none.
 func LeaseOf(ctx context.Context) *Lease {
 	lease, _ := ctx.Value(leaseKey{}).(*Lease)
 	return lease
 }
 
-// do holds the lock name while work goes on, whose context ends with ctx or the lease.
+// do holds the lock name while work runs, whose context ends with ctx or the lease.
 func do(ctx context.Context, locks Locks, name string, work func(context.Context) error,
 	options []Option) (err error) {
 	lease, err := locks.Lock(ctx, name, options...)
@@ -145,8 +147,8 @@ func do(ctx context.Context, locks Locks, name string, work func(context.Context
 	return work(inside)
 }
 
-// goesOn says that a release is repeated in the background until the lease would have ended: the
-// work was protected to its end, and an error would call it a failure.
+// goesOn reports whether a release is repeated in the background until the lease would have ended.
+// The work was protected to its end, and an error would call it a failure.
 func goesOn(status Status) bool {
 	switch status {
 	case ErrOutcomeUnknown, ErrUnavailable, ErrServer, ErrDenied:
@@ -155,7 +157,7 @@ func goesOn(status Status) bool {
 	return false
 }
 
-// says reports whether err has what failure says of the same lock: work may return the cause of its
+// says reports whether err already has failure, for the same lock: work may return the cause of its
 // context.
 func says(err, failure error) bool {
 	var found, other *Error
@@ -163,8 +165,8 @@ func says(err, failure error) bool {
 		found.Name == other.Name && found.Status == other.Status
 }
 
-// DoValue is Do for work that has a result. The result counts only if the error is nil: one that Is
-// ErrLost means that others may have worked at the same time.
+// DoValue is Do for work that has a result. Use the result only if the error is nil: after ErrLost
+// others may have worked at the same time.
 func DoValue[T any](ctx context.Context, locks Locks, name string,
 	work func(context.Context) (T, error), options ...Option) (T, error) {
 	var result T
@@ -176,8 +178,8 @@ func DoValue[T any](ctx context.Context, locks Locks, name string,
 	return result, err
 }
 
-// Locker is one lock as a sync.Locker, for code that wants one. It can say neither that it failed
-// nor that the lock was lost; Lease has both.
+// Locker is one lock as a sync.Locker, for code that wants one. Its methods cannot report an error
+// or a loss; those of Lease can.
 type Locker struct {
 	locks   Locks
 	name    string
@@ -189,8 +191,8 @@ type Locker struct {
 
 var _ sync.Locker = (*Locker)(nil)
 
-// Lock waits as long as it takes. It panics with an *Error where it cannot: a wrong name, rights,
-// a client that was closed.
+// Lock waits without a limit. It panics with an *Error if it cannot acquire, for example because
+// the name is wrong, a right is missing, or the client was closed.
 func (l *Locker) Lock() {
 	l.inside.Lock()
 	lease, err := l.locks.Lock(context.Background(), l.name, l.options...)
@@ -201,8 +203,8 @@ func (l *Locker) Lock() {
 	l.lease.Store(lease)
 }
 
-// TryLock says whether it got the lock at once. It panics as Lock does, but for ErrUnavailable and
-// what else the same call may not find again, which are false.
+// TryLock tries once, and reports whether it acquired the lock. It panics as Lock does, except
+// after ErrUnavailable and other errors that are Retryable, which are false.
 func (l *Locker) TryLock() bool {
 	if !l.inside.TryLock() {
 		return false
@@ -219,8 +221,8 @@ func (l *Locker) TryLock() bool {
 	return true
 }
 
-// Unlock gives the lock back. It panics if it is not locked, as that of a sync.Mutex. That the lock
-// was lost meanwhile is not said here: see Lease, and LogTo.
+// Unlock releases the lock. It panics if the lock is not locked, as a sync.Mutex does. It does not
+// report a loss: see Lease, and LogTo.
 func (l *Locker) Unlock() {
 	lease := l.lease.Swap(nil)
 	if lease == nil {
@@ -230,5 +232,6 @@ func (l *Locker) Unlock() {
 	l.inside.Unlock()
 }
 
-// Lease is the lease that the Locker holds, nil for none: its fence, and its context.
+// Lease returns the lease that the Locker holds, for its fence and its context; nil if it holds
+// none.
 func (l *Locker) Lease() *Lease { return l.lease.Load() }

@@ -13,12 +13,13 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// LogTo writes to logger what no call reports: outages, lost locks (as errors), slower waiting.
-// Each client has its own log; another LogTo of this client takes the place of the one before.
-// Without LogTo only one line is written, to slog.Default(): a goroutine has waited 10 s for a lock
-// that this client holds. stop ends it, and does not wait for the line that is being written. Close
-// ends it after the last line, so that the logger must not call Close, nor wait for a goroutine
-// that does.
+// LogTo writes background events to logger: outages, lost locks (as errors), slower waiting. Each
+// client has its own log; another LogTo of this client replaces this one. Without LogTo only one
+// line is written, to slog.Default(): a goroutine has waited 10 s for a lock that this client
+// holds.
+//
+// stop ends it, and does not wait for the line that is being written. Close ends it after the last
+// line: so the logger must not call Close, nor wait for a goroutine that does.
 func (c *base) LogTo(logger *slog.Logger) (stop func()) {
 	defer runtime.KeepAlive(c)
 	lines := &logLines{client: c.handle, logger: logger}

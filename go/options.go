@@ -11,11 +11,11 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// ClientOption is an option of a Client or a Redlock. It wins over what the URL says.
+// ClientOption is an option of a Client or a Redlock. It wins over the URL.
 type ClientOption func(options rlc.ClientOptions, err rlc.Error) int
 
-// WithOption sets an option by the name that it has in a URL: "command_timeout",
-// "holder", "password_file". docs/options.md has them all.
+// WithOption sets an option by its name in a URL, such as "command_timeout", "holder" or
+// "password_file". docs/options.md lists them.
 func WithOption(name, value string) ClientOption {
 	return func(options rlc.ClientOptions, err rlc.Error) int {
 		return rlc.Client_options_set(options, name, value, err)
@@ -25,8 +25,8 @@ func WithOption(name, value string) ClientOption {
 // WithNamespace puts a prefix before every key.
 func WithNamespace(namespace string) ClientOption { return WithOption("namespace", namespace) }
 
-// FromEnv reads the variables of docs/options.md, for what neither the URL nor another option sets.
-// Nothing else here reads the environment.
+// FromEnv reads the variables of docs/options.md, for options that neither the URL nor another
+// option sets. Nothing else in this package reads the environment.
 func FromEnv() ClientOption { return rlc.Client_options_set_from_env }
 
 func (c call) makeClientOptions(options []ClientOption) (rlc.ClientOptions, error) {
@@ -44,8 +44,8 @@ func (c call) makeClientOptions(options []ClientOption) (rlc.ClientOptions, erro
 	return made, nil
 }
 
-// Option is an option of one acquisition; docs/options.md has them all. A mistake in a value is
-// reported by the call that uses it.
+// Option is an option of one acquisition; docs/options.md lists them. The call that uses an option
+// reports a wrong value.
 type Option func(options rlc.AcquireOptions)
 
 // Set sets an option of an acquisition by its name, as in docs/options.md.
@@ -91,7 +91,7 @@ func durationText(duration time.Duration) string {
 	return strconv.FormatInt(wholeMs(duration), 10) + "ms"
 }
 
-// makeOptions gives 0, all the defaults, if there are none.
+// makeOptions returns 0, all the defaults, if there are no options.
 func makeOptions(options []Option) (rlc.AcquireOptions, error) {
 	if len(options) == 0 {
 		return 0, nil

@@ -34,8 +34,8 @@ type pump struct {
 	isClosed bool
 }
 
-// watch calls wake when what register watches has happened. OK, or why it cannot; then wake is
-// never called.
+// watch calls wake when the event that register watches has happened. OK, or the reason why it
+// cannot; then wake is never called.
 func (p *pump) watch(register func(rlc.Queue, int64) int, wake func()) (int64, Status) {
 	queue, tag := p.admit(wake)
 	if tag == 0 {
@@ -104,7 +104,7 @@ func (p *pump) start() bool {
 	return true
 }
 
-// endIfUnused lets run() end. What would still be posted to that queue belongs to nobody.
+// endIfUnused lets run() end. Tags that are still posted to that queue have no receiver.
 func (p *pump) endIfUnused() {
 	if !p.isClosed || len(p.wakes) > 0 || p.file == nil {
 		return

@@ -11,12 +11,13 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// Redlock takes locks on most of several independent servers, so that they outlive the failure of
-// the others. docs/redlock.md says what that gives, and what not. Any goroutine may use it.
+// Redlock acquires locks on most of several independent servers, so that the locks survive the
+// failure of the others. docs/redlock.md has the promises and limits. Any goroutine may use it.
 type Redlock struct{ base }
 
-// OpenRedlock makes a Redlock over the servers at urls, an odd number of them. It does not touch
-// the network.
+// OpenRedlock makes a Redlock of the servers at urls, an odd number of them. It does not touch the
+// network. The error is ErrInvalid if a URL or an option is wrong, the number of URLs is even, or
+// two are the same.
 func OpenRedlock(urls []string, options ...ClientOption) (*Redlock, error) {
 	c := newCall("open", "")
 	defer c.free()
@@ -42,8 +43,8 @@ func lines(urls []string) string {
 	return strings.Join(urls, "\n") + "\n"
 }
 
-// DialRedlock makes a Redlock and connects it, until most of the servers may vote or ctx ends;
-// without a deadline it tries each of them once.
+// DialRedlock makes a Redlock and connects it, until most of the servers may vote or ctx ends.
+// Without a deadline it tries each server once.
 func DialRedlock(ctx context.Context, urls []string, options ...ClientOption) (*Redlock, error) {
 	redlock, err := OpenRedlock(urls, options...)
 	if err != nil {

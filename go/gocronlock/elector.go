@@ -13,9 +13,9 @@ import (
 	"redlatch.io/redlatch"
 )
 
-// Elector is a gocron.Elector, for gocron.WithDistributedElector: one scheduler of all that use the
-// same name leads, and runs all jobs, until its client is closed or its lock is lost. It stands for
-// election whenever a job is due.
+// Elector is a gocron.Elector, for gocron.WithDistributedElector. One of the schedulers that use
+// the same name leads and runs all jobs, until its client is closed or its lock is lost. An Elector
+// tries to become the leader whenever a job is due.
 type Elector struct {
 	locks   redlatch.Locks
 	name    string
@@ -26,13 +26,13 @@ type Elector struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector makes an Elector of a redlatch.Client or Redlock, whose lock has this name.
+// NewElector makes an Elector of a redlatch.Client or Redlock, with a lock of this name.
 func NewElector(locks redlatch.Locks, name string, options ...redlatch.Option) *Elector {
 	return &Elector{locks: locks, name: name, options: options}
 }
 
-// IsLeader is called by gocron before it runs any job: nil if this scheduler leads, and may go on
-// to by the local clock. The error Is redlatch.ErrBusy if another one does.
+// IsLeader is called by gocron before it runs a job. It returns nil while this scheduler leads, by
+// the local clock. The error is redlatch.ErrBusy if another scheduler leads.
 func (e *Elector) IsLeader(ctx context.Context) error {
 	e.asking.Lock()
 	defer e.asking.Unlock()
@@ -44,6 +44,6 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	return err
 }
 
-// Lease is that of the lead, for the jobs: its Context ends when the lead is lost. nil if another
-// scheduler led when this one was last asked.
+// Lease returns the lease of the leader, for its jobs: its Context ends when the lead is lost. nil
+// if another scheduler led at the last IsLeader.
 func (e *Elector) Lease() *redlatch.Lease { return e.lease.Load() }

@@ -2,8 +2,8 @@
 // Copyright The redlatch authors
 
 // Package gocronlock lets the schedulers of gocron v2 on many hosts share their jobs, by the locks
-// of redlatch: a Locker has each job run by one of them at a time, an Elector has all jobs run by
-// one of them.
+// of redlatch. With a Locker each job runs in one scheduler at a time. With an Elector all jobs run
+// in one scheduler.
 //
 //	locker := gocronlock.New(client, time.Second)
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
@@ -12,11 +12,11 @@
 //
 // # When the lock is lost
 //
-// gocron does not look at a lock while its job runs, and drops the error of its Unlock. A job that
-// has lost its lock, because the server was away for longer than the TTL or somebody forced it, is
-// therefore not stopped, and another scheduler may run it too. A job for which that matters looks
-// at its lease: Context of Locker.Lease ends with the loss, and Fence goes to what it writes to.
-// redlatch.LogTo writes down each loss.
+// gocron does not check a lock while its job runs, and drops the error of its Unlock. So a job that
+// has lost its lock is not stopped, and another scheduler may run it too. The server was away for
+// longer than the TTL, for example, or an operator forced the release. A job for which that matters
+// uses its lease: Context of Locker.Lease ends with the loss, and the resource checks Fence.
+// redlatch.LogTo writes a line for each loss.
 package gocronlock
 
 import (
@@ -41,13 +41,13 @@ type Locker struct {
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// New makes a Locker of a redlatch.Client or Redlock. The lock of a job has the job's name, which
-// is best given by gocron.WithName; redlatch.WithNamespace keeps them apart from other locks.
+// New makes a Locker of a redlatch.Client or Redlock. The lock of a job has the job's name: set it
+// by gocron.WithName. redlatch.WithNamespace keeps it apart from other locks.
 //
-// A lock is kept for minHold at least, also when its job has ended before: two hosts do not begin a
-// job at the same instant, and the second must not begin it when the first is done. So minHold is
-// longer than their clocks differ, and shorter than the time from one run of a job to the next. A
-// client that is closed meanwhile gives it back at once.
+// A lock is kept for at least minHold, even if its job ends earlier. Two hosts do not begin a job
+// at the same instant, and the second one must not begin it after the first one is done. So minHold
+// must be longer than the difference of their clocks, and shorter than the time between two runs of
+// a job. Closing the client releases the lock at once.
 func New(locks redlatch.Locks, minHold time.Duration, options ...redlatch.Option) *Locker {
 	return &Locker{
 		locks:   locks,
@@ -57,9 +57,9 @@ func New(locks redlatch.Locks, minHold time.Duration, options ...redlatch.Option
 	}
 }
 
-// Lock is called by gocron before it runs the job of this name. It does not wait: the error Is
-// redlatch.ErrBusy if another scheduler runs the job, and gocron then leaves out this run, as it
-// does if the server is away. gocron.AfterLockError tells of either.
+// Lock is called by gocron before it runs the job of this name. It tries once: the error is
+// redlatch.ErrBusy if another scheduler runs the job. gocron then leaves out this run, as it does
+// if the server is away. gocron.AfterLockError reports both.
 func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	lease, err := l.locks.TryLock(ctx, name, l.options...)
 	if err != nil {
@@ -71,16 +71,16 @@ func (l *Locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 	return &lock{l, lease, time.Now().Add(l.minHold)}, nil
 }
 
-// Lease is that of the job of this name while it runs, for the job itself, which asks for it once,
-// when it begins: after a loss it would get that of a later run. nil if it does not run in this
-// process.
+// Lease returns the lease of the job of this name while it runs; nil if it does not run in this
+// process. The job calls it once, when it begins: after a loss, a later call could return the lease
+// of a later run.
 func (l *Locker) Lease(name string) *redlatch.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.running[name]
 }
 
-// forget that the job of lease runs. After a loss, a later run may be under way already.
+// forget removes the run of lease. After a loss, a later run may be under way already.
 func (l *Locker) forget(lease *redlatch.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,14 +89,14 @@ func (l *Locker) forget(lease *redlatch.Lease) {
 	}
 }
 
-// lock is what gocron holds during one run.
+// lock is the lock of one run, for gocron.
 type lock struct {
 	locker *Locker
 	lease  *redlatch.Lease
-	until  time.Time // not given back before
+	until  time.Time // not released before
 }
 
-// Unlock is called by gocron after the run, and waits for the server, but not for minHold.
+// Unlock is called by gocron after the run. It waits for the server, but not for minHold.
 func (h *lock) Unlock(ctx context.Context) error {
 	h.locker.forget(h.lease)
 	left := time.Until(h.until)
