@@ -141,7 +141,7 @@ final class CallSession implements Runnable {
     }
   }
 
-  /** By the cleaner, when nobody has the client or a lease of it. */
+  /** Called by the cleaner when no reference to the client or a lease of it is left. */
   @Override
   public void run() {
     if (!isClosed) {
@@ -154,7 +154,7 @@ final class CallSession implements Runnable {
     users.incrementAndGet();
   }
 
-  /** Whoever comes to this last has nobody beside it. */
+  /** The last caller frees the handle: no other reference to it is left. */
   private void leave() {
     if (users.decrementAndGet() == 0 && (isClosed || dropped.isEmpty())) {
       endCredentials();
@@ -164,7 +164,7 @@ final class CallSession implements Runnable {
     }
   }
 
-  /** By the cleaner, when nobody has the lease. */
+  /** Called by the cleaner when no reference to the lease is left. */
   void leave(SWIGTYPE_p_rl_lease lease) {
     if (Rlc.lease_state(lease) == RlcConstants.RL_LEASE_HELD) {
       Warnings.leaseDropped(Lease.nameOf(lease));

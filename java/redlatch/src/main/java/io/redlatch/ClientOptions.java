@@ -13,8 +13,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Options of a client or a Redlock, which win over what the URL says. Immutable: each method
- * returns another.
+ * Options of a client or a Redlock, which win over the URL. Immutable: each method returns a new
+ * object.
  */
 public final class ClientOptions {
   /** All the defaults. */
@@ -29,8 +29,8 @@ public final class ClientOptions {
   }
 
   /**
-   * An option by the name that it has in a URL: "command_timeout", "holder", "password_file".
-   * docs/options.md has them all. The value is checked when a client is made.
+   * Sets an option by its name in a URL, such as "command_timeout", "holder" or "password_file".
+   * docs/options.md lists them. The value is checked when a client is made.
    *
    * @throws RedlatchException with {@link Status#E_INVALID} if no option has this name.
    */
@@ -43,20 +43,20 @@ public final class ClientOptions {
     return new ClientOptions(all, isFromEnv);
   }
 
-  /** A prefix for every key. */
+  /** Sets a prefix for every key. */
   public ClientOptions namespace(String namespace) {
     return with("namespace", namespace);
   }
 
   /**
-   * Reads the variables of docs/options.md, for what neither the URL nor another option sets.
-   * Nothing else here reads the environment.
+   * Reads the variables of docs/options.md, for options that neither the URL nor another option
+   * sets. Nothing else in this package reads the environment.
    */
   public ClientOptions fromEnv() {
     return new ClientOptions(values, true);
   }
 
-  /** Opens what `open` opens, with these options. */
+  /** Calls `open` with these options. */
   <T> T open(BiFunction<SWIGTYPE_p_rl_client_options, SWIGTYPE_p_rl_error, T> open) {
     NativeLibrary.load();
     SWIGTYPE_p_rl_error err = Rlc.error_new();

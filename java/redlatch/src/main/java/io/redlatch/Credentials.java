@@ -5,15 +5,15 @@ package io.redlatch;
 import java.time.Duration;
 
 /**
- * What a server is given for AUTH: see {@link CredentialsProvider}.
+ * User and password for AUTH: see {@link CredentialsProvider}.
  *
- * @param user "" is the default user.
+ * @param user "": the default user.
  * @param password or a token.
- * @param valid the time from now for which they can be used, or {@link #NO_END}.
- *     The time until the end of a token that has ended is refused.
+ * @param valid the time from now for which they can be used, or {@link #NO_END}. Zero and less are
+ *     refused, such as the time until the end of a token that has ended.
  */
 public record Credentials(String user, String password, Duration valid) {
-  /** They are good until others are given. No two instants are as far apart. */
+  /** They are valid until others are given. No two instants are as far apart. */
   public static final Duration NO_END = Duration.ofSeconds(Long.MAX_VALUE);
 
   /** Credentials without an end. */
@@ -21,7 +21,7 @@ public record Credentials(String user, String password, Duration valid) {
     this(user, password, NO_END);
   }
 
-  /** Has no password. */
+  /** Leaves the password out. */
   @Override
   public String toString() {
     return "Credentials[user=" + user + ", password=***, valid=" + valid + "]";

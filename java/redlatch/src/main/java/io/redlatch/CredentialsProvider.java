@@ -6,11 +6,11 @@ package io.redlatch;
 @FunctionalInterface
 public interface CredentialsProvider {
   /**
-   * Called in a thread of redlatch's, where it may wait: when a connection needs credentials,
-   * before the last ones end, and when a server has refused them.
+   * Called in a thread of redlatch, where it may block: when a connection needs credentials, before
+   * the last ones end, and when a server has refused them.
    *
-   * @throws Exception why there are none. Connections end with its text, as without a server, and
-   *     are tried again.
+   * @throws Exception if there are no credentials. Connections fail with its text, as without a
+   *     server, and are tried again.
    */
   Credentials credentials() throws Exception;
 }

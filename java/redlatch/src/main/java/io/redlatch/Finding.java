@@ -3,25 +3,25 @@
 package io.redlatch;
 
 /**
- * What a check of a server has found: {@link Redlatch#check}.
+ * A result of a check of a server: {@link Redlatch#check}.
  *
- * @param address of the server, without secrets.
- * @param id what was looked at, such as "eviction".
- * @param level how bad it is.
- * @param seen what was seen.
- * @param advice what to do; "" for nothing.
+ * @param address address of the server, without secrets.
+ * @param id the check, such as "eviction".
+ * @param level the severity.
+ * @param seen the value that was found.
+ * @param advice a remedy; "" if none is needed.
  */
 public record Finding(String address, String id, Level level, String seen, String advice) {
 
-  /** In the order of the numbers of the C ABI. */
+  /** The severity of a finding. In the order of the numbers of the C ABI. */
   public enum Level {
-    /** It could not be found out: a missing right, or no answer. */
+    /** The check had no result: a right is missing, or no answer came. */
     UNKNOWN,
     /** All is well. */
     OK,
     /** Locks may be lost, or are slower. */
     WARN,
-    /** A lock may have two holders, or cannot be taken. */
+    /** A lock may have two holders, or cannot be acquired. */
     FAIL
   }
 }

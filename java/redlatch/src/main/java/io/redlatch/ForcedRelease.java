@@ -4,7 +4,7 @@ package io.redlatch;
 
 import java.util.Optional;
 
-/** What a forced release without a token removes. */
+/** The holder that a forced release without a token removes. */
 final class ForcedRelease {
   private ForcedRelease() {}
 

@@ -99,7 +99,7 @@ final class InfoReader {
     }
   }
 
-  /** What a check of the servers of a client has found. Frees `info`. */
+  /** The findings of a check of the servers of a client. Frees `info`. */
   static List<Finding> findingsOf(SWIGTYPE_p_rl_info info) {
     try {
       return rows(info, RlcConstants.RL_PART_FINDING).map(Row::finding).toList();

@@ -16,36 +16,36 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One hold of a lock. It is renewed in the background until it is closed or lost. Any thread may
- * use it and close it. Keep it: one that is dropped while it holds the lock goes on holding it
- * until its client is closed, with a warning in the log.
+ * One acquisition of a lock. It is renewed in the background until it is closed or lost. Any thread
+ * may use and close it. Keep it: a held lease that the program drops stays held until the client is
+ * closed, with a warning in the log.
  */
 public final class Lease implements AutoCloseable {
-  /** What this process knows about a lease. */
+  /** The state of a lease, as this process knows it. */
   public enum State {
-    /** Valid by the local clock, drift taken off. */
+    /** Valid by the local clock, less the drift. */
     HELD,
-    /** Given back, by close() or by that of the client. */
+    /** Released, by close() of the lease or of the client. */
     RELEASED,
-    /** Not certain any more. */
+    /** No longer certain. */
     LOST,
     /** Handed over by detach(), or about to be. */
     DETACHED
   }
 
-  /** How a lease holds its lock, or what a waiter waits for. */
+  /** The mode of a lease or of a waiter. */
   public enum Mode {
-    /** Alone. */
+    /** Alone, as every lock except a read lock. */
     WRITE,
-    /** Together with others that read. */
+    /** Together with other readers. */
     READ,
-    /** Of a waiter: it reads, and waits to write. */
+    /** A waiter: a reader that waits to write. */
     UPGRADE
   }
 
-  /** What the cleaner has: the handle, and not the lease. */
+  /** The part of a lease that the cleaner has: the handle, and not the lease. */
   private record Hold(SWIGTYPE_p_rl_lease handle, CallSession session) implements Runnable {
-    /** When nobody has the lease. */
+    /** Called when no reference to the lease is left. */
     @Override
     public void run() {
       session.leave(handle);
@@ -62,7 +62,7 @@ public final class Lease implements AutoCloseable {
     this.hold = new Hold(handle, session);
     session.enter();
     CallSession.CLEANER.register(this, hold);
-    // It sees what others did under the lock: a call into the library promises nothing of that.
+    // This thread sees the writes of earlier holders: a call into the library does not promise it.
     VarHandle.acquireFence();
   }
 
@@ -84,42 +84,47 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Rises with every new owner of the lock. Hand it to what you write to, and let that refuse a
-   * lower one. 0 if the lease was attached, and for a Redlock that is not fenced.
+   * The fencing number of this lease. Every new exclusive holder of a name gets a higher one: pass
+   * it to the resource that you write to, and let the resource refuse a lower one. A reader's fence
+   * is lower than that of every later writer; readers may share one. An attached lease has the
+   * number that was passed to attach(). 0 for a Redlock without the option "fenced".
    */
   public long fence() {
     return ask(Rlc::lease_fence);
   }
 
-  /** The 32 characters that hold the lock on the server. */
+  /**
+   * The token that proves ownership to the server: 32 characters. {@link Redlatch#attach} takes it.
+   */
   public String token() {
     return ask(handle -> Text.of(Text.read(buffer -> Rlc.lease_token(handle, buffer))));
   }
 
-  /** How long it is valid by the local clock, drift taken off; zero when it is not held. */
+  /** The validity left, by the local clock, less the drift; zero if the lease is not held. */
   public Duration remaining() {
     return Duration.ofMillis(ask(Rlc::lease_remaining_ms));
   }
 
   /**
-   * How often the owner of a reentrant lock held it when this lease was granted, with it; 1 for all
-   * other locks.
+   * The number of acquisitions of the owner of a reentrant lock when this one was granted, this one
+   * included. It does not change afterwards. 1 if the lock was granted to a waiter, and for locks
+   * that are not reentrant.
    */
   public long holdCount() {
     return ask(Rlc::lease_hold_count);
   }
 
-  /** WRITE, or READ of one that reads. */
+  /** READ for a reader, else WRITE. */
   public Mode mode() {
     return Mode.values()[ask(Rlc::lease_mode) - 1];
   }
 
-  /** Whether it is held, or why it is not. It does not ask the server. */
+  /** The state of the lease, by the local clock. Sends nothing. */
   public State state() {
     return State.values()[ask(Rlc::lease_state) - 1];
   }
 
-  /** Why a lease was lost. In the order of the numbers of the C ABI. */
+  /** The reason of a loss. In the order of the numbers of the C ABI. */
   public enum LostReason {
     /** The lease is not lost. */
     NONE,
@@ -128,46 +133,45 @@ public final class Lease implements AutoCloseable {
     /** The server no longer has the lease, and the lock has another holder. */
     TAKEN_OVER,
     /**
-     * Treat it as GONE, the usual reason after a forced release. Rare: the lease was removed from
-     * the server, which then granted a late request of the same waiter.
+     * Rare: the lease was removed from the server, which then granted a late request of the same
+     * waiter. Treat it as GONE, the usual reason after a forced release.
      */
     FORCED,
-    /** maxHold was reached. */
+    /** The option maxHold was reached. */
     MAX_HOLD,
-    /** Too few servers of a Redlock still have it. */
+    /** Too few servers of a Redlock still have the lease. */
     NO_MAJORITY,
-    /** Its client ended without a shutdown. Programs do not see this. */
+    /** The client ended without a shutdown. Programs do not see this. */
     CLOSED,
-    /** A defect of redlatch; the log has more. */
+    /** A defect of redlatch was found; the log has more. */
     DEFECT,
     /**
-     * The server no longer has the lease: a restart or a failover without the data, DEL or
-     * FLUSHALL, a forced release, an eviction or an expiry has removed it. No other holder was
-     * seen.
+     * The server no longer has the lease, and no other holder was seen. The causes are a restart or
+     * a failover without the data, DEL or FLUSHALL, a forced release, an eviction or an expiry.
      */
     GONE
   }
 
-  /** Why it was lost; NONE if it was not. */
+  /** The reason of the loss; NONE if the lease is not lost. */
   public LostReason lostReason() {
     return LostReason.values()[ask(Rlc::lease_lost_reason)];
   }
 
-  /** The same for people; "" if it was not lost. */
+  /** The reason of the loss in words; "" if the lease is not lost. */
   public String lostText() {
     return ask(lease -> Text.of(Text.read(buffer -> Rlc.lease_lost_text(lease, buffer))));
   }
 
-  /** Whether it is held, by the local clock. */
+  /** True while the lease is held, by the local clock. Sends nothing. */
   public boolean isHeld() {
     return state() == State.HELD;
   }
 
   /**
-   * Does nothing while the lease holds, by the local clock. It does not ask the server, and does
-   * not stop a thread that is paused between this and its write: only a fence does.
+   * Throws unless the lease is held, by the local clock. Sends nothing. It does not stop a thread
+   * that is paused between the check and its write: only a resource that refuses lower fences does.
    *
-   * @throws LockLostException if it was lost, and why.
+   * @throws LockLostException with the reason, if the lease was lost.
    * @throws RedlatchException with {@link Status#E_NOT_HELD} after close() and detach().
    */
   public void checkHeld() {
@@ -191,15 +195,15 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Has `action` run, in a thread of redlatch's, when the lease is lost; at once if it is. Not when
-   * it is closed or detached. What it throws goes to the handler of its thread for what is not
-   * caught.
+   * Runs `action` in a thread of redlatch when the lease is lost; at once if it is lost already. It
+   * does not run if the lease is closed or detached. An exception of the action goes to the
+   * uncaught exception handler of its thread.
    */
   public void onLost(Runnable action) {
     onLost(action, Threads::tell);
   }
 
-  /** As onLost(action), in `executor`. */
+  /** The same as onLost(action), in `executor`. */
   public void onLost(Runnable action, Executor executor) {
     lost()
         .thenRun(
@@ -214,22 +218,22 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Completes with the reason when the lease is lost, and never if it is closed or detached. What
-   * depends on it runs in a thread of redlatch's.
+   * Completes with the reason when the lease is lost, and never if it is closed or detached.
+   * Dependent stages run in a thread of redlatch.
    */
   public synchronized CompletableFuture<LockLostException> lost() {
     CompletableFuture<LockLostException> future = lost;
     if (future == null) {
       lost = future = watchLoss();
     }
-    // Whoever cancels his own must not cancel that of others.
+    // A caller that cancels its copy must not cancel those of others.
     return future.copy();
   }
 
-  /** A lease has one watch: each would take the place of the one before. */
+  /** A lease has one watch: each would replace the one before. */
   private CompletableFuture<LockLostException> watchLoss() {
     CompletableFuture<LockLostException> future = new CompletableFuture<>();
-    // It keeps this lease from being collected until it ends: whoever is to be told wants that.
+    // It keeps this lease from being collected until it ends, so that the loss is reported.
     Pump.watch(
         (queue, tag) -> ask(handle -> Rlc.lease_watch(handle, queue, tag)),
         () -> {
@@ -241,13 +245,12 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Releases the lock. Waits for the answer, for at most {@code command_timeout}, and no
-   * interrupt ends that. If none comes, the release continues in the background: a warning in the
-   * log, and no failure of the work, which was protected. A second close() does nothing, nor does
-   * one after release() or detach().
+   * Releases the lock; the next waiter gets it at once. Blocks for at most {@code command_timeout};
+   * an interrupt does not end it. If no answer comes, the release continues in the background, with
+   * a warning in the log: the work was protected, and did not fail. A second close() does nothing,
+   * nor does one after release() or detach().
    *
-   * @throws LockLostException if the lease had ended before: others may have worked at the same
-   *     time.
+   * @throws LockLostException if the lease had ended before; others may have held the lock since.
    */
   @Override
   public void close() {
@@ -258,7 +261,7 @@ public final class Lease implements AutoCloseable {
     try {
       release();
     } catch (RedlatchException failure) {
-      // Somebody else has released it meanwhile, or has closed the client.
+      // Another thread has released it meanwhile, or has closed the client.
       Status status = failure.status();
       boolean isOver = status == Status.E_NOT_HELD || status == Status.E_CLOSED;
       if (goesOn(status)) {
@@ -269,7 +272,7 @@ public final class Lease implements AutoCloseable {
     }
   }
 
-  /** Whether what ended so is repeated in the background, and was no failure of the work. */
+  /** True if a release with this status is repeated in the background: the work did not fail. */
   static boolean goesOn(Status status) {
     switch (status) {
       case E_OUTCOME_UNKNOWN:
@@ -283,23 +286,24 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * As close(), but that it tells all.
+   * Releases the lock as close() does, and reports every result.
    *
-   * @return whether the lock is free: not so if its owner has other holds of it.
-   * @throws LockLostException as close().
-   * @throws RedlatchException with {@link Status#E_NOT_HELD} if it was given back before, or {@link
-   *     Status#E_OUTCOME_UNKNOWN} if no answer came.
+   * @return false if the owner of a reentrant lock has other leases.
+   * @throws LockLostException if the lease had ended before; others may have held the lock since.
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if it was released or detached before.
+   *     With {@link Status#E_OUTCOME_UNKNOWN} if no answer came; the release continues in the
+   *     background until the lease would have ended.
    */
   public boolean release() {
     return finish("release", Rlc::release_start) != Status.STILL_HELD;
   }
 
   /**
-   * Extends the lease to `ttl` from now on, and renews it for as long from then on; {@link
-   * LockOptions#ttl} has the range. A ttl that is shorter than the remaining one shortens the
-   * deadline of this process only.
+   * Extends the lease to `ttl` from now; later renewals use this ttl. {@link LockOptions#ttl} has
+   * the range. A ttl below the remaining one shortens only the deadline of this process. Blocks for
+   * at most {@code command_timeout}.
    *
-   * @throws LockLostException if it was lost.
+   * @throws LockLostException if the lease had ended.
    */
   public void extend(Duration ttl) {
     long ms = Text.ms(ttl);
@@ -307,19 +311,22 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Makes the reader the writer without letting go in between: at once if it reads alone, else when
-   * the others are gone, in front of all who wait. It reads meanwhile, and goes on to if it fails.
+   * Turns this reader into the writer, without a release in between. The only reader becomes the
+   * writer at once. Otherwise the upgrade waits at the head of the queue until the other readers
+   * have left, for at most `wait`. If it fails, the lease continues to read, unless it was lost.
+   * The fence rises.
    *
-   * @throws NotAcquiredException if `wait` was over before.
-   * @throws InterruptedException if the thread is interrupted; it reads on.
-   * @throws RedlatchException with {@link Status#E_DEADLOCK} if another reader waits for this
-   *     already: one of the two must give up.
+   * @throws NotAcquiredException if the wait timed out.
+   * @throws InterruptedException if the thread is interrupted; the lease continues to read.
+   * @throws LockLostException if the lease had ended.
+   * @throws RedlatchException with {@link Status#E_DEADLOCK} if another reader waits to upgrade, or
+   *     the owner of this lease has another read lease; close or downgrade.
    */
   public void upgrade(Duration wait) throws InterruptedException {
     upgrade(Text.waitMs(wait));
   }
 
-  /** As upgrade(wait), as long as it takes. */
+  /** The same as upgrade(wait), without a limit. */
   public void upgrade() throws InterruptedException {
     upgrade(-1);
   }
@@ -335,7 +342,7 @@ public final class Lease implements AutoCloseable {
     }
   }
 
-  /** As upgrade(), but that it does not wait: false if others read. */
+  /** The same as upgrade(), with one try. Returns false if there are other readers. */
   public boolean tryUpgrade() {
     try {
       finish("upgrade", handle -> Rlc.rw_upgrade_start(handle, 0));
@@ -346,24 +353,27 @@ public final class Lease implements AutoCloseable {
   }
 
   /**
-   * Makes the writer a reader without letting go in between; others that are next in line to read
-   * enter.
+   * Turns this writer into a reader, without a release in between. Readers that are next in the
+   * queue enter. Blocks for at most {@code command_timeout}.
+   *
+   * @throws LockLostException if the lease had ended.
    */
   public void downgrade() {
     finish("downgrade", Rlc::rw_downgrade_start);
   }
 
   /**
-   * Hands the lease to another process: one {@link Redlatch#attach} with the token can take it
-   * over. Renewal stops, and the lock stays until its TTL ends. Waits for the answer, for at most
-   * {@code command_timeout}; an interrupt does not end the wait.
+   * Hands the lease over to another process: one {@link Redlatch#attach} there can take it. Renewal
+   * stops, and the lock stays until its ttl ends. Store {@link #fence} beside the token. Blocks for
+   * at most {@code command_timeout}; an interrupt does not end it.
    *
    * @return the token to attach with.
-   * @throws LockLostException if the lease was lost before.
-   * @throws RedlatchException with {@link Status#E_NOT_HELD} if it was closed or detached before;
-   *     {@link Status#E_OUTCOME_UNKNOWN} if no answer came: the lease is no longer held here, and
-   *     may be attachable with token(). With {@link Status#E_UNAVAILABLE}, {@link Status#E_DENIED}
-   *     and {@link Status#E_SERVER} it is held as before.
+   * @throws LockLostException if the lease was lost.
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if it was closed or detached before.
+   *     With {@link Status#E_OUTCOME_UNKNOWN} if no answer came; the lease is no longer held here,
+   *     and another process may be able to attach it with token(). With {@link
+   *     Status#E_UNAVAILABLE}, {@link Status#E_DENIED} and {@link Status#E_SERVER} the lease is
+   *     held as before.
    */
   public String detach() {
     finish("detach", Rlc::lease_detach_start);
@@ -372,7 +382,7 @@ public final class Lease implements AutoCloseable {
 
   private Request started(
       String op, Function<SWIGTYPE_p_rl_lease, @Nullable SWIGTYPE_p_rl_request> start) {
-    // And others see what was done under this one.
+    // The next holder sees all writes that were made under this lease.
     VarHandle.releaseFence();
     return Request.of(op, this::name, start.apply(hold.handle));
   }

@@ -8,19 +8,20 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What is known about one lock at one moment, by the server's clock, which is only to be shown:
- * never compare it with this one's. No two are equal.
+ * A snapshot of a lock. Its times come from the server's clock; do not compare them with the local
+ * clock. No two are equal.
  *
  * @param nameBytes the name, to ask for the lock by
- * @param state what the key says
- * @param type that of the key, "none" when the lock is free
+ * @param state the state, according to the key
+ * @param type type of the key; "none" if the lock is free
  * @param remaining until the lease ends on the server; empty for a key without expiry
- * @param fence the last one that the server gave, 0 for none known
- * @param ownerBytes of a lock in the format HASH, else none
- * @param holding how many hold it, also beyond those in holders
- * @param waiting how many wait, also beyond those in waiters
- * @param serverTime the server's clock
- * @param holders readers, or acquisitions of an owner
+ * @param fence the last fence that the server granted; 0 if not known
+ * @param ownerBytes owner of a reentrant lock; empty if it is free or of another kind
+ * @param holding number of readers, or of leases of the owner, including those that holders leaves
+ *     out
+ * @param waiting number of waiters, including those that waiters leaves out
+ * @param serverTime the server's clock at the time of the snapshot
+ * @param holders readers, a writer, or acquisitions of an owner
  * @param waiters in the order of the queue
  */
 public record LockInfo(
@@ -36,12 +37,12 @@ public record LockInfo(
     List<Holder> holders,
     List<Waiter> waiters) {
 
-  /** The name, as UTF-8 says it. */
+  /** The name of the lock, decoded as UTF-8. */
   public String name() {
     return Text.of(nameBytes);
   }
 
-  /** The owner of a lock in the format HASH, as UTF-8 says it; else "". */
+  /** The owner of a reentrant lock, decoded as UTF-8; else "". */
   public String owner() {
     return Text.of(ownerBytes);
   }
@@ -51,26 +52,26 @@ public record LockInfo(
     return "LockInfo[" + name() + ", " + state + ", fence " + fence + "]";
   }
 
-  /** What the key of a lock says. */
+  /** The state of a lock, according to its key. */
   public enum State {
-    /** Free. */
+    /** It has no holder. */
     FREE,
     /** A redlatch client holds it. */
     HELD,
     /** Another lock library holds it. */
     FOREIGN,
-    /** A key of another type, which `type` names. */
+    /** The key has another type, which `type` names. */
     NO_LOCK
   }
 
   /**
-   * A holder of a lock.
+   * A holder of a lock: a reader, a writer, or one acquisition of an owner.
    *
-   * @param tokenBytes or the value of a foreign key, for {@link Redlatch#forceRelease}
-   * @param who host name and process id, or the option "holder"; "" for not said yet
-   * @param labelBytes the label
-   * @param mode how
-   * @param since empty if unknown
+   * @param tokenBytes the token, or the value of a foreign key, for {@link Redlatch#forceRelease}
+   * @param who host name and process id, or the option "holder"; "" if not known
+   * @param labelBytes the option "label" of the acquisition; empty without one
+   * @param mode the mode of the lease
+   * @param since when it was granted; empty if not known
    * @param remaining until the lease ends on the server; empty for a key without expiry
    */
   public record Holder(
@@ -81,12 +82,12 @@ public record LockInfo(
       Optional<Instant> since,
       Optional<Duration> remaining) {
 
-    /** The token or value, as UTF-8 says it. */
+    /** The token or value, decoded as UTF-8. */
     public String token() {
       return Text.of(tokenBytes);
     }
 
-    /** The label, as UTF-8 says it. */
+    /** The label, decoded as UTF-8. */
     public String label() {
       return Text.of(labelBytes);
     }
@@ -101,9 +102,9 @@ public record LockInfo(
    * A waiter for a lock.
    *
    * @param token the token
-   * @param who host name and process id, or the option {@code holder}; empty if not known
-   * @param mode what for
-   * @param since empty if unknown
+   * @param who host name and process id, or the option "holder"; "" if not known
+   * @param mode the mode that it waits for
+   * @param since when it joined the queue; empty if not known
    */
   public record Waiter(String token, String who, Lease.Mode mode, Optional<Instant> since) {}
 }

@@ -3,8 +3,8 @@
 package io.redlatch;
 
 /**
- * A lock was held and is not certain any more: it expired, or was taken over, or was forced; the
- * message says which. Others may have worked at the same time.
+ * The lock was held and is no longer certain. Stop: another holder may have it. {@link
+ * Lease#lostReason} has the reason.
  */
 public final class LockLostException extends RedlatchException {
   private static final long serialVersionUID = 1;

@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * both sides of a read-write lock share what their threads hold.
  */
 final class LockView implements Lock {
-  /** What a thread holds: one lease, for both sides. */
+  /** The lease of a thread: one for both sides. */
   static final class Hold {
     final Lease lease;
     int readCount;
@@ -28,7 +28,7 @@ final class LockView implements Lock {
   private final boolean isWriting;
   private final ThreadLocal<@Nullable Hold> holds;
 
-  /** What is no read-write lock has one side, which is that of the writer. */
+  /** A lock that is not a read-write lock has one side, that of the writer. */
   LockView(NamedLock lock, boolean isWriting, ThreadLocal<@Nullable Hold> holds) {
     this.lock = lock;
     this.isWriting = isWriting;
@@ -140,7 +140,7 @@ final class LockView implements Lock {
       throw (IllegalMonitorStateException)
           new IllegalMonitorStateException(lost.getMessage()).initCause(lost);
     } catch (RedlatchException failure) {
-      // Whoever has written may go on reading, whether others may already or not.
+      // The writer may continue to read, even if other readers may not enter yet.
       if (!Lease.goesOn(failure.status())) {
         throw failure;
       }

@@ -10,7 +10,7 @@ import java.lang.System.Logger.Level;
 import java.util.Queue;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** Writes the log of a client to a logger of Java's: {@link Redlatch#logTo}. */
+/** Writes the log of a client to a logger of Java: {@link Redlatch#logTo}. */
 public final class LogBridge implements AutoCloseable {
   /** The handle, not the client: the client may be collected, which ends the bridge. */
   private final SWIGTYPE_p_rl_client handle;
@@ -96,7 +96,7 @@ public final class LogBridge implements AutoCloseable {
     }
   }
 
-  /** Writes no more, after the line that is being written. A second close() does nothing. */
+  /** Ends the log after the line that is being written. A second close() does nothing. */
   @Override
   public synchronized void close() {
     if (!isClosed) {

@@ -15,11 +15,11 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A lock by its name, with the options to take it with. Each acquisition is a lease of its own,
- * which any thread may close. Any number of threads may use it; it costs nothing to make another.
+ * A lock by its name, with the options to acquire it with. Each acquisition is a lease of its own,
+ * which any thread may close. Any thread may use it, and it is cheap to make.
  */
 public final class NamedLock {
-  /** What starts an acquisition. */
+  /** Starts an acquisition. */
   interface Starter {
     @Nullable SWIGTYPE_p_rl_request start(
         byte[] name, long waitMs, @Nullable SWIGTYPE_p_rl_acquire_options options);
@@ -51,33 +51,34 @@ public final class NamedLock {
     this.owner = owner;
   }
 
-  /** The same lock, to be taken with other options. */
+  /** Returns the same lock with other options. */
   public NamedLock with(LockOptions options) {
     return new NamedLock(client, session, starter, name, Text.given(options, "options"), owner);
   }
 
-  /** The name, as UTF-8 says it. */
+  /** The name of the lock, decoded as UTF-8. */
   public String name() {
     return text;
   }
 
   /**
-   * Acquires the lock, waiting in line as long as it takes, and riding out outages of the server.
+   * Acquires the lock. It waits in the queue without a limit, also during an outage of the server.
    *
    * @throws InterruptedException if the thread is interrupted; nothing is left behind then.
-   * @throws RedlatchException with the status of what failed.
+   * @throws RedlatchException with the status of the failure.
    */
   public Lease acquire() throws InterruptedException {
     return acquire(FOREVER);
   }
 
   /**
-   * Acquires the lock, waiting for at most `wait`; with none, as tryAcquire() does.
+   * Acquires the lock. It waits in the queue for at most `wait`; with zero it tries once.
    *
-   * @throws NotAcquiredException if somebody else had it all the time.
+   * @throws NotAcquiredException if the wait timed out, or one try found the lock busy: another
+   *     holder has it.
    * @throws InterruptedException if the thread is interrupted; nothing is left behind then.
-   * @throws RedlatchException with the status of what failed: {@link Status#E_UNAVAILABLE} if the
-   *     server was away.
+   * @throws RedlatchException with the status of the failure: {@link Status#E_UNAVAILABLE} if the
+   *     server could not be reached in time.
    */
   public Lease acquire(Duration wait) throws InterruptedException {
     return acquire(Text.waitMs(wait));
@@ -93,7 +94,7 @@ public final class NamedLock {
     }
   }
 
-  /** As acquire(), but that an interrupt does not end it; the thread stays interrupted. */
+  /** The same as acquire(), but an interrupt does not end it; the thread stays interrupted. */
   Lease acquireUninterruptibly() {
     return acquireUninterruptibly(FOREVER);
   }
@@ -105,7 +106,7 @@ public final class NamedLock {
     }
   }
 
-  /** The reason may be in the log only, such as that this thread has the lock itself. */
+  /** The log may be the only place of the reason, such as that this thread has the lock itself. */
   private void noticeLongWait(Request request) {
     request.lookAtWaiter();
     session.noticeSelfWait(name());
@@ -125,9 +126,9 @@ public final class NamedLock {
   }
 
   /**
-   * Acquires the lock if it is free, and nobody waits for it.
+   * Acquires the lock with one try; empty if it is held or waited for.
    *
-   * @throws RedlatchException with the status of what failed.
+   * @throws RedlatchException with the status of the failure.
    */
   public Optional<Lease> tryAcquire() {
     try {
@@ -137,7 +138,7 @@ public final class NamedLock {
     }
   }
 
-  /** As acquire(wait), but empty if somebody else had it all the time. */
+  /** The same as acquire(wait), but empty if the wait timed out. */
   public Optional<Lease> tryAcquire(Duration wait) throws InterruptedException {
     try {
       return Optional.of(acquire(wait));
@@ -147,22 +148,25 @@ public final class NamedLock {
   }
 
   /**
-   * Acquires the lock without a thread. Cancel the future to leave the line. What depends on it
-   * runs in a thread of redlatch's, and may wait there.
+   * Acquires the lock without a thread that waits. Cancel the future to leave the queue. Dependent
+   * stages run in a thread of redlatch, and may block there.
    *
-   * @throws RedlatchException with {@link Status#E_INVALID} if an option is wrong. All else is a
-   *     failure of the future.
+   * @throws RedlatchException with {@link Status#E_INVALID} if an option is wrong. The future has
+   *     all other failures.
    */
   public CompletableFuture<Lease> acquireAsync() {
     return acquireAsync(FOREVER, Runnable::run);
   }
 
-  /** As acquireAsync(), for at most `wait`: the future then fails with NotAcquiredException. */
+  /**
+   * The same as acquireAsync(), for at most `wait`; the future then fails with
+   * NotAcquiredException.
+   */
   public CompletableFuture<Lease> acquireAsync(Duration wait) {
     return acquireAsync(wait, Runnable::run);
   }
 
-  /** As acquireAsync(wait); what depends on it runs in `executor`. */
+  /** The same as acquireAsync(wait); dependent stages run in `executor`. */
   public CompletableFuture<Lease> acquireAsync(Duration wait, Executor executor) {
     return acquireAsync(Text.waitMs(wait), executor);
   }
@@ -180,7 +184,7 @@ public final class NamedLock {
     }
     future.whenComplete(
         (lease, failure) -> {
-          // Cancelled, or completed by somebody else; maybe while it waits for its executor.
+          // Cancelled, or completed by another thread; maybe while it waits for its executor.
           if (request.claim()) {
             request.takeBack();
             request.close();
@@ -212,12 +216,12 @@ public final class NamedLock {
   }
 
   /**
-   * Holds the lock while `work` goes on.
+   * Holds the lock while `work` runs.
    *
-   * @return its result.
+   * @return the result of the work.
    * @throws LockLostException if the lock was lost meanwhile: others may have worked at the same
-   *     time. The exception of the work itself comes first, and has this as a suppressed one.
-   * @throws Exception what the work throws.
+   *     time. If the work throws too, its exception has this one as a suppressed one.
+   * @throws Exception the exception of the work.
    */
   @SuppressWarnings("try") // The lease only has to end with the block.
   public <T> T call(Callable<T> work) throws Exception {
@@ -228,12 +232,16 @@ public final class NamedLock {
   }
 
   /**
-   * A view as a {@link Lock} that is bound to threads, and reentrant: the thread that has locked it
-   * may lock it again, and it alone may unlock. Keep it: two views are two owners. It has no
-   * conditions. tryLock() with a time is false also if no answer came in that time. After a loss,
-   * to lock it again fails with {@link LockLostException}, and to unlock with an {@link
-   * IllegalMonitorStateException} that has it as its cause. What fails otherwise is a {@link
-   * RedlatchException}.
+   * Returns a view as a {@link Lock}. Its owner is the thread that locks it, which may lock it
+   * again, and must unlock it. Two views are two owners: keep the view.
+   *
+   * <ul>
+   *   <li>It has no conditions.
+   *   <li>tryLock() with a time is false also if no answer came in that time.
+   *   <li>After a loss, lock() by its owner throws {@link LockLostException}. unlock() throws
+   *       {@link IllegalMonitorStateException} with it as the cause.
+   *   <li>Other failures are a {@link RedlatchException}.
+   * </ul>
    */
   public Lock asLock() {
     return new LockView(this, true, new ThreadLocal<>());

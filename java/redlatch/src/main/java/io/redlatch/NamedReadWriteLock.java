@@ -7,8 +7,9 @@ import java.util.concurrent.locks.ReadWriteLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A read-write lock by its name: many may read together, one may write alone, and all wait in one
- * line. {@link Lease#upgrade} and {@link Lease#downgrade} go from one to the other.
+ * A read-write lock by its name: many readers at a time, or one writer. Readers and writers have
+ * one queue. {@link Lease#upgrade} and {@link Lease#downgrade} change the mode of a lease. Any
+ * thread may use it.
  */
 public final class NamedReadWriteLock {
   private record View(Lock readLock, Lock writeLock) implements ReadWriteLock {}
@@ -21,26 +22,28 @@ public final class NamedReadWriteLock {
     this.writeLock = writeLock;
   }
 
-  /** The same lock, to be taken with other options. */
+  /** Returns the same lock with other options. */
   public NamedReadWriteLock with(LockOptions options) {
     return new NamedReadWriteLock(readLock.with(options), writeLock.with(options));
   }
 
-  /** To read: together with others that read. */
+  /** The lock to read: together with other readers. */
   public NamedLock readLock() {
     return readLock;
   }
 
-  /** To write: alone. It is the mutex of that name. */
+  /** The lock to write: alone. It is the lock of {@link Redlatch#lock} of that name. */
   public NamedLock writeLock() {
     return writeLock;
   }
 
   /**
-   * A view as a {@link ReadWriteLock} that is bound to threads, and reentrant: the thread that
-   * writes may read, and may go on reading when it has unlocked the writing. One that reads may not
-   * write, for it would wait for itself: that is an {@link IllegalMonitorStateException}, and for
-   * tryLock() without a time false. Otherwise both are as {@link NamedLock#asLock} says.
+   * Returns a view as a {@link ReadWriteLock}. Its owner is the thread that locks it, which may
+   * lock it again. The writer may read, and continue to read after it has unlocked the write lock.
+   *
+   * <p>A reader must not lock the write lock, because it would wait for itself: that throws {@link
+   * IllegalMonitorStateException}, and tryLock() without a time is false. Otherwise as {@link
+   * NamedLock#asLock}.
    */
   public ReadWriteLock asReadWriteLock() {
     ThreadLocal<LockView.@Nullable Hold> holds = new ThreadLocal<>();

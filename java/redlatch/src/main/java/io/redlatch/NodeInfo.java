@@ -9,13 +9,13 @@ import java.util.Optional;
 /**
  * A server of a client, as last known: {@link Redlatch#info}.
  *
- * @param address without secrets.
- * @param state of the connection and, in a Redlock, of the vote.
- * @param reason of POLLED, NO_VOTE and AWAY; else "".
- * @param role as the server says it.
- * @param version such as "Valkey 8.0.1"; "" if it is not known.
- * @param clockDifference how far its clock was ahead of that of this host; empty if not known.
- * @param findings of its last check; empty before the first.
+ * @param address address, without secrets.
+ * @param state state of the connection and, in a Redlock, of the vote.
+ * @param reason the reason of POLLED, NO_VOTE and AWAY; else "".
+ * @param role role, as the server reports it.
+ * @param version name and version, such as "Valkey 8.0.1"; "" if not known.
+ * @param clockDifference how far its clock was ahead of the local clock; empty if not known.
+ * @param findings the findings of its last check; empty before the first.
  */
 public record NodeInfo(
     String address,
@@ -26,21 +26,21 @@ public record NodeInfo(
     Optional<Duration> clockDifference,
     List<Finding> findings) {
 
-  /** In the order of the numbers of the C ABI. */
+  /** The state of a server. In the order of the numbers of the C ABI. */
   public enum State {
     /** No attempt to connect has ended yet. */
     UNKNOWN,
-    /** Connected; in a Redlock: it may vote. */
+    /** Connected; the server of a Redlock may vote. */
     UP,
-    /** Connected, but waiters poll, which is slower: a missing right, or a proxy. */
+    /** Connected, but waiters poll, which is slower: a right is missing, or there is a proxy. */
     POLLED,
-    /** In a Redlock: connected, but without a vote now. */
+    /** A server of a Redlock that is connected, but has no vote now. */
     NO_VOTE,
     /** Not connected. */
     AWAY
   }
 
-  /** In the order of the numbers of the C ABI. */
+  /** The role of a server. In the order of the numbers of the C ABI. */
   public enum Role {
     /** Not known. */
     UNKNOWN,

@@ -3,7 +3,8 @@
 package io.redlatch;
 
 /**
- * Somebody else holds the lock: {@link Status#BUSY} at once, {@link Status#TIMEOUT} after a wait.
+ * The lock was not acquired: another holder has it. {@link Status#BUSY} after one try, {@link
+ * Status#TIMEOUT} after a wait.
  */
 public final class NotAcquiredException extends RedlatchException {
   private static final long serialVersionUID = 1;

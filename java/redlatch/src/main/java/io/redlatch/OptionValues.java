@@ -33,7 +33,7 @@ abstract class OptionValues<Self> {
     values = List.copyOf(all);
   }
 
-  /** With what the library says, such as the name that was meant. */
+  /** Refuses a name with the message of the library, such as the nearest valid name. */
   private static void refuseUnknown(String name) {
     NativeLibrary.load();
     byte[] bytes = Text.bytes(name, "name");
@@ -52,7 +52,7 @@ abstract class OptionValues<Self> {
   abstract Self and(String name, byte[] value);
 
   /**
-   * An option by its name, as in docs/options.md.
+   * Sets an option by its name, as in docs/options.md.
    *
    * @throws RedlatchException with {@link Status#E_INVALID} if no option has this name.
    */
@@ -60,7 +60,7 @@ abstract class OptionValues<Self> {
     return and(Text.given(name, "name"), Text.bytes(value, name));
   }
 
-  /** As with(name, text), of bytes of any values. */
+  /** The same as with(name, text), of bytes of any values. */
   public Self with(String name, byte[] value) {
     return and(name, Text.copy(value, name));
   }

@@ -10,11 +10,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Tells those who wait what has happened: one daemon thread and one queue of the library for all
- * clients of the process, made when something first waits.
+ * Notifies waiters: one daemon thread and one queue of the library for all clients of the process,
+ * made when something first waits.
  */
 final class Pump {
-  /** What is to be watched registers itself here. */
+  /** Registers an event at the queue. */
   interface Watched {
     int watch(SWIGTYPE_p_rl_queue queue, long tag);
   }

@@ -16,9 +16,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Takes locks from one Redis or Valkey server. They are the same locks as those of redlatch's users
- * in C, C++, Python and Go. Any thread may use it, and one is enough for a process: it holds one
- * connection.
+ * Acquires locks on one Redis or Valkey server, a Sentinel group or a Cluster. Users of redlatch in
+ * C, C++, Python and Go have the same locks. Any thread may use it, and a process needs one.
  *
  * <pre>{@code
  * try (Redlatch client = Redlatch.connect("redis://localhost:6379");
@@ -37,15 +36,16 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * A lock that is handed on between the look and the release has another token. After as many it
-   * is certainly a lock in use, and all its holders are removed.
+   * The tries to remove one holder by its token: a lock that is handed off between the inspection
+   * and the release has another token. Afterwards it is a lock in use, and all its holders are
+   * removed.
    */
   private static final int FORCE_TRIES = 3;
 
   private final SWIGTYPE_p_rl_client handle;
   private final CallSession session;
 
-  /** Of the owners that are threads, which have numbers in their process only. */
+  /** The prefix of owners that are threads, whose numbers are unique only in their process. */
   private final String process = UUID.randomUUID().toString();
 
   private Redlatch(SWIGTYPE_p_rl_client handle) {
@@ -59,7 +59,7 @@ public final class Redlatch implements AutoCloseable {
    * docs/url.md. It does not touch the network: connect does, or the first lock.
    *
    * @throws RedlatchException with {@link Status#E_INVALID} if the URL or an option is wrong; the
-   *     message says which part, and what is allowed.
+   *     message names the part and what is allowed.
    */
   public static Redlatch open(String url, ClientOptions options) {
     byte[] text = Text.bytes(url, "url");
@@ -67,20 +67,20 @@ public final class Redlatch implements AutoCloseable {
     return new Redlatch(chosen.open((made, err) -> Rlc.client_open(text, made, err)));
   }
 
-  /** As open(url, options), with all the defaults. */
+  /** The same as open(url, options), with all the defaults. */
   public static Redlatch open(String url) {
     return open(url, ClientOptions.DEFAULT);
   }
 
   /**
    * Makes a client and connects it, with one attempt, so that a wrong address or password shows at
-   * once. Throws what open() and connect(wait) do.
+   * once. Throws the exceptions of open() and connect(wait).
    */
   public static Redlatch connect(String url) {
     return connect(url, ClientOptions.DEFAULT, Duration.ZERO);
   }
 
-  /** As connect(url), trying again until `wait` is over. */
+  /** The same as connect(url); it tries again until `wait` is over. */
   public static Redlatch connect(String url, ClientOptions options, Duration wait) {
     Redlatch client = open(url, options);
     try {
@@ -93,10 +93,10 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * Connects now, trying again until `wait` is over; with none, once.
+   * Connects now. It tries again until `wait` is over; with zero it tries once.
    *
-   * @throws RedlatchException with {@link Status#E_UNAVAILABLE} or {@link Status#E_DENIED}; or with
-   *     {@link Status#CANCELLED} if the thread is interrupted, which it stays.
+   * @throws RedlatchException with {@link Status#E_UNAVAILABLE} or {@link Status#E_DENIED}; with
+   *     {@link Status#CANCELLED} if the thread is interrupted, and it stays interrupted.
    */
   public void connect(Duration wait) {
     long ms = Text.waitMs(wait);
@@ -129,22 +129,22 @@ public final class Redlatch implements AutoCloseable {
     return new NamedLock(this, session, starter, name, LockOptions.DEFAULT, owner);
   }
 
-  /** The lock `name`, as UTF-8. */
+  /** Returns the lock `name`, as UTF-8. Sends nothing. */
   public NamedLock lock(String name) {
     return lock(Text.bytes(name, "name"));
   }
 
-  /** The lock `name`, of any bytes. */
+  /** Returns the lock `name`, of any bytes. Sends nothing. */
   public NamedLock lock(byte[] name) {
     return lock(Text.copy(name, "name"), Rlc::acquire_start, null);
   }
 
-  /** The read-write lock `name`, as UTF-8. */
+  /** Returns the read-write lock `name`, as UTF-8. Sends nothing. */
   public NamedReadWriteLock readWriteLock(String name) {
     return readWriteLock(Text.bytes(name, "name"));
   }
 
-  /** The read-write lock `name`, of any bytes. */
+  /** Returns the read-write lock `name`, of any bytes. Sends nothing. */
   public NamedReadWriteLock readWriteLock(byte[] name) {
     return new NamedReadWriteLock(
         lock(Text.copy(name, "name"), Rlc::rw_acquire_read_start, null),
@@ -152,9 +152,9 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * The reentrant lock `name` of the thread that acquires it by this client: while it holds the
-   * lock, it gets it again at once. Each acquisition is a lease of its own, and the lock is free
-   * when the last has ended.
+   * Returns the reentrant lock `name`. Its owner is the thread that acquires it by this client:
+   * while it holds the lock, it gets it again at once. Each acquisition is a lease of its own, and
+   * the lock is free when the last one has ended. Sends nothing.
    */
   public NamedLock reentrantLock(String name) {
     return lock(
@@ -164,28 +164,30 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * The reentrant lock `name` of `owner`, of any bytes; {@link LockOptions#owner(byte[])} has the
-   * range. All threads and processes that name the same owner are one owner.
+   * Returns the reentrant lock `name` of `owner`, of any bytes; {@link LockOptions#owner(byte[])}
+   * has the range. All threads and processes that name the same owner are one owner. Sends nothing.
    */
   public NamedLock reentrantLock(byte[] name, byte[] owner) {
     byte[] copy = Text.copy(owner, "owner");
     return lock(Text.copy(name, "name"), Rlc::acquire_start, () -> copy);
   }
 
-  /** As reentrantLock(bytes, bytes), both as UTF-8. */
+  /** The same as reentrantLock(bytes, bytes), both as UTF-8. */
   public NamedLock reentrantLock(String name, String owner) {
     return reentrantLock(Text.bytes(name, "name"), Text.bytes(owner, "owner"));
   }
 
   /**
-   * Takes over a lease that was detached, here or in another process: once for each detach(). Of
-   * the options ttl, renew, maxHold and label count; those of the detached lease do not travel.
+   * Takes over a lease that was detached, here or in another process. Each detach() can be attached
+   * once. The options ttl, renew, maxHold and label are used; those of the detached lease are not
+   * kept.
    *
-   * @param fence that of the detached lease, which travels beside the token; 0 if it is not known.
+   * @param fence fence of the detached lease, which the caller stores beside the token; 0 if not
+   *     known.
    * @throws RedlatchException with {@link Status#E_NOT_HELD} if the token does not hold the lock,
-   *     was not detached, or was attached before; with {@link Status#E_OUTCOME_UNKNOWN} if no
-   *     answer came: the next attach says whether the lease is still detached; with {@link
-   *     Status#E_INVALID} for an option that is not possible here.
+   *     was not detached, or was attached before. With {@link Status#E_OUTCOME_UNKNOWN} if no
+   *     answer came: the lease may no longer be attachable, and the next attach shows it. With
+   *     {@link Status#E_INVALID} if an option is not possible here.
    */
   public Lease attach(byte[] name, String token, long fence, LockOptions options) {
     String shown = Text.of(Text.given(name, "name"));
@@ -203,32 +205,32 @@ public final class Redlatch implements AutoCloseable {
     }
   }
 
-  /** As attach(bytes, token, fence, options), the name as UTF-8. */
+  /** The same as attach(bytes, token, fence, options), the name as UTF-8. */
   public Lease attach(String name, String token, long fence, LockOptions options) {
     return attach(Text.bytes(name, "name"), token, fence, options);
   }
 
-  /** As attach(name, token, fence, options), with all the defaults. */
+  /** The same as attach(name, token, fence, options), with all the defaults. */
   public Lease attach(String name, String token, long fence) {
     return attach(name, token, fence, LockOptions.DEFAULT);
   }
 
-  /** As attach(name, token, 0). */
+  /** The same as attach(name, token, 0). */
   public Lease attach(byte[] name, String token) {
     return attach(name, token, 0, LockOptions.DEFAULT);
   }
 
-  /** As attach(name, token, 0). */
+  /** The same as attach(name, token, 0). */
   public Lease attach(String name, String token) {
     return attach(name, token, 0);
   }
 
-  /** Looks at the lock `name`, and changes nothing. */
+  /** Returns a snapshot of the lock `name`, as the server has it. Changes nothing. */
   public LockInfo inspect(String name) {
     return inspect(Text.bytes(name, "name"));
   }
 
-  /** As inspect(name), of any bytes. */
+  /** The same as inspect(name), of any bytes. */
   public LockInfo inspect(byte[] name) {
     String shown = Text.of(Text.given(name, "name"));
     try (Request request =
@@ -239,10 +241,10 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * The locks in the format STRING that redlatch clients hold, whose names fit `pattern`: * ? [a-z]
-   * and \ before one of these; "" is all. A lock that is held all the time is found; one that comes
-   * or goes meanwhile may be. Each step of an iterator, which is for one thread at a time, asks the
-   * server.
+   * Iterates over the locks in the format STRING that redlatch clients hold, and whose names match
+   * `pattern`: * ? [a-z] and \ before one of these; "" is all. A lock that is held all the time is
+   * found; a lock that is acquired or released meanwhile may be. Each step asks the server. An
+   * iterator is for one thread at a time.
    */
   public Iterable<LockInfo> list(String pattern) {
     byte[] text = Text.bytes(pattern, "pattern");
@@ -250,18 +252,18 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * Removes all holders of the lock, and hands it to the next waiter. The fence rises; a holder
-   * learns of it as a loss. For operators.
+   * Removes all holders of the lock, and the next waiter gets it. For operators. The fence rises; a
+   * holder finds out at its next renewal or release.
    *
-   * @throws RedlatchException with {@link Status#E_NOT_HELD} if the lock is free; with {@link
+   * @throws RedlatchException with {@link Status#E_NOT_HELD} if the lock is free. With {@link
    *     Status#E_WRONG_TYPE} if the key has another use, such as a counter or the lock of another
-   *     library, which stays.
+   *     library, which is kept.
    */
   public void forceRelease(String name) {
     forceRelease(Text.bytes(name, "name"));
   }
 
-  /** As forceRelease(text), the name as bytes. */
+  /** The same as forceRelease(text), the name as bytes. */
   public void forceRelease(byte[] name) {
     Text.given(name, "name");
     for (int tries = 0; tries < FORCE_TRIES; tries++) {
@@ -282,8 +284,8 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * As forceRelease(name), also of other libraries. A string that is data, such as a counter,
-   * counts as a holder and is deleted: look with {@link #inspect} before.
+   * The same as forceRelease(name), also for locks of other libraries. A string that is data, such
+   * as a counter, counts as a holder and is deleted: use {@link #inspect} before.
    *
    * @throws RedlatchException with {@link Status#E_NOT_HELD} if there is nothing to remove; with
    *     {@link Status#E_WRONG_TYPE} if the key has a type that no lock has.
@@ -292,14 +294,14 @@ public final class Redlatch implements AutoCloseable {
     forceReleaseAny(Text.bytes(name, "name"));
   }
 
-  /** As forceReleaseAny(text), the name as bytes. */
+  /** The same as forceReleaseAny(text), the name as bytes. */
   public void forceReleaseAny(byte[] name) {
     Text.given(name, "name");
     force(name, client -> Rlc.force_release_any_start(client, name));
   }
 
   /**
-   * As forceRelease(name), from the holder with this token or foreign value alone.
+   * Removes only the holder with this token or foreign value. Otherwise as forceRelease(name).
    *
    * @throws RedlatchException with {@link Status#E_INVALID} if the token is empty, {@link
    *     Status#E_NOT_HELD} if it does not hold the lock.
@@ -318,23 +320,24 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * Writes what no call reports to `logger`: outages, lost locks (as errors), slower waiting. Each
-   * client has its own log, and another logTo() of this client takes the place of the one before.
-   * It is written to in a thread of redlatch's. {@code System.getLogger("io.redlatch")} is a
-   * suitable logger; this package writes its own warnings there. Without logTo(), it also gets a
-   * line for each thread, other than virtual threads, that has waited 10 s for a lock that it holds
-   * itself.
+   * Writes background events to `logger`: outages, lost locks (as errors), slower waiting. Each
+   * client has its own log; another logTo() of this client replaces this one. The logger is called
+   * in a thread of redlatch. {@code System.getLogger("io.redlatch")} is a suitable logger; this
+   * package writes its own warnings there.
    *
-   * @return what ends it when it is closed; close() of the client does so after the last line.
+   * <p>Without logTo(), the latter also gets a line for each thread that has waited 10 s for a
+   * lock that it holds itself; virtual threads are left out.
+   *
+   * @return the bridge, whose close() ends this; close() of the client ends it after the last line.
    */
   public LogBridge logTo(System.Logger logger) {
     return ask(client -> session.logTo(logger));
   }
 
   /**
-   * Has `provider` give user and password, in place of those of the URL. Held locks stay when they
-   * change: docs/credentials.md. Use it between open() and connect(); another one takes the place
-   * of the one before.
+   * Makes `provider` give user and password, in place of those of the URL. Call it between open()
+   * and connect(); another provider replaces this one. Held locks are kept when the credentials
+   * change: docs/credentials.md.
    */
   public void credentialsFrom(CredentialsProvider provider) {
     ask(
@@ -345,8 +348,8 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * The value of an option, wherever it was set; or the "url", without secrets. "" for any other
-   * name.
+   * Returns the value of an option, wherever it was set; "" for an unknown name. The name "url"
+   * gives the URL without secrets. Sends nothing.
    */
   public String option(String name) {
     byte[] bytes = Text.bytes(name, "name");
@@ -354,27 +357,27 @@ public final class Redlatch implements AutoCloseable {
   }
 
   /**
-   * Asks the server now for what endangers locks there, such as eviction, and tries a lock of a
-   * name of its own, of which nothing stays. It tries to connect until `wait` is over; with none,
-   * once. What is not said is {@link Finding.Level#UNKNOWN}.
+   * Checks the server now for what endangers locks there, such as eviction. The check acquires a
+   * lock of its own, which leaves no key behind. It tries to connect until `wait` is over; with
+   * zero it tries once. A server that refuses a question gives a finding of {@link
+   * Finding.Level#UNKNOWN}.
    *
-   * @throws RedlatchException as connect(wait) does.
+   * @throws RedlatchException as connect(wait).
    */
   public List<Finding> check(Duration wait) {
     long ms = Text.waitMs(wait);
     return ask(client -> session.check(ms));
   }
 
-  /** The state of the server, as last known. No command is sent. */
+  /** Returns the last known state of each server, in the order of the URLs. Sends nothing. */
   public List<NodeInfo> info() {
     return ask(client -> session.info());
   }
 
   /**
-   * Ends the client's work. Held leases are released: the call waits for that at most {@code
-   * command_timeout}, and then for the logger of {@link #logTo}, if there are lines left; no
-   * interrupt ends it. Calls that wait end with {@link
-   * Status#E_CLOSED}. A second close() does nothing.
+   * Releases all held leases, and ends waiting calls with {@link Status#E_CLOSED}. Blocks for at
+   * most {@code command_timeout}, and then until the logger of {@link #logTo} has the last lines;
+   * an interrupt does not end it. A second close() does nothing.
    */
   @Override
   public void close() {

@@ -2,14 +2,11 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-/**
- * What went wrong with a call. Branch on status() and show the message: messages may change,
- * statuses do not.
- */
+/** A call failed. Branch on status() and show the message: messages may change, statuses do not. */
 public class RedlatchException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** How the call ended. */
+  /** The result of the call. */
   private final Status status;
 
   RedlatchException(Status status, String message) {
@@ -17,7 +14,7 @@ public class RedlatchException extends RuntimeException {
     this.status = status;
   }
 
-  /** How the call ended. */
+  /** The result of the call. */
   public final Status status() {
     return status;
   }

@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * Takes locks on most of several independent servers, so that they outlive the failure of the
- * others. docs/redlock.md says what that gives, and what not. Any thread may use it.
+ * Acquires locks on most of several independent servers, so that the locks survive the failure of
+ * the others. docs/redlock.md has the promises and limits. Any thread may use it.
  */
 public final class Redlock implements AutoCloseable {
   private final CallSession session;
@@ -23,11 +23,10 @@ public final class Redlock implements AutoCloseable {
   }
 
   /**
-   * Makes a Redlock over the servers at `urls`, an odd number of them. It does not touch the
-   * network.
+   * Makes a Redlock of the servers at `urls`, an odd number of them. It does not touch the network.
    *
-   * @throws RedlatchException with {@link Status#E_INVALID} if a URL or an option is wrong, or two
-   *     are the same; the message names it, and what is allowed.
+   * @throws RedlatchException with {@link Status#E_INVALID} if a URL or an option is wrong, the
+   *     number of URLs is even, or two are the same; the message names it and what is allowed.
    */
   public static Redlock open(Collection<String> urls, ClientOptions options) {
     for (String url : Text.given(urls, "urls")) {
@@ -45,7 +44,10 @@ public final class Redlock implements AutoCloseable {
     return connect(urls, ClientOptions.DEFAULT, Duration.ZERO);
   }
 
-  /** As connect(urls), trying again until most of the servers may vote, or `wait` is over. */
+  /**
+   * The same as connect(urls); it tries again until most of the servers may vote, or `wait` is
+   * over.
+   */
   public static Redlock connect(Collection<String> urls, ClientOptions options, Duration wait) {
     Redlock redlock = open(urls, options);
     try {
@@ -58,9 +60,9 @@ public final class Redlock implements AutoCloseable {
   }
 
   /**
-   * Connects now, until most of the servers may vote, or `wait` is over; with none, once.
+   * Connects now, until most of the servers may vote, or `wait` is over; with zero it tries once.
    *
-   * @throws RedlatchException as that of a client does.
+   * @throws RedlatchException as {@link Redlatch#connect(Duration)}.
    */
   public void connect(Duration wait) {
     long ms = Text.waitMs(wait);
@@ -80,15 +82,15 @@ public final class Redlock implements AutoCloseable {
   }
 
   /**
-   * The lock `name`, as UTF-8. Only ttl, renew, maxHold and label count of its options. Its leases
-   * are as any other, except that the fence is 0 without the option "fenced", and that they cannot
-   * be attached.
+   * Returns the lock `name`, as UTF-8. Only the options ttl, renew, maxHold and label are used. The
+   * fence of its leases is 0 without the option "fenced", and they cannot be attached. Sends
+   * nothing.
    */
   public NamedLock lock(String name) {
     return lock(Text.bytes(name, "name"));
   }
 
-  /** As lock(name), of any bytes. */
+  /** The same as lock(name), of any bytes. */
   public NamedLock lock(byte[] name) {
     NamedLock.Starter starter =
         (bytes, waitMs, options) ->
@@ -97,37 +99,36 @@ public final class Redlock implements AutoCloseable {
     return new NamedLock(this, session, starter, copy, LockOptions.DEFAULT, null);
   }
 
-  /** As that of a client; "url" has a line for each server. */
+  /** As {@link Redlatch#option}; "url" gives one line for each server. */
   public String option(String name) {
     byte[] bytes = Text.bytes(name, "name");
     return ask(redlock -> redlock.option(bytes));
   }
 
   /**
-   * Asks each server now for what endangers locks there, such as eviction, and tries a lock of a
-   * name of its own, of which nothing stays. It tries to connect until `wait` is over; with none,
-   * once, as with each server. What is not said is {@link Finding.Level#UNKNOWN}.
+   * Checks each server now for what endangers locks there, such as eviction. The check acquires a
+   * lock of its own, which leaves no key behind. It tries to connect until `wait` is over; with
+   * zero it tries once. Each server gets one try. A server that refuses a question gives a finding
+   * of {@link Finding.Level#UNKNOWN}.
    *
-   * @throws RedlatchException as connect(wait) does.
+   * @throws RedlatchException as connect(wait).
    */
   public List<Finding> check(Duration wait) {
     long ms = Text.waitMs(wait);
     return ask(redlock -> redlock.check(ms));
   }
 
-  /**
-   * The state of each server, as last known, in the order of the URLs. No command is sent.
-   */
+  /** Returns the last known state of each server, in the order of the URLs. Sends nothing. */
   public List<NodeInfo> info() {
     return ask(CallSession::info);
   }
 
-  /** As that of a client. */
+  /** As {@link Redlatch#logTo}. */
   public LogBridge logTo(System.Logger logger) {
     return ask(redlock -> redlock.logTo(logger));
   }
 
-  /** As that of a client, for each server. */
+  /** As {@link Redlatch#credentialsFrom}, for each server. */
   public void credentialsFrom(CredentialsProvider provider) {
     ask(
         redlock -> {
@@ -136,7 +137,7 @@ public final class Redlock implements AutoCloseable {
         });
   }
 
-  /** As that of a client. */
+  /** As {@link Redlatch#close}. */
   @Override
   public void close() {
     try {

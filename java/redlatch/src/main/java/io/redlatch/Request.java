@@ -14,8 +14,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Something that was started in the library and will finish. It belongs to one thread at a time:
- * to the one that has started it, or to whoever claims it.
+ * An operation of the library in progress. It belongs to one thread at a time: to the one that has
+ * started it, or to the one that claims it.
  */
 final class Request implements AutoCloseable {
   /**

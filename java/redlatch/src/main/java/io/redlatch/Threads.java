@@ -38,7 +38,7 @@ final class Threads {
     return thread;
   }
 
-  /** What fails for one must not end a thread of all, and must not be kept from all. */
+  /** Reports a failure of foreign code: it must not end a shared thread, and must not get lost. */
   static void report(Throwable failure) {
     Thread current = Thread.currentThread();
     try {
@@ -78,12 +78,15 @@ final class Threads {
     }
   }
 
-  /** Runs what the pump may not: code of others, which may wait, and keeps nobody else waiting. */
+  /**
+   * Runs foreign code, which may block, in a thread of its own: the pump may not, and others wait
+   * for it.
+   */
   static void tell(Runnable work) {
     try {
       TELLING.execute(work);
     } catch (OutOfMemoryError noThread) {
-      // Others are told late then, which is better than never.
+      // Other waiters are notified late then, which is better than never.
       work.run();
     }
   }

@@ -6,13 +6,13 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import org.jspecify.annotations.Nullable;
 
-/** What no call reports. */
+/** Background events, as lines of the log. */
 final class Warnings {
   private static final Logger LOGGER = System.getLogger("io.redlatch");
 
   private Warnings() {}
 
-  /** The release goes on by itself: `failure` says why it is not known how it went. */
+  /** The release continues by itself: `failure` has the reason why its result is not known. */
   static void unanswered(RedlatchException failure) {
     warn("a release continues in the background", failure);
   }
@@ -33,7 +33,7 @@ final class Warnings {
         null);
   }
 
-  /** What the logger throws must not keep anybody from going on. */
+  /** An exception of the logger must not stop the caller. */
   private static void warn(String message, @Nullable Throwable failure) {
     try {
       LOGGER.log(Level.WARNING, message, failure);

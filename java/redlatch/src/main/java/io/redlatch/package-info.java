@@ -5,12 +5,19 @@
  * Locks that processes on many hosts share, over one Redis or Valkey server, or over most of
  * several. Begin with {@link io.redlatch.Redlatch}.
  *
- * <p>What asks a server waits for the answer as long as the options "command_timeout" and
- * "connect_timeout" of the client say. It fails with a {@link io.redlatch.RedlatchException}: with
- * E_UNAVAILABLE, with E_OUTCOME_UNKNOWN if no answer came, with E_DENIED and E_SERVER if that was a
- * refusal, and with E_CLOSED after close(); methods name what else they throw. Times count in whole
- * milliseconds, of which what is shorter than one is one. Any thread may use any object that does
- * not say otherwise.
+ * <p>A method that asks a server waits for the answer, limited by the options "command_timeout" and
+ * "connect_timeout" of the client. It fails with a {@link io.redlatch.RedlatchException} of one of
+ * these statuses; methods name the others:
+ *
+ * <ul>
+ *   <li>E_UNAVAILABLE: the server cannot be reached.
+ *   <li>E_OUTCOME_UNKNOWN: no answer came.
+ *   <li>E_DENIED, E_SERVER: the server refused the call.
+ *   <li>E_CLOSED: the client was closed.
+ * </ul>
+ *
+ * <p>Durations are rounded up to whole milliseconds. Any thread may use any object, unless its text
+ * says otherwise.
  */
 @NullMarked
 package io.redlatch;

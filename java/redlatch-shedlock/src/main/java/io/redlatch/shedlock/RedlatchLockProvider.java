@@ -27,35 +27,39 @@ import org.jspecify.annotations.Nullable;
  * Takes the locks of ShedLock's tasks with redlatch, under their own names.
  *
  * <p>A task is protected for its lockAtMostFor from its start, also while the server is away, and
- * with any clocks of the hosts; {@link io.redlatch.LockOptions#ttl} has the range. The lock is not
+ * with any clocks of the hosts. {@link io.redlatch.LockOptions#ttl} has the range. The lock is not
  * renewed: wrap this in ShedLock's KeepAliveLockProvider for that. A task that runs longer is not
  * stopped, and a warning in the log reports it when it ends.
  *
- * <p>Where ShedLock would see an exception of the server's, it is a {@link LockException} with the
- * {@link RedlatchException} as its cause. The client is the caller's to close, when the tasks have
- * ended: close() gives back the locks of those that run.
+ * <p>A failure of the server is a {@link LockException} with the {@link RedlatchException} as its
+ * cause. The caller closes the client when the tasks have ended: close() releases the locks of
+ * running tasks.
  */
 public final class RedlatchLockProvider implements ExtensibleLockProvider {
   private static final Logger LOGGER = System.getLogger("io.redlatch");
 
   private final Function<String, NamedLock> locks;
 
-  /** Leaves the lock of a lease as it is, and makes what ends it later; null if it is lost. */
+  /** Leaves the lock of a lease as it is, and returns what ends it later; null if it is lost. */
   private final Function<Lease, @Nullable Runnable> leaving;
 
   /**
-   * Of a task that ends before its lockAtLeastFor is over, the lock is kept until then, also when
-   * the client is closed meanwhile or the process ends. Nobody is left then to give it back, and it
-   * goes on to the end of lockAtMostFor. While the server cannot be asked, closing the client gives
-   * the lock back early.
+   * Makes a provider of a client. The lock of a task that ends before its lockAtLeastFor is kept
+   * until then, also if the client is closed meanwhile.
+   *
+   * <ul>
+   *   <li>If the process ends, the lock is kept until the end of lockAtMostFor.
+   *   <li>If the server cannot be asked, closing the client releases the lock early.
+   * </ul>
    */
   public RedlatchLockProvider(Redlatch client) {
     this(client::lock, lease -> leave(client, lease));
   }
 
   /**
-   * As that of a client, but that closing the Redlock gives back the lock of a task that has ended,
-   * even if its lockAtLeastFor is not over: what is held on several servers cannot be attached.
+   * Makes a provider of a Redlock. Otherwise as that of a client, except that closing the Redlock
+   * releases the lock of a task that has ended, even before its lockAtLeastFor: a lease on several
+   * servers cannot be attached.
    */
   public RedlatchLockProvider(Redlock redlock) {
     this(redlock::lock, lease -> lease::close);
@@ -67,7 +71,7 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
     this.leaving = leaving;
   }
 
-  /** Tries once: empty if somebody else has the lock, or waits for it. */
+  /** Tries once; empty if the lock is held or waited for. */
   @Override
   public Optional<SimpleLock> lock(LockConfiguration wanted) {
     LockOptions options = LockOptions.DEFAULT.ttl(wanted.getLockAtMostFor()).renew(false);
@@ -147,7 +151,7 @@ public final class RedlatchLockProvider implements ExtensibleLockProvider {
       }
     }
 
-    /** One that ends before it would have is given back then, or not if the process has ended. */
+    /** An extended lock that ends early is released then, unless the process has ended. */
     @Override
     protected Optional<SimpleLock> doExtend(LockConfiguration wanted) {
       try {

@@ -24,16 +24,16 @@ import org.springframework.util.Assert;
 
 /**
  * The locks of redlatch as Spring Integration wants them. They renew themselves while they are
- * held, and are bound to threads, and reentrant: what one thread has locked by a key, it alone
- * unlocks by that key, and nobody else has it, in this registry or any other. Otherwise they are as
- * {@link NamedLock#asLock} has them.
+ * held. They are bound to threads, and reentrant: only the thread that has locked a key can unlock
+ * it, and no other thread of this or any other registry has it meanwhile. Otherwise as {@link
+ * NamedLock#asLock}.
  *
- * <p>To unlock what this thread has not locked is an {@link IllegalMonitorStateException}, and what
- * was lost a {@link ConcurrentModificationException} with the {@link LockLostException} as its
- * cause.
+ * <p>To unlock a key that this thread has not locked throws {@link IllegalMonitorStateException}.
+ * To unlock a lost lock throws {@link ConcurrentModificationException}, with the {@link
+ * LockLostException} as its cause.
  *
- * <p>Any number of keys may be used: the lock of a key is kept while it is locked, or the program
- * has it, so that there is no capacity to set. The client is the caller's to close.
+ * <p>Any number of keys may be used: the lock of a key is kept while it is locked or the program
+ * has a reference to it. So there is no capacity to set. The caller closes the client.
  */
 public final class RedlatchLockRegistry implements ExpirableLockRegistry, RenewableLockRegistry {
   /** The actual reason follows, which may differ from expiration. */
@@ -41,7 +41,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
       "Lock was released in the store due to expiration. The integrity of data protected by this"
           + " lock may have been compromised. ";
 
-  /** What a thread has locked. */
+  /** The lock of a thread. */
   private static final class Hold {
     final KeyLock lock; // not collected while it is locked
     final Lock view;
@@ -53,7 +53,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     }
   }
 
-  /** The lock of a key, for as long as the program or a thread that has locked it has it. */
+  /** The lock of a key, for as long as the program or a thread that has locked it refers to it. */
   private static final class Known extends WeakReference<KeyLock> {
     final String key;
 
@@ -68,30 +68,30 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
   private final ReferenceQueue<KeyLock> collected = new ReferenceQueue<>();
 
   /**
-   * By key. A view is made for each thread that locks, which is an owner anyway, and goes with its
-   * last unlock: so nothing can be taken away while somebody has it, and nothing stays.
+   * The locks of a thread, by key. Each thread that locks has a view of its own, because a view is
+   * an owner. The last unlock removes it: so no view is removed while it is used, and none is left.
    */
   private final ThreadLocal<Map<String, Hold>> holds = ThreadLocal.withInitial(HashMap::new);
 
-  /** A key is the name of the lock. */
+  /** Makes a registry in which a key is the name of the lock. */
   public RedlatchLockRegistry(Redlatch client) {
     this(client::lock);
   }
 
   /**
-   * Makes the locks by a function, which may put something before the key, set options, or ask a
-   * Redlock: {@code key -> client.lock("orders:" + key).with(options)}.
+   * Makes a registry whose locks a function makes. It may put a prefix before the key, set options,
+   * or use a Redlock: {@code key -> client.lock("orders:" + key).with(options)}.
    */
   public RedlatchLockRegistry(Function<String, NamedLock> makeLock) {
     this.makeLock = makeLock;
   }
 
   /**
-   * The lock of a key: the same object each time, for as long as the program has it or a thread has
-   * locked it. That of another registry is another lock. Nothing is sent yet.
+   * Returns the lock of a key: the same object each time, while the program refers to it or a
+   * thread has locked it. Each registry has its own objects. Sends nothing.
    *
    * @param lockKey a String, as with Spring's own registries.
-   * @throws IllegalArgumentException if it is something else.
+   * @throws IllegalArgumentException if it is not a String.
    */
   @Override
   public Lock obtain(Object lockKey) {
@@ -117,7 +117,7 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
     }
   }
 
-  /** For tests: the number of keys that the registry keeps something for. */
+  /** For tests: the number of keys that the registry has. */
   int lockCount() {
     return locks.size();
   }
@@ -132,10 +132,11 @@ public final class RedlatchLockRegistry implements ExpirableLockRegistry, Renewa
   public void expireUnusedOlderThan(long age) {}
 
   /**
-   * Only looks whether this thread has the lock, by the local clock: locks renew themselves.
+   * Checks that this thread has the lock, by the local clock: locks renew themselves. Sends
+   * nothing.
    *
-   * @throws IllegalStateException if not; with the {@link LockLostException} as its cause if it has
-   *     lost it, or another {@link RedlatchException} if the client was closed.
+   * @throws IllegalStateException if it does not; with the {@link LockLostException} as its cause
+   *     if it was lost, or another {@link RedlatchException} if the client was closed.
    */
   @Override
   public void renewLock(Object lockKey) {
