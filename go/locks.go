@@ -45,7 +45,7 @@ type starter func(name string, waitMs int64, options rlc.AcquireOptions) rlc.Req
 const noWait = 0
 
 // waitMs returns the time that ctx leaves, -1 for no limit. It is a little less, so that the
-// library reports the cause, busy or unavailable: a context only reports that the time is over.
+// library reports the cause, busy or unavailable: the error of a context has no cause.
 func waitMs(ctx context.Context) int64 {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -184,7 +184,7 @@ type Locker struct {
 	locks   Locks
 	name    string
 	options []Option
-	// Held with the lease: when a lease was lost, its Unlock must not give back the next one.
+	// Locked with the lease: the Unlock of a lost lease must not release the next lease.
 	inside sync.Mutex
 	lease  atomic.Pointer[Lease]
 }

@@ -161,7 +161,7 @@ class Base(Unique):
     # ---- inside ----
 
     def _is_free(self, name: bytes) -> bool:
-        """True if the lock has no other holder, as far as is known."""
+        """True if no other holder of the lock is known."""
         raise NotImplementedError
 
     def _open(self) -> _core.Client:

@@ -16,7 +16,7 @@ final class Errors {
     return RedlatchException.of(status, op, name, Text.of(Rlc.error_message(err)));
   }
 
-  /** What `call` returns. */
+  /** Returns the result of `call`, or throws its error. */
   static <T> T check(String op, String name, Function<SWIGTYPE_p_rl_error, @Nullable T> call) {
     SWIGTYPE_p_rl_error err = Rlc.error_new();
     try {

@@ -210,7 +210,7 @@ final class Request implements AutoCloseable {
     return info;
   }
 
-  /** Cancels what has not finished, and gives back what was not taken. */
+  /** Cancels an unfinished request, and releases a result that was not taken. */
   @Override
   public void close() {
     Rlc.request_free(handle);

@@ -26,7 +26,7 @@ public final class NativeLibrary {
 
   private NativeLibrary() {}
 
-  /** Loads it, if that was not done yet. Each caller learns why it cannot be. */
+  /** Loads the library, unless that was done before. Each caller gets the reason of a failure. */
   public static void load() {
     if (FAILURE != null) {
       throw because(FAILURE.getMessage(), FAILURE);
