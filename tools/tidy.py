@@ -23,6 +23,7 @@ import sys
 import tempfile
 
 import class_sizes
+import docstrings
 import tidy_planted
 import words
 
@@ -416,6 +417,7 @@ def check_file(root, path):
         yield from words.check_messages(path, text)
         yield from words.check_prose(path, text)
         yield from words.check_comments(path, text)
+        yield from docstrings.check(path, text)
 
 
 def marked_patterns(root):
