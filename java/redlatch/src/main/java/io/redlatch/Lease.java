@@ -93,9 +93,7 @@ public final class Lease implements AutoCloseable {
     return ask(Rlc::lease_fence);
   }
 
-  /**
-   * The token that proves ownership to the server: 32 characters. {@link Redlatch#attach} takes it.
-   */
+  /** The token that proves ownership to the server. {@link Redlatch#attach} takes it. */
   public String token() {
     return ask(handle -> Text.of(Text.read(buffer -> Rlc.lease_token(handle, buffer))));
   }
