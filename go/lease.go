@@ -338,7 +338,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // Errors:
 //
 //   - ErrDeadlock: another reader waits to upgrade, or the owner of this lease has another read
-//     lease; unlock or downgrade.
+//     lease; unlock this one.
 //   - ErrLost: the lease had ended.
 func (l *Lease) Upgrade(ctx context.Context) error {
 	wait := waitMs(ctx)

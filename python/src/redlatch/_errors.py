@@ -45,7 +45,7 @@ class LockLost(Error):
 
 
 class Deadlock(Error):
-    """Another reader is already waiting to upgrade: release or downgrade, and let it write."""
+    """Another reader is already waiting to upgrade: release, and let it write."""
 
 
 class Unavailable(Error):

@@ -283,7 +283,7 @@ class Lease(LeaseBase):
         to read if the result is False, and after Deadlock. The fence rises. Raises
 
         - Deadlock: another reader waits to upgrade, or the owner of this lease has another read
-          lease; release or downgrade;
+          lease; release this one;
         - LockLost: the lease had ended.
         """
         request = finished(UPGRADE, self._client, self._handle, to_wait_ms(timeout))

@@ -318,7 +318,7 @@ public final class Lease implements AutoCloseable {
    * @throws InterruptedException if the thread is interrupted; the lease continues to read.
    * @throws LockLostException if the lease had ended.
    * @throws RedlatchException with {@link Status#E_DEADLOCK} if another reader waits to upgrade, or
-   *     the owner of this lease has another read lease; close or downgrade.
+   *     the owner of this lease has another read lease; close this one.
    */
   public void upgrade(Duration wait) throws InterruptedException {
     upgrade(Text.waitMs(wait));
