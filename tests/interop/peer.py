@@ -21,6 +21,12 @@ Times are CLOCK_MONOTONIC in all of them. An error is an answer, too.
              the file `counter`, and between reading and writing that `hold_ms` pass; of kind read,
              it looks twice whether the number is the same
 
+Of single libraries, for the table in README:
+
+    api                                 names in the interface (redsync, Node)
+    using    client, name, ttl_ms, threshold_ms    a block of using() begins (Node)
+    aborted, finish    client, name     -> true, once its signal aborts; the block ends
+
 A read-write lock is acquired by its `kind`, read or write.
 """
 

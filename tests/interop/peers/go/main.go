@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,7 +69,9 @@ type redsyncLibrary struct{ sync *redsync.Redsync }
 func (l redsyncLibrary) acquire(
 	ctx context.Context, name string, lease time.Duration, mayWait bool,
 ) (held, error) {
-	mutex := l.sync.NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(1<<20))
+	// By default a try may take 5 % of the lease, too little for a short one on a busy machine.
+	mutex := l.sync.NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(1<<20),
+		redsync.WithTimeoutFactor(0.5))
 	take := mutex.TryLockContext
 	if mayWait {
 		take = mutex.LockContext
@@ -184,6 +187,26 @@ func take(l library, r request) (held, error) {
 	return l.acquire(ctx, r.Name, lease, r.WaitMs != 0)
 }
 
+// The functions of redsync's types, and the functions and channels that a lock of it can keep.
+func api() []string {
+	var names []string
+	for _, t := range []reflect.Type{
+		reflect.TypeOf(&redsync.Redsync{}), reflect.TypeOf(&redsync.Mutex{}),
+	} {
+		for i := 0; i < t.NumMethod(); i++ {
+			names = append(names, t.Method(i).Name)
+		}
+	}
+	mutex := reflect.TypeOf(redsync.Mutex{})
+	for i := 0; i < mutex.NumField(); i++ {
+		field := mutex.Field(i)
+		if kind := field.Type.Kind(); kind == reflect.Func || kind == reflect.Chan {
+			names = append(names, field.Name)
+		}
+	}
+	return names
+}
+
 func (p *process) do(r request) (any, error) {
 	key := strings.Join([]string{r.Owner, r.Client, r.Name}, "\n")
 	p.mutex.Lock()
@@ -192,6 +215,8 @@ func (p *process) do(r request) (any, error) {
 	switch r.Do {
 	case "clock":
 		return monotonic(), nil
+	case "api":
+		return api(), nil
 	case "open":
 		return nil, p.open(r)
 	case "acquire":

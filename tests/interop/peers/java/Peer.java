@@ -8,11 +8,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Scanner;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
+import org.redisson.api.DeletedObjectListener;
+import org.redisson.api.ExpiredObjectListener;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
@@ -30,6 +33,8 @@ import org.redisson.config.ReadMode;
  *   state      -> is_locked, is_held (by this owner), hold_count (of this owner), remaining_ms
  *   downgrade  client, name: from the write lock to the read lock
  *   force      remove it, whoever holds it
+ *   listen     add listeners for its deletion and its expiry
+ *   events     -> what these have heard of this name
  * </pre>
  *
  * All but open, clock and crowd take a kind. Each owner is a thread, as Redisson wants it.
@@ -39,6 +44,7 @@ public final class Peer {
 
   private final Map<String, RedissonClient> clients = new ConcurrentHashMap<>();
   private final Map<String, ExecutorService> owners = new ConcurrentHashMap<>();
+  private final List<String> events = new CopyOnWriteArrayList<>();
 
   public static void main(String[] args) {
     Peer peer = new Peer();
@@ -85,6 +91,12 @@ public final class Peer {
         return lock(request).forceUnlock();
       case "state":
         return state(lock(request));
+      case "listen":
+        lock(request).addListener((DeletedObjectListener) name -> events.add("deleted " + name));
+        lock(request).addListener((ExpiredObjectListener) name -> events.add("expired " + name));
+        return null;
+      case "events":
+        return events.stream().filter(e -> e.endsWith(" " + request.text("name"))).toList();
       case "downgrade":
         clients.get(request.text("client")).getReadWriteLock(request.text("name")).readLock()
             .lock(request.number("ttl_ms"), MS);

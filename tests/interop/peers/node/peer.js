@@ -12,6 +12,7 @@ const { default: Redlock, ExecutionError } = require("redlock");
 
 const clients = new Map();
 const held = new Map();
+const blocks = new Map(); // of using(): the signal, how to end the block, and its promise
 const owners = new Map(); // the last promise of each: an owner does one thing after the other
 
 // The clock of time.monotonic() and System.nanoTime(). It fits: 2^53 ns are 104 days of uptime,
@@ -70,6 +71,35 @@ const commands = {
     const client = clients.get(request.client);
     held.set(keyOf(request), await client.extend(held.get(keyOf(request)), request.ttl_ms, ONCE));
   },
+  // A block of using(), which lasts until `finish`.
+  using(request) {
+    const { client, name, ttl_ms: leaseMs, threshold_ms: automaticExtensionThreshold } = request;
+    return new Promise((begun, refused) => {
+      const block = {};
+      const routine = (signal) => {
+        blocks.set(keyOf(request), Object.assign(block, { signal }));
+        begun();
+        return new Promise((finish) => Object.assign(block, { finish }));
+      };
+      const settings = { automaticExtensionThreshold };
+      block.done = clients.get(client).using([name], leaseMs, settings, routine);
+      block.done.catch(refused);
+    });
+  },
+  // Until the signal of the block aborts.
+  aborted(request) {
+    const { signal } = blocks.get(keyOf(request));
+    return new Promise((resolve) => {
+      signal.addEventListener("abort", () => resolve(true));
+      if (signal.aborted) resolve(true);
+    });
+  },
+  async finish(request) {
+    const block = blocks.get(keyOf(request));
+    block.finish();
+    await block.done;
+  },
+  api: () => Object.getOwnPropertyNames(Redlock.prototype),
   crowd(request) {
     const end = performance.now() + request.run_ms;
     const client = clients.get(request.client);
