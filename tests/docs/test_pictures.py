@@ -89,6 +89,10 @@ def faults_of(svg: str) -> list[str]:
     return faults
 
 
+def test_all_pictures_are_known() -> None:
+    assert sorted(path.name for path in COMMITTED.iterdir()) == sorted(FILES)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_committed_picture_is_safe_and_small(name: str) -> None:
     assert faults_of((COMMITTED / name).read_text()) == []
@@ -109,13 +113,21 @@ def test_fresh_run_has_the_words_of_the_committed_picture(name: str, fresh: Path
     assert words_of((fresh / name).read_text()) == expected and len(expected) > 9
 
 
+def shows_the_holder(svg: str) -> bool:
+    """The waiter's terminal names the holder, that process is killed, and the waiter does the work
+    that the holder only began."""
+    texts = texts_of(svg)
+    lines = "\n".join(texts)
+    holders = set(re.findall(r"^redlatch: .* held by (\S+) since", lines, re.MULTILINE))
+    killed = {f"web-1/{pid}" for pid in re.findall(r"^web-1\$ kill -9 (\d+)$", lines, re.MULTILINE)}
+    order = [text for text in texts if text == "Killed" or text.startswith("migrate: ")]
+    work = ["migrate: started", "Killed", "migrate: started", "migrate: done"]
+    return len(holders) == 1 and holders == killed and order == work
+
+
 @needs_a_run
 def test_waiter_is_shown_the_holder_that_is_killed(fresh: Path) -> None:
-    texts = texts_of((fresh / "terminal.svg").read_text())
-    (holder,) = {found[1] for text in texts if (found := re.search(r"held by (\S+)", text))}
-    assert holder.startswith("web-1/") and f"web-1$ kill -9 {holder.partition('/')[2]}" in texts
-    # The last holder is the waiter: the first one never got to its end.
-    assert texts.index("Killed") < texts.index("migrate: done") and texts.count("Killed") == 1
+    assert shows_the_holder((fresh / "terminal.svg").read_text())
 
 
 # ---- the commands of a run -----------------------------------------------------------------------
@@ -214,6 +226,21 @@ GOOD = '<svg xmlns="http://www.w3.org/2000/svg"><text x="1">held by web-1/4121</
 def test_a_fault_of_a_picture_is_found(old: str, new: str, fault: str) -> None:
     assert faults_of(GOOD) == []
     assert fault in faults_of(GOOD.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("web-1/4121", "another client"),
+        ("kill -9 4121", "kill -9 17"),
+        (">Killed<", ">Done<"),
+        ("migrate: done", "migrate: failed"),
+    ],
+)
+def test_a_terminal_that_does_not_show_the_holder_is_found(old: str, new: str) -> None:
+    terminal = (COMMITTED / "terminal.svg").read_text()
+    assert shows_the_holder(terminal) and old in terminal
+    assert not shows_the_holder(terminal.replace(old, new))
 
 
 def test_other_words_are_found() -> None:

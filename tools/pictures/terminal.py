@@ -37,6 +37,7 @@ LOCK = "nightly"
 TTL_S = 5
 COMMAND = f"redlatch run --ttl {TTL_S}s {LOCK} -- ./migrate"
 WAITING = r"place \d+ of \d+: (held by (\S+)/(\d+) since [\d:]+) until [\d:]+Z"
+KILL = "kill -9"
 HOST, PID = "web-1", "4121"
 KEY_S = 0.04  # from one key to the next
 # Output in several pieces, as an erased line that is written again, is one change.
@@ -131,7 +132,9 @@ def record() -> Recording:
         (folder / "migrate").chmod(0o755)
         env = {"PATH": f"{built('cli')}:/usr/bin:/bin", "REDLATCH_URL": server.unix_url}
         titles = (("web-1", HOST), ("web-2", "web-2"), ("web-1, another terminal", HOST))
-        panes = [stack.enter_context(Pane(*title, folder, env)) for title in titles]
+        panes = [Pane(*title, folder, env) for title in titles]
+        for pane in panes:
+            stack.enter_context(pane)
         first, second, other = panes
         stage = Stage(*panes)
         for pane in panes:
@@ -147,7 +150,7 @@ def record() -> Recording:
         stage.pause(2.2)
         found = re.search(WAITING, second.text)
         assert found
-        stage.type(other, f"kill -9 {found[3]}")
+        stage.type(other, f"{KILL} {found[3]}")
         stage.until(lambda: "Killed" in first.text)
         stage.until(lambda: "started" in second.text)
         stage.pause(0.8)
@@ -160,7 +163,7 @@ def record() -> Recording:
 
 def holder_is_named(env: dict[str, str]) -> bool:
     """Whether the server has the holder's name. A client writes it a moment after the grant."""
-    words = [built("cli/redlatch"), "status", "-o", "json", LOCK]
+    words = [str(built("cli/redlatch")), "status", "-o", "json", LOCK]
     done = subprocess.run(words, env=env, capture_output=True, check=True)
     return any("holder" in one for one in json.loads(done.stdout)["holders"])
 
@@ -175,7 +178,7 @@ def recording_of(panes: list[Pane], begin: float, seconds: float, pid: str) -> R
         lines = lines_of(pieces)
         for line in lines:
             line.text = line.text.replace(f"{socket.gethostname()}/{pid}", f"{HOST}/{PID}")
-            line.text = re.sub(rf"\b{pid}\b", PID, line.text)
+            line.text = line.text.replace(f"{KILL} {pid}", f"{KILL} {PID}")
         recording.panes.append((pane.title, lines))
     first, second, _ = (lines for _, lines in recording.panes)
     wait = next(line for line in second if re.search(WAITING, line.text))
