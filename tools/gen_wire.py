@@ -67,9 +67,7 @@ def row(script: str, formats: list[str], text: str) -> str:
     head = head_of(text)
     purpose = first_sentence(re.sub(r"\A[A-Z ]+: ", "", head.split("\n\n")[0]))
     purpose = purpose[:1].upper() + purpose[1:]
-    answers = [
-        text if text.startswith("as") else f"`{text}`" for text in ANSWER.findall(head)
-    ]
+    answers = [one if one.startswith("as") else f"`{one}`" for one in ANSWER.findall(head)]
     cells = [purpose, field_of(head, "KEYS"), field_of(head, "ARGV"), ", ".join(answers)]
     # A head of another form would silently leave a hole in the page.
     if "" in cells or re.match(r"\A[A-Z ]+: ", head) is None:

@@ -4,7 +4,7 @@
 -- INSPECT: read what there is to know about a lock, and write nothing.
 --
 -- KEYS: K, Q, F, I, R.
--- ARGV: limit, the most waiters and holders to list (at most 256).
+-- ARGV: limit, the most waiters and holders to list (at most MAX_INFO_ROWS).
 -- Returns {now, type, value, pttl, fence, waiting, waiters, info, holding, holders, owner count}.
 --         type: that of K, 'none' if it is free. value: at most 256 bytes, '' if K is no lock; hash
 --         format: the owner. fence: 16 digits or ''. waiting: how many. waiters: {member, ticket,
