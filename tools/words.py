@@ -43,7 +43,7 @@ OPENERS = re.compile(r"(Who|Whoever|What|Whether|Of|Likewise)\b")
 MESSAGES = ("core/", "capi/", "cli/", "embedded/", "bindings/", "python/src/", "go/", "java/")
 MESSAGE_FILES = (".c", ".cc", ".cpp", ".h", ".hpp", ".go", ".java", ".def", ".py")
 COMMENTED = ("core/", "capi/", "cli/")
-PAGES = ("README.md", "SECURITY.md", "CONTRIBUTING.md")
+PAGES = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "HACKING.md")
 HEADERS = "capi/include/redlatch/"
 
 
