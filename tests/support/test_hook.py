@@ -34,8 +34,9 @@ class Repository:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
-        # A run of these tests may itself be a child of git.
+        # A run of these tests may itself be a child of git. No setting of this machine counts.
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        kept |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
         return subprocess.run(
             command,
             cwd=self._folder,
