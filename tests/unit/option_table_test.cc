@@ -134,7 +134,7 @@ TEST(OptionTableTest, the_format_follows_from_the_other_options_in_any_order) {
     settings.format_number = format;
     settings.is_reentrant = is_reentrant;
     settings.owner = owner;
-    return settle(settings, result).message;
+    return choose_format(settings, result).message;
   };
   Format format{};
   EXPECT_EQ(settled(0, false, "", format), "");
@@ -154,7 +154,7 @@ TEST(OptionTableTest, the_format_follows_from_the_other_options_in_any_order) {
   AcquireSettings settings;
   settings.format_number = 3;
   settings.ttl = 30'001 * kMs;
-  EXPECT_EQ(settle(settings, format).message,
+  EXPECT_EQ(choose_format(settings, format).message,
             "option 'ttl' must be 10 ms to 30 s with the format hash-rw (got 30001 ms)");
 }
 

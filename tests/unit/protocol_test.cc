@@ -68,7 +68,7 @@ TEST(CommandTest, on_a_cluster_a_script_of_several_keys_names_one_that_never_exi
   };
   using Build = std::function<void(Command &, const ServerFeatures &)>;
   const auto mode = EvalMode::kDigest;
-  const Identity identity{"token", ""};
+  const Proof identity{"token", ""};
   const HolderInfo info{};
   const std::vector<std::pair<Build, size_t>> builds = {
       {[&](auto &c, auto &f) {
