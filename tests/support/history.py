@@ -40,6 +40,10 @@ def note_that_nothing_was_judged() -> None:
             file.write("the checkers of histories: need Go 1.21 or later\n")
 
 
+class HistoryBroken(AssertionError):
+    """A promise was broken. scripts/test never repeats the test: see repeatable.py."""
+
+
 class History:
     """A folder for the records of one test."""
 
@@ -69,4 +73,5 @@ class History:
             note_that_nothing_was_judged()
             return
         status, report = self.findings(is_fifo=is_fifo, calm_ns=calm_ns, serve_ms=serve_ms)
-        assert status == 0, report
+        if status != 0:
+            raise HistoryBroken(report)

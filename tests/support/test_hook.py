@@ -14,7 +14,14 @@ import pytest
 
 from .build import ROOT
 
-PARTS = ("tools/tidy.py", "tools/tidy_planted.py", "tools/words.py", ".clang-format")
+PARTS = (
+    "tools/class_sizes.py",
+    "tools/docstrings.py",
+    "tools/tidy.py",
+    "tools/tidy_planted.py",
+    "tools/words.py",
+    ".clang-format",
+)
 SPDX = "SPDX-License-Identifier: Apache-2.0\n"
 GOOD = "# " + SPDX
 WIDE = GOOD + "# " + "x" * 100 + "\n"

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: a failure by an answer or by time is repeated, once and alone; no other one is.
+Method: tests that fail in each way, run by pytest and ctest as scripts/test does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .alone import MOST, PRESETS, failed_in_ctest, failed_in_pytest, judge
+from .build import ROOT
+
+TESTS = """
+import os, pytest, subprocess
+class Told(AssertionError): pass
+@pytest.fixture
+def broken(): assert False
+def test_answer(): assert 1 == 2
+def test_time(): raise TimeoutError("late")
+def test_limit(): subprocess.run(["sleep", "9"], timeout=0.01)
+def test_skipped(): pytest.skip("no")
+def test_passes(): pass
+def test_report(): assert "" == "==1==ERROR: AddressSanitizer: heap-use-after-free"
+def test_race(): assert "" == "WARNING: DATA RACE"
+def test_signal(): assert -11 == 0
+def test_rule(): raise Told("two holders")
+def test_other(): raise KeyError("x")
+def test_setup(broken): pass
+def test_crash(): os.abort()
+"""
+REPEATABLE = ("answer", "time", "limit")
+NOT_REPEATABLE = ("report", "race", "signal", "rule", "other", "setup", "crash")
+
+
+def run_pytest(folder: Path, tests: list[str], *options: str) -> list[str]:
+    (folder / "test_it.py").write_text(TESTS)
+    failures = folder / "failures.jsonl"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "support.repeatable", *options]
+    command += ["-c", "/dev/null", "--rootdir", str(folder), f"--failures={failures}"]
+    command += ["-p", "no:cacheprovider", *tests]
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "tests")}
+    subprocess.run(command, env=env, capture_output=True, cwd=folder, check=False, timeout=120)
+    return failures.read_text().splitlines()
+
+
+def names(*tests: str) -> list[str]:
+    return sorted(f"test_it.py::test_{test}" for test in tests)
+
+
+@pytest.mark.parametrize("options", [(), ("-n1",)], ids=["here", "in a worker"])
+def test_answers_and_time_are_repeatable(tmp_path: Path, options: tuple[str, ...]) -> None:
+    lines = run_pytest(tmp_path, names(*REPEATABLE, "skipped", "passes"), *options)
+    assert failed_in_pytest(lines) == names(*REPEATABLE)
+
+
+@pytest.mark.parametrize("other", NOT_REPEATABLE)
+def test_nothing_else_is(tmp_path: Path, other: str) -> None:
+    lines = run_pytest(tmp_path, names("answer", other), "-n1")
+    assert f"test_{other}" in "".join(lines)
+    assert failed_in_pytest(lines) is None
+
+
+def test_what_was_ended_is_not(tmp_path: Path) -> None:
+    lines = run_pytest(tmp_path, names("answer"))
+    assert failed_in_pytest(lines) == names("answer")
+    assert failed_in_pytest(lines[:-1]) is None
+
+
+def run_ctest(folder: Path, **tests: str) -> list[str] | None:
+    (folder / "CTestTestfile.cmake").write_text(
+        "".join(
+            f'add_test({name} sh -c "{script}")\n'
+            f"set_tests_properties({name} PROPERTIES TIMEOUT 5)\n"
+            for name, script in tests.items()
+        )
+    )
+    junit = folder / "junit.xml"
+    done = subprocess.run(
+        ["ctest", "--output-junit", str(junit)], cwd=folder, capture_output=True, text=True
+    )
+    return failed_in_ctest(done.stdout, junit.read_text())
+
+
+def test_ctest_says_the_same(tmp_path: Path) -> None:
+    assert run_ctest(tmp_path, fails="exit 1", sleeps="exec sleep 60", passes="true") == [
+        "fails",
+        "sleeps",
+    ]
+    assert run_ctest(tmp_path, fails="exit 1", dies="kill -SEGV $$") is None
+    assert run_ctest(tmp_path, reports="echo ThreadSanitizer: data race; exit 1") is None
+    assert run_ctest(tmp_path, passes="true") is None
+
+
+def test_at_most_three_are_repeated_each_alone() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def passes(step: str, test: str) -> bool:
+        asked.append((step, test))
+        return test != "fails twice"
+
+    def of(*tests: str) -> tuple[bool, list[str]]:
+        asked.clear()
+        found = {"pytest": ["p"], "unit": list(tests)}
+        return judge(["pytest", "unit"], found.get, passes)
+
+    assert of("a", "b") == (True, ["pytest: p", "unit: a", "unit: b"])
+    assert asked == [("pytest", "p"), ("unit", "a"), ("unit", "b")]
+    assert of("a", "fails twice") == (False, ["pytest: p", "unit: a"])
+    assert not of(*"abc"[: MOST])[0] and asked == []
+    assert judge(["sim"], lambda _: None, passes) == (False, []) and asked == []
+    assert {"sim", "model", "tidy", "build"}.isdisjoint(PRESETS)
