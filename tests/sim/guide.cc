@@ -263,6 +263,7 @@ void Guide::tend_watch() {
 }
 
 void Guide::post_dialled(End &end) {
+  end.said_epoch = -1;
   context_.trace.say(context_.schedule.now(), "client %d watches sentinel %zu", client_.slot(),
                      end.sentinel);
   watch(end, [&](const sentinel::Send &send) {
@@ -271,6 +272,7 @@ void Guide::post_dialled(End &end) {
 }
 
 void Guide::post_takes(End &end, const Message &message) {
+  note_epoch(end, message);
   note_told(end, message);
   const ReplyView view(message.value);
   Reply reply = view.get();
@@ -298,12 +300,22 @@ void Guide::on_news() {
   client_.on_moved();
 }
 
+void Guide::note_epoch(End &end, const Message &message) {
+  if (message.kind != Message::Kind::kReply) return;
+  const auto &items = message.value.items;
+  const auto name = std::find_if(items.begin(), items.end(),
+                                 [](const Value &item) { return item.text == "config-epoch"; });
+  if (name != items.end() && name + 1 != items.end()) end.said_epoch = std::stoll((name + 1)->text);
+}
+
 // For the rule that a client leaves the server of which it hears that it is no primary any more.
-// One that is late may say it of a server that has become the primary again.
+// One that is late may say it of a server that has become the primary again. A sentinel whose last
+// answer was behind may speak of an earlier switch: its next answer decides, and may never come.
 void Guide::note_told(const End &end, const Message &message) {
   const auto &items = message.value.items;
   if (message.kind != Message::Kind::kPush || items.size() != 3) return;
   if (items[0].text != "message" || items[1].text != "+switch-master") return;
+  if (end.said_epoch < epoch()) return;
   const std::string &text = items[2].text;
   const size_t begin = text.find(' ') + 1;
   const size_t old_primary = number_in({text.substr(begin, text.find(' ', begin) - begin), ""});

@@ -66,8 +66,9 @@ class Guide {
     uint64_t link = 0;
     uint64_t number = 0;  // counts dials
     size_t sentinel = 0;
-    size_t slot = 0;        // of the watch
-    Nanos undisturbed = 0;  // since then
+    size_t slot = 0;          // of the watch
+    int64_t said_epoch = -1;  // by the last answer of the sentinel; -1: none yet
+    Nanos undisturbed = 0;    // since then
   };
 
   Nanos now() const;
@@ -92,6 +93,7 @@ class Guide {
   void post_fails(End &end);
   void watch_due();
   void on_news();
+  static void note_epoch(End &end, const Message &message);
   void note_told(const End &end, const Message &message);
 
   Client &client_;
