@@ -107,6 +107,8 @@ def test_block_holds_most_nodes(
         assert lease.name == "report" and lease.mode == "write"
         lease.check()
         wait_until(lambda: holding(nodes, "report") == 3)
+        assert [node.votes for node in redlock.info()] == [True] * 3
+        assert not other.lock("report").locked()  # here: the nodes are not asked
         tokens = set()
         for node in nodes:
             with redlatch.connect(node.url) as client:
@@ -151,40 +153,6 @@ def test_a_try_at_one_node_that_hangs_ends_in_time(nodes: Nodes) -> None:
         nodes[0].resume()
 
 
-def test_lock_has_the_shape_of_threading_lock(
-    redlock: redlatch.Redlock, other: redlatch.Redlock
-) -> None:
-    lock, theirs = redlock.lock("shape"), other.lock("shape")
-    assert not lock.locked()
-    assert repr(lock).startswith("<unlocked redlatch.Lock object 'shape' not held here at 0x")
-    assert lock.acquire() is True
-    assert lock.locked() and lock.lease is not None and lock.lease.held
-    assert not theirs.locked()  # here: the nodes are not asked
-    assert theirs.acquire(blocking=False) is False
-    assert theirs.acquire(timeout=0.05) is False
-    with pytest.raises(redlatch.AlreadyHeld):
-        lock.acquire()
-    lock.release()
-    with pytest.raises(redlatch.NotHeld):
-        lock.release()
-    assert theirs.acquire(timeout=5) is True
-    theirs.release()
-
-
-def test_waiter_has_it_after_the_release(
-    redlock: redlatch.Redlock, other: redlatch.Redlock
-) -> None:
-    lease = redlock.acquire("turn")
-    assert lease is not None
-    got: list[object] = []
-    waiter = threading.Thread(target=lambda: got.append(other.acquire("turn", timeout=20)))
-    waiter.start()
-    lease.release()
-    waiter.join(30)
-    assert isinstance(got[0], redlatch.Lease)
-    got[0].release()
-
-
 def test_keywords_reach_the_nodes(redlock: redlatch.Redlock, nodes: Nodes) -> None:
     with redlock.lock("words", timeout=5, ttl=20, label="nightly"):
         wait_until(lambda: holding(nodes, "words") == 3)
@@ -198,36 +166,6 @@ def test_keywords_reach_the_nodes(redlock: redlatch.Redlock, nodes: Nodes) -> No
         assert lease is not None and lease.remaining <= 0.2
         assert lease.wait_lost(timeout=20)
         vacate(nodes, "end")
-
-
-def test_lease_extends_and_is_lost_with_its_nodes(
-    redlock: redlatch.Redlock, nodes: Nodes
-) -> None:
-    lease = redlock.acquire("loss", ttl=2, renew=False)
-    assert lease is not None
-    lease.extend(25)
-    assert lease.remaining > 20
-    wait_until(lambda: holding(nodes, "loss") == 3)
-    for node in nodes[:2]:
-        with redlatch.connect(node.url) as client:
-            client.force_release("loss")
-    with pytest.raises(redlatch.LockLost):
-        lease.extend(25)
-    assert lease.lost and lease.wait_lost(0)
-    with pytest.raises(redlatch.LockLost):
-        lease.release()
-
-
-def test_lock_outlives_one_node(
-    redlock: redlatch.Redlock, other: redlatch.Redlock, nodes: Nodes
-) -> None:
-    with redlock.lock("failure", timeout=5) as lease:
-        nodes[1].kill()
-        lease.check()
-        assert other.acquire("failure", timeout=0) is None
-    taken = other.acquire("failure", timeout=5)
-    assert taken is not None
-    taken.release()
 
 
 def test_too_few_nodes_are_named(opened: Open, nodes: Nodes) -> None:
@@ -244,35 +182,6 @@ def test_too_few_nodes_are_named(opened: Open, nodes: Nodes) -> None:
         node.start()
     redlock.connect(wait=20)
     with redlock.lock("few", timeout=5):
-        pass
-
-
-def test_fence_is_there_if_asked_for(opened: Open) -> None:
-    plain, fenced = opened(), opened(fenced=True)
-    with plain.lock("fence", timeout=5) as lease:
-        assert lease.fence == 0
-    fences = []
-    for _ in range(3):
-        with fenced.lock("fence", timeout=5) as lease:
-            fences.append(lease.fence)
-    assert 0 < fences[0] < fences[1] < fences[2]
-
-
-def test_young_nodes_have_no_vote(nodes: Nodes) -> None:
-    with redlatch.Redlock(urls_of(nodes)) as careful:
-        with pytest.raises(redlatch.Unavailable) as caught:
-            careful.connect()
-        assert nodes[2].unix_path in str(caught.value)
-    with redlatch.Redlock(urls_of(nodes), durable=True) as trusting:
-        trusting.connect()
-        assert [node.votes for node in trusting.info()] == [True] * 3
-        with trusting.lock("young", timeout=5):
-            pass
-
-
-def test_namespaces_keep_apart(opened: Open) -> None:
-    one, two = opened(namespace="one:"), opened(namespace="two:")
-    with one.lock("same", timeout=5), two.lock("same", timeout=5):
         pass
 
 
@@ -350,6 +259,8 @@ def test_options_of_a_mutex_alone_are_refused(redlock: redlatch.Redlock) -> None
     for keyword in ("confirm", "format", "max_local_handoffs", "yield_every", "owner"):
         with pytest.raises(TypeError, match=keyword):
             redlock.lock("words", **{keyword: 1})  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=keyword):
+            redlock.aio.lock("words", **{keyword: 1})  # type: ignore[arg-type]
     with pytest.raises(redlatch.Invalid, match="options? .*Redlock|fenced"):
         redlatch.connect("redis://a", wait=None, fenced=True)  # type: ignore[call-arg]
 
@@ -442,56 +353,6 @@ print(os.waitpid(pid, 0)[1], lease.held, lease.release())
 # ---- asyncio -------------------------------------------------------------------------------------
 
 
-def test_block_of_a_task(
-    run: Run, redlock: redlatch.Redlock, other: redlatch.Redlock, nodes: Nodes
-) -> None:
-    async def main() -> None:
-        await redlock.aio.connect(wait=10)
-        assert redlock.aio is redlock.aio
-        async with redlock.aio.lock("report", ttl=20, timeout=5) as lease:
-            assert isinstance(lease, redlatch.AsyncLease)
-            assert lease.held and 10 < lease.remaining < 20
-            assert await other.aio.acquire("report", timeout=0) is None
-            with pytest.raises(redlatch.NotAcquired):
-                await other.aio.lock("report", timeout=0.05).__aenter__()
-            await lease.extend(25)
-            assert lease.remaining > 20
-        assert not lease.held and not lease.lost
-
-    run(main())
-    vacate(nodes, "report")
-
-
-def test_lock_has_the_shape_of_asyncio_lock(run: Run, redlock: redlatch.Redlock) -> None:
-    async def main() -> None:
-        lock = redlock.aio.lock("shape")
-        assert await lock.acquire() is True
-        assert lock.locked() and lock.lease is not None
-        with pytest.raises(redlatch.AlreadyHeld):
-            await lock.acquire()
-        await lock.release()
-        assert not lock.locked()
-
-    run(main())
-
-
-def test_cancelled_wait_leaves_nothing(
-    run: Run, redlock: redlatch.Redlock, other: redlatch.Redlock, nodes: Nodes
-) -> None:
-    async def main() -> None:
-        lease = await redlock.aio.acquire("cancel")
-        assert lease is not None
-        task = asyncio.ensure_future(other.aio.acquire("cancel"))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await lease.release()
-
-    run(main())
-    vacate(nodes, "cancel")
-
-
 def test_loss_cancels_the_block(run: Run, redlock: redlatch.Redlock, nodes: Nodes) -> None:
     async def main() -> None:
         with pytest.raises(redlatch.LockLost):
@@ -501,40 +362,5 @@ def test_loss_cancels_the_block(run: Run, redlock: redlatch.Redlock, nodes: Node
                     with redlatch.connect(node.url) as client:
                         client.force_release("loss")
                 await asyncio.sleep(60)
-
-    run(main())
-
-
-def test_many_tasks_exclude_each_other(
-    run: Run, redlock: redlatch.Redlock, other: redlatch.Redlock
-) -> None:
-    inside: list[int] = []
-
-    async def work(number: int) -> None:
-        source = (redlock, other)[number % 2]
-        async with source.aio.lock("many"):
-            assert not inside
-            inside.append(number)
-            await asyncio.sleep(0)
-            inside.pop()
-
-    async def main() -> None:
-        await asyncio.gather(*(work(number) for number in range(12)))
-
-    run(main())
-
-
-def test_too_few_nodes_for_a_task(run: Run, opened: Open, nodes: Nodes) -> None:
-    for node in nodes[1:]:
-        node.kill()
-    redlock = opened()
-
-    async def main() -> None:
-        with pytest.raises(redlatch.Unavailable):
-            await redlock.aio.connect()
-        with pytest.raises(redlatch.Unavailable):
-            await redlock.aio.acquire("few", timeout=0)
-        with pytest.raises(TypeError, match="confirm"):
-            redlock.aio.lock("few", confirm=True)  # type: ignore[call-arg]
 
     run(main())
