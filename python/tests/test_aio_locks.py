@@ -91,6 +91,8 @@ def test_loss_cancels_blocks_within_blocks(run: Run, client: redlatch.Client) ->
         assert free(client, "report")
         with pytest.raises(redlatch.Invalid, match='"ignore" or "cancel"'):
             client.aio.rlock("report", on_lost="panic")  # type: ignore[arg-type]
+        with pytest.raises(redlatch.Invalid, match='"ignore" or "cancel"'):
+            client.aio.lock("report", on_lost="panic")  # type: ignore[arg-type]
 
     run(main())
 

@@ -79,8 +79,8 @@ def test_exception_of_the_body_wins(both: Both, client: redlatch.Client) -> None
     async def main(**options: Any) -> None:
         aio = both.of(client)
         lock = aio.lock("report", **options)
-        both_sides = aio.rwlock("report")
-        for block in (lock, both_sides.read(**options), both_sides.write(**options)):
+        both_sides, nesting = aio.rwlock("report"), aio.rlock("report", **options)
+        for block in (lock, nesting, both_sides.read(**options), both_sides.write(**options)):
             with pytest.raises(ZeroDivisionError) as caught:
                 async with block:
                     expire(client, "report")
@@ -195,20 +195,20 @@ def test_taking_twice_is_told(both: Both, client: redlatch.Client) -> None:
 
 def test_many_share_a_lock(both: Both, client: redlatch.Client) -> None:
     async def main() -> None:
-        lock = both.of(client).lock("report")
-        inside: list[int] = []
-        seen: list[int] = []
+        for lock in (both.of(client).lock("report"), both.of(client).rlock("report")):
+            inside: list[int] = []
+            seen: list[int] = []
 
-        async def work() -> None:
-            for _ in range(10):
-                async with lock:
-                    inside.append(1)
-                    seen.append(len(inside))
-                    await asyncio.sleep(0)
-                    inside.pop()
+            async def work(lock: Any = lock, inside: Any = inside, seen: Any = seen) -> None:
+                for _ in range(10):
+                    async with lock:
+                        inside.append(1)
+                        seen.append(len(inside))
+                        await asyncio.sleep(0)
+                        inside.pop()
 
-        await both.together(work, 16)
-        assert seen == [1] * 160
+            await both.together(work, 16)
+            assert seen == [1] * 160
 
     both.run(main())
 
@@ -220,6 +220,72 @@ def test_any_may_release(both: Both, client: redlatch.Client) -> None:
         assert lock.locked()
         await lock.release()
         assert free(client)
+
+    both.run(main())
+
+
+def test_shared_lock_forgets_what_ended(both: Both, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lock: Any = both.of(client).lock("report", ttl=60)
+
+        async def take(how: str) -> None:
+            assert await lock.acquire()
+            lease = lock.lease
+            if how == "release":
+                await lease.release()
+            else:
+                if how == "detach":
+                    await lease.detach()
+                expire(client, "report")
+                await lease.wait_lost()
+
+        for how in ("release", "detach", "lose"):
+            for _ in range(5):
+                await both.elsewhere(lambda: take(how))
+            assert len(lock._holds) == 1
+        # What is lost is told where it was taken, as long as that is there.
+        await take("lose")
+        for _ in range(2):
+            await both.elsewhere(lambda: take("release"))
+        await raises(redlatch.LockLost, lock.release())
+        # A block that has nothing more to release leaves the next one alone.
+        async with lock as lease:
+            await lease.release()
+            await both.elsewhere(lock.__aenter__)
+        assert [hold.lease.held for hold in lock._holds.values()] == [True]
+        await lock.__aexit__(None, None, None)
+        assert free(client)
+
+    both.run(main())
+
+
+# ---- leases --------------------------------------------------------------------------------------
+
+
+def test_waiting_for_a_loss(both: Both, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lease = await both.of(client).acquire("report", ttl=0.5, renew=False)
+        assert lease is not None and lease.remaining <= 0.5
+        assert await lease.wait_lost(timeout=0) is False
+        waits = [both.begin(lease.wait_lost), both.begin(lambda: lease.wait_lost(30))]
+        assert [await wait for wait in waits] == [True, True] and lease.lost
+        assert await lease.wait_lost() is True
+        for call in (lease.release(), lease.extend(1), lease.detach()):
+            await raises(redlatch.LockLost, call)
+        with pytest.raises(redlatch.LockLost):
+            lease.check()
+        kept = await both.of(client).acquire("report", ttl=20, renew=False)
+        assert kept is not None
+        await kept.extend(60)
+        assert 55 < kept.remaining <= 60
+        await raises(redlatch.Invalid, kept.extend(0))
+        if both.has_tasks:
+            # Giving up a wait does not keep the others from theirs.
+            await raises(asyncio.TimeoutError, asyncio.wait_for(kept.wait_lost(), 0.01))
+        await raises(redlatch.Invalid, both.of(client).acquire("report", timeout=-3))
+        watching = both.begin(kept.wait_lost)
+        await kept.release()
+        assert await watching is False
 
     both.run(main())
 
@@ -354,32 +420,6 @@ def test_readers_are_together_and_a_writer_alone(
     both.run(main())
 
 
-def test_reader_waits_behind_a_writer(
-    both: Both, client: redlatch.Client, other: redlatch.Client
-) -> None:
-    async def main() -> None:
-        ours, theirs = both.of(client), both.of(other)
-        reader = await read_of(ours)
-        writer = both.begin(lambda: write_of(theirs))
-        await waiting(client, "write")
-        readers = [both.begin(lambda: read_of(ours))]
-        await waiting(client, "write", "read")
-        readers.append(both.begin(lambda: read_of(theirs)))
-        assert (await waiting(client, "write", "read", "read")).waiting == 3
-        assert await ours.rwlock("report").acquire_read(timeout=0) is None
-        await reader.release()
-        written = await writer
-        await waiting(client, "read", "read")
-        await written.release()
-        leases = [await one for one in readers]
-        assert client.inspect("report").hold_count == 2
-        for lease in leases:
-            assert lease.mode == "read" and await lease.release() is True
-        assert free(client)
-
-    both.run(main())
-
-
 def test_many_share_a_side(both: Both, client: redlatch.Client) -> None:
     async def main() -> None:
         lock = both.of(client).rwlock("report")
@@ -471,33 +511,6 @@ def test_only_reader_is_upgraded_at_once(
                 assert await lease.upgrade(timeout=0.2) is False
                 assert lease.mode == "read" and second.held
                 lease.check()
-        assert free(client)
-
-    both.run(main())
-
-
-def test_upgrade_waits_for_the_other_readers(
-    both: Both, client: redlatch.Client, other: redlatch.Client
-) -> None:
-    async def main() -> None:
-        theirs = both.of(other)
-        first, second = await read_of(both.of(client)), await read_of(theirs)
-        upgrading = both.begin(lambda: first.upgrade(timeout=30))
-        info = await waiting(other, "upgrade")
-        assert info.waiters[0].token == first.token and first.mode == "read"
-        error = await raises(redlatch.Deadlock, second.upgrade())
-        assert error.status is redlatch.Status.E_DEADLOCK and isinstance(error, redlatch.Error)
-        assert second.held
-        await waiting(other, "upgrade")
-        await second.release()
-        assert await upgrading is True and first.mode == "write"
-        reading = both.begin(lambda: read_of(theirs))
-        await waiting(other, "read")
-        await first.downgrade()
-        reader = await reading
-        assert reader.fence > 0
-        await reader.release()
-        await first.release()
         assert free(client)
 
     both.run(main())

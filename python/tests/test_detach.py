@@ -7,7 +7,6 @@ what is still held. Method: clients of this process, in threads and in event loo
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Coroutine
 from typing import Any, Callable
 
@@ -52,27 +51,6 @@ def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlat
     assert client.inspect("report").is_free
 
 
-def test_lease_is_handed_over_by_its_holder_only(
-    client: redlatch.Client, other: redlatch.Client
-) -> None:
-    with client.lock("report") as lease:
-        with pytest.raises(redlatch.NotHeld):
-            other.attach("report", lease.token)
-        lease.check()
-    lost = client.acquire("report")
-    assert lost is not None
-    expire(client, "report")
-    with pytest.raises(redlatch.LockLost):
-        lost.detach()
-    assert lost.lost
-    with pytest.raises(redlatch.NotHeld):
-        other.attach("report", lost.token)
-    with pytest.raises(redlatch.LockLost), client.lock("report") as lease:
-        expire(client, "report")
-        with pytest.raises(redlatch.LockLost):
-            lease.detach()
-
-
 def test_block_whose_lease_is_detached_releases_nothing(
     client: redlatch.Client, other: redlatch.Client
 ) -> None:
@@ -97,30 +75,6 @@ def test_refused_detach_leaves_the_lease_held(client: redlatch.Client, server: S
         assert lease.held
         lease.extend(20)
     assert client.inspect("report").is_free
-
-
-def test_one_of_many_attaches_is_granted(client: redlatch.Client, other: redlatch.Client) -> None:
-    lease = client.acquire("report")
-    assert lease is not None
-    token = lease.detach()
-    barrier = threading.Barrier(64)
-    granted: list[redlatch.Lease] = []
-    refused: list[redlatch.NotHeld] = []
-
-    def attach(of: redlatch.Client) -> None:
-        barrier.wait()
-        try:
-            granted.append(of.attach("report", token))
-        except redlatch.NotHeld as error:
-            refused.append(error)
-
-    threads = [threading.Thread(target=attach, args=((client, other)[i % 2],)) for i in range(64)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(granted), len(refused)) == (1, 63)
-    granted[0].release()
 
 
 # ---- asyncio -------------------------------------------------------------------------------------

@@ -7,14 +7,11 @@ Method: one server, clients of this process; who an owner is, is tried with thre
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 import redlatch
-from redlatch.testing import assert_free, expire, steal
+from redlatch.testing import assert_free, steal
 from support.wait import wait_until
 
 from .conftest import Starter
@@ -25,46 +22,6 @@ from .test_lock import in_thread
 def waiting(client: redlatch.Client, count: int) -> redlatch.LockInfo:
     wait_until(lambda: client.inspect("report").waiting == count)
     return client.inspect("report")
-
-
-# ---- nesting -------------------------------------------------------------------------------------
-
-
-def test_release_says_whether_others_are_left(client: redlatch.Client) -> None:
-    lock = client.rlock("report")
-    first, second = lock.acquire(), lock.acquire()
-    assert first is not None and second is not None
-    # In any order: each is a lease of its own.
-    assert first.release() is False
-    assert second.held and not first.held
-    assert second.release() is True
-    assert_free(client, "report")
-    for lease in (first, second):
-        with pytest.raises(redlatch.NotHeld):
-            lease.release()
-    mutex = client.acquire("report")
-    assert mutex is not None and mutex.hold_count == 1 and mutex.mode == "write"
-    assert mutex.release() is True
-
-
-def test_owner_passes_the_queue_and_waiters_wait_for_the_last(
-    client: redlatch.Client, other: redlatch.Client
-) -> None:
-    lock = client.rlock("report")
-    got: list[redlatch.Lease | None] = []
-
-    def wait() -> None:
-        got.append(other.rlock("report").acquire(timeout=30))
-
-    thread = threading.Thread(target=wait)
-    with lock:
-        thread.start()
-        waiting(client, 1)
-        with lock as inner:
-            assert inner.hold_count == 2
-        assert waiting(client, 1).hold_count == 1 and got == []
-    thread.join()
-    assert got[0] is not None and got[0].release() is True
 
 
 # ---- the shape of threading.RLock ----------------------------------------------------------------
@@ -98,35 +55,6 @@ def test_release_gives_back_the_latest(client: redlatch.Client) -> None:
     assert_free(client, "report")
 
 
-def test_threads_share_a_lock(client: redlatch.Client) -> None:
-    lock = client.rlock("report")
-    inside: list[int] = []
-    seen: list[int] = []
-
-    def work() -> None:
-        for _ in range(10):
-            with lock, lock:
-                inside.append(1)
-                seen.append(len(inside))
-                inside.pop()
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == [1] * 60 and not lock._holds
-
-
-def test_exception_of_the_body_wins(client: redlatch.Client) -> None:
-    with pytest.raises(ZeroDivisionError) as caught:
-        with client.rlock("report"), client.rlock("report"):
-            expire(client, "report")
-            _ = 1 / 0
-    notes = getattr(caught.value, "__notes__")
-    assert len(notes) == 2 and all(note.startswith("redlatch: ") for note in notes)
-
-
 def test_loss_is_told_of_each_lease(client: redlatch.Client) -> None:
     lock = client.rlock("report")
     outer = lock.acquire()
@@ -140,22 +68,6 @@ def test_loss_is_told_of_each_lease(client: redlatch.Client) -> None:
     with pytest.raises(redlatch.LockLost):
         lock.release()
     thief.release()
-
-
-def test_block_may_end_in_another_thread(client: redlatch.Client) -> None:
-    lock = client.rlock("report")
-
-    @contextlib.contextmanager
-    def guarded() -> Iterator[redlatch.Lease]:
-        with lock as lease:
-            yield lease
-
-    context = guarded()
-    lease = in_thread(context.__enter__)
-    assert isinstance(lease, redlatch.Lease) and lease.held
-    context.__exit__(None, None, None)
-    assert not lease.held
-    assert_free(client, "report")
 
 
 # ---- who the owner is ----------------------------------------------------------------------------
@@ -237,58 +149,7 @@ print("well")
     assert_free(client, "report")
 
 
-def test_ctrl_c_ends_a_wait(client: redlatch.Client, script: Starter) -> None:
-    with client.rlock("report"):
-        waiter = script(
-            """
-client = redlatch.connect(url)
-lock = client.rlock("report")
-try:
-    lock.acquire()
-except KeyboardInterrupt:
-    print("interrupted")
-print(lock.lease, bool(lock._holds))
-input()
-"""
-        )
-        waiting(client, 1)
-        waiter.process.send_signal(signal.SIGINT)
-        assert waiter.read() == "interrupted" and waiter.read() == "None False"
-        waiting(client, 0)
-        waiter.write("")
-    assert waiter.end() == ("", "")
-
-
 # ---- operations ----------------------------------------------------------------------------------
-
-
-def test_formats_exclude_each_other(client: redlatch.Client, other: redlatch.Client) -> None:
-    with client.rlock("report"):
-        assert other.acquire("report", timeout=0) is None
-        assert other.acquire("report", timeout=0, format="hash") is None
-        assert client.lock("report", format="hash").acquire(timeout=0) is False
-    with client.lock("report", format="hash") as lease:
-        info = other.inspect("report")
-        assert info.type == "hash" and info.owner == lease.token and lease.hold_count == 1
-        assert other.rlock("report").acquire(timeout=0) is None
-    with client.lock("report", format="string", ttl=5):
-        assert other.inspect("report").type == "string" and other.inspect("report").owner == ""
-        assert other.rlock("report").acquire(timeout=0) is None
-
-
-def test_inspection_shows_the_owner(client: redlatch.Client, other: redlatch.Client) -> None:
-    info = client.inspect("report")
-    assert (info.owner, info.hold_count, info.mode) == ("", 0, None)
-    with client.rlock("report") as first, client.rlock("report") as second:
-        info = other.inspect("report")
-        assert info.state is redlatch.LockState.HELD and info.mode == "write"
-        assert info.hold_count == 2 and info.owner != ""
-        assert {one.token for one in info.holders} == {first.token, second.token}
-        for holder in info.holders:
-            assert holder.remaining is not None and 25 < holder.remaining <= 30
-            assert holder.mode == "write"
-    with other.rlock("report"):
-        assert other.inspect("report").owner != info.owner
 
 
 def test_options_are_those_of_each_acquisition(client: redlatch.Client) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import redlatch
-from redlatch.testing import assert_free, steal
+from redlatch.testing import assert_free
 from support.wait import wait_until
 
 from .conftest import Starter
@@ -105,17 +105,6 @@ def test_block_may_end_in_another_thread(client: redlatch.Client) -> None:
     assert_free(client, "report")
 
 
-def test_loss_is_told_to_all_readers(client: redlatch.Client, other: redlatch.Client) -> None:
-    second = read_of(other)
-    with pytest.raises(redlatch.LockLost):
-        with client.rwlock("report").read() as first:
-            thief = steal(client, "report")
-            assert first.lost and second.lost
-    with pytest.raises(redlatch.LockLost):
-        second.release()
-    thief.release()
-
-
 # ---- who would wait for himself ------------------------------------------------------------------
 
 
@@ -129,43 +118,6 @@ def test_leases_are_of_nobody(client: redlatch.Client) -> None:
     in_thread(first.release)
     in_thread(second.release)
     writer.lease().release()
-
-
-def test_named_owner_is_told_of_misuse(client: redlatch.Client, other: redlatch.Client) -> None:
-    lock = client.rwlock("report", owner="job")
-    reader = lock.acquire_read()
-    assert reader is not None
-    writer = Waiter(lambda: write_of(other))
-    waiting(client, "write")
-    again = in_thread(lambda: client.rwlock("report", owner=b"job").acquire_read(timeout=0))
-    assert isinstance(again, redlatch.Lease) and again.mode == "read"
-    for timeout in (0, 0.2, -1):
-        with pytest.raises(redlatch.AlreadyHeld, match="reads already"):
-            lock.acquire_write(timeout=timeout)
-        with pytest.raises(redlatch.AlreadyHeld, match="reads already"):
-            lock.write(timeout=timeout).__enter__()
-    assert client.rwlock("report", owner="other job").acquire_write(timeout=0) is None
-    again.release()
-    reader.release()
-    writer.lease().release()
-
-
-# ---- up and down ---------------------------------------------------------------------------------
-
-
-def test_write_lock_is_a_mutex(client: redlatch.Client, other: redlatch.Client) -> None:
-    lock = other.rwlock("report")
-    with client.lock("report") as lease:
-        assert lock.acquire_read(timeout=0) is None and lock.acquire_write(timeout=0) is None
-        lease.downgrade()
-        assert lease.mode == "read"
-        with lock.read(timeout=0):
-            pass
-    with lock.write():
-        assert client.acquire("report", timeout=0) is None
-    with client.rlock("report") as hold:
-        with pytest.raises(redlatch.Invalid):
-            hold.downgrade()
 
 
 # ---- signals, forks, other processes -------------------------------------------------------------
@@ -238,41 +190,7 @@ print("well")
     assert_free(client, "report")
 
 
-def test_detached_reader_goes_on_elsewhere(
-    client: redlatch.Client, other: redlatch.Client
-) -> None:
-    second = read_of(client)
-    attached = other.attach("report", read_of(client).detach())
-    assert attached.mode == "read" and attached.held
-    second.release()
-    assert attached.upgrade(timeout=0) is True
-    attached.release()
-    assert_free(client, "report")
-
-
 # ---- operations ----------------------------------------------------------------------------------
-
-
-def test_inspection_shows_modes(client: redlatch.Client, other: redlatch.Client) -> None:
-    readers = [read_of(client), read_of(other)]
-    writer = Waiter(lambda: write_of(client))
-    waiting(client, "write")
-    info = other.inspect("report")
-    assert info.state is redlatch.LockState.HELD and info.mode == "read" and info.owner == ""
-    assert info.hold_count == 2 and {h.token for h in info.holders} == {r.token for r in readers}
-    for holder in info.holders:
-        assert holder.mode == "read"
-        assert holder.remaining is not None and 25 < holder.remaining <= 30
-    assert [row.mode for row in info.waiters] == ["write"] and info.waiting == 1
-    for reader in readers:
-        reader.release()
-    lease = writer.lease()
-    info = other.inspect("report")
-    assert info.mode == "write" and info.hold_count == 1
-    assert [(h.mode, h.token) for h in info.holders] == [("write", lease.token)]
-    lease.release()
-    info = other.inspect("report")
-    assert info.mode is None and info.hold_count == 0
 
 
 def test_options_are_those_of_each_side(client: redlatch.Client) -> None:
