@@ -39,7 +39,9 @@ func TestCancelWithACauseIsBoth(t *testing.T) {
 		return err == nil && info.Waiting == 1
 	})
 	cancel(errWentAway)
-	saysBoth(t, <-waiting, context.Canceled)
+	err = <-waiting
+	saysBoth(t, err, context.Canceled)
+	is(t, errors.Is(err, redlatch.ErrCancelled), "%v", err)
 	saysBoth(t, <-watching, context.Canceled)
 	_, err = client.Lock(ctx, "x")
 	saysBoth(t, err, context.Canceled)

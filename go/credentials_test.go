@@ -12,7 +12,6 @@ import (
 	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -151,37 +150,6 @@ func TestNoEndOfAFetchEndsTheRenewal(t *testing.T) {
 	must(t, err)
 	_, err = lease.Release(ctx)
 	must(t, err)
-}
-
-func TestCallersDuringChanges(t *testing.T) {
-	var calls atomic.Int64
-	server := startServer(t)
-	client, err := redlatch.Open(server.url())
-	must(t, err)
-	defer client.Close()
-	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
-		password := fmt.Sprintf("S3cret%d", calls.Add(1))
-		err := rotate(server, password)
-		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, err
-	})
-	must(t, err)
-	ctx, cancel := context.WithTimeout(background, patience)
-	defer cancel()
-	must(t, client.Connect(ctx))
-	before := connection(server)
-	var callers sync.WaitGroup
-	for i := 0; i < 64; i++ {
-		callers.Add(1)
-		go func(name string) {
-			defer callers.Done()
-			for calls.Load() < 4 && ctx.Err() == nil {
-				err := client.Do(ctx, name, func(context.Context) error { return nil })
-				is(t, err == nil, "%v", err)
-			}
-		}(fmt.Sprintf("crowd-%d", i%8))
-	}
-	callers.Wait()
-	is(t, connection(server) == before, "the connection was %q", before)
 }
 
 func TestCloseEndsAFetch(t *testing.T) {

@@ -64,33 +64,6 @@ func TestDeadlineEndsAWaitAndSaysWhatWasInTheWay(t *testing.T) {
 	is(t, errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, redlatch.ErrBusy), "%v", err)
 }
 
-func TestCancelEndsAWaitWithItsCause(t *testing.T) {
-	server := startServer(t)
-	client := server.client()
-	held, err := client.Lock(background, "x")
-	must(t, err)
-	reason := errors.New("the user went away")
-	ctx, cancel := context.WithCancelCause(background)
-	done := make(chan error)
-	go func() {
-		_, err := client.Lock(ctx, "x")
-		done <- err
-	}()
-	eventually(t, func() bool {
-		info, err := client.Inspect(background, "x")
-		return err == nil && info.Waiting == 1
-	})
-	cancel(reason)
-	err = <-done
-	is(t, errors.Is(err, reason) && errors.Is(err, redlatch.ErrCancelled), "%v", err)
-	_, err = client.Lock(ctx, "x")
-	is(t, errors.Is(err, reason), "a context that has ended: %v", err)
-	must(t, held.Unlock(background))
-	again, err := client.TryLock(background, "x")
-	must(t, err)
-	must(t, again.Unlock(background))
-}
-
 func TestContextOfALeaseEndsWithIt(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
@@ -133,48 +106,6 @@ func TestUnlockIsSentWhateverTheContextSays(t *testing.T) {
 	is(t, errors.Is(lease.Check(), redlatch.ErrNotHeld), "%v", lease.Check())
 }
 
-func TestReadersShareAndUpgrade(t *testing.T) {
-	server := startServer(t)
-	a, b := server.client(), server.client()
-	one, err := a.RLock(background, "x")
-	must(t, err)
-	two, err := b.TryRLock(background, "x")
-	must(t, err)
-	_, err = b.TryWLock(background, "x")
-	is(t, errors.Is(err, redlatch.ErrBusy), "%v", err)
-	is(t, errors.Is(one.TryUpgrade(background), redlatch.ErrBusy), "others read")
-	must(t, two.Unlock(background))
-	must(t, one.Upgrade(background))
-	is(t, one.Mode() == redlatch.ModeWrite, "%v", one.Mode())
-	must(t, one.Downgrade(background))
-	is(t, one.Mode() == redlatch.ModeRead, "%v", one.Mode())
-	must(t, one.Extend(background, time.Minute))
-	is(t, one.Remaining() > 30*time.Second, "%v", one.Remaining())
-	must(t, one.Unlock(background))
-	write, err := a.WLock(background, "x")
-	must(t, err)
-	must(t, write.Unlock(background))
-}
-
-func TestReentrantLockIsFreeWithTheLastRelease(t *testing.T) {
-	server := startServer(t)
-	mine := server.client().Reentrant("me")
-	other := server.client().Reentrant("other")
-	one, err := mine.Lock(background, "x")
-	must(t, err)
-	two, err := mine.TryLock(background, "x")
-	must(t, err)
-	is(t, two.HoldCount() == 2, "%d", two.HoldCount())
-	free, err := one.Release(background)
-	must(t, err)
-	is(t, !free, "it has another")
-	_, err = other.TryLock(background, "x")
-	is(t, errors.Is(err, redlatch.ErrBusy), "%v", err)
-	free, err = two.Release(background)
-	must(t, err)
-	is(t, free, "the last")
-}
-
 func TestDoHoldsTheLockAndJoinsALoss(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
@@ -202,18 +133,6 @@ func TestDoHoldsTheLockAndJoinsALoss(t *testing.T) {
 	is(t, server.ask("EXISTS", "x") == ":0", "unlocked after a panic")
 }
 
-func TestContextOfDoEndsWithTheLease(t *testing.T) {
-	server := startServer(t)
-	client := server.client()
-	err := client.Do(background, "x", func(ctx context.Context) error {
-		must(t, client.ForceReleaseAny(background, "x"))
-		<-ctx.Done()
-		is(t, errors.Is(context.Cause(ctx), redlatch.ErrLost), "%v", context.Cause(ctx))
-		return nil
-	}, redlatch.TTL(lossTTL))
-	is(t, errors.Is(err, redlatch.ErrLost), "%v", err)
-}
-
 func TestLockerIsASyncLocker(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
@@ -231,20 +150,6 @@ func TestLockerIsASyncLocker(t *testing.T) {
 		defer func() { is(t, recover() != nil, "a wrong name") }()
 		client.Locker("").Lock()
 	}()
-}
-
-func TestNamesAreAnyBytes(t *testing.T) {
-	server := startServer(t)
-	client := server.client()
-	for _, name := range []string{"a\x00b", "caf\xc3\xa9 \U0001f512", "\xff\xfe", "a", "{a}"} {
-		lease, err := client.Lock(background, name)
-		must(t, err)
-		is(t, server.ask("EXISTS", name) == ":1", "%q", name)
-		info, err := client.Inspect(background, name)
-		must(t, err)
-		is(t, info.Name == name && info.Holders[0].Token == lease.Token(), "%q", info.Name)
-		must(t, lease.Unlock(background))
-	}
 }
 
 func TestBadInputIsNamed(t *testing.T) {
@@ -392,32 +297,6 @@ func TestDetachThatFailsSaysWhatIsHeld(t *testing.T) {
 	_, err = lease.Detach(background)
 	is(t, errors.Is(err, redlatch.ErrLost), "%v", err)
 	is(t, errors.Is(context.Cause(inside), redlatch.ErrLost), "%v", context.Cause(inside))
-}
-
-func TestOneOfManyAttachesIsGranted(t *testing.T) {
-	server := startServer(t)
-	clients := []*redlatch.Client{server.client(), server.client()}
-	lease, err := clients[0].Lock(background, "x")
-	must(t, err)
-	token, err := lease.Detach(background)
-	must(t, err)
-	results := make(chan error)
-	for i := 0; i < 64; i++ {
-		client := clients[i%2]
-		go func() {
-			_, err := client.Attach(background, "x", token)
-			results <- err
-		}()
-	}
-	granted := 0
-	for i := 0; i < 64; i++ {
-		if err := <-results; err == nil {
-			granted++
-		} else {
-			is(t, errors.Is(err, redlatch.ErrNotHeld), "%v", err)
-		}
-	}
-	is(t, granted == 1, "%d were granted", granted)
 }
 
 // watchedContext tells when it is waited for: then the call of Attach is under way.
