@@ -9,14 +9,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 
 class CredentialsTest extends ServerTest {
@@ -149,38 +144,6 @@ class CredentialsTest extends ServerTest {
         });
     client.connect(Duration.ofSeconds(20));
     Wait.until(() -> calls.get() >= 3);
-  }
-
-  @Test
-  void callersDuringChanges() throws Exception {
-    AtomicInteger calls = new AtomicInteger();
-    Redlatch client = closing(Redlatch.open(server.url()));
-    client.credentialsFrom(
-        () -> {
-          String password = "S3cret" + calls.incrementAndGet();
-          rotate(password);
-          return new Credentials("app", password, Duration.ofSeconds(1));
-        });
-    client.connect(Duration.ofSeconds(20));
-    String before = connection();
-    ExecutorService threads = Executors.newFixedThreadPool(64);
-    List<Future<?>> callers = new ArrayList<>();
-    for (int i = 0; i < 64; i++) {
-      NamedLock lock = client.lock("crowd-" + i % 8);
-      callers.add(threads.submit(() -> takeUntil(lock, () -> calls.get() >= 4)));
-    }
-    for (Future<?> caller : callers) {
-      caller.get();
-    }
-    threads.shutdown();
-    assertEquals(before, connection());
-  }
-
-  private static Void takeUntil(NamedLock lock, BooleanSupplier isOver) throws Exception {
-    while (!isOver.getAsBoolean()) {
-      lock.acquire(Duration.ofMinutes(1)).close();
-    }
-    return null;
   }
 
   @Test

@@ -88,20 +88,6 @@ class LockTest extends ServerTest {
   }
 
   @Test
-  void waitersComeInLine() throws Exception {
-    Redlatch one = client();
-    Redlatch other = client();
-    Lease held = one.lock("x").acquire();
-    Worker<Lease> first = new Worker<>(() -> other.lock("x").acquire());
-    Wait.until(() -> waiting(one, "x") == 1);
-    assertEquals(Optional.empty(), one.lock("x").tryAcquire());
-    held.close();
-    Lease next = first.end();
-    assertTrue(next.fence() > held.fence());
-    next.close();
-  }
-
-  @Test
   void leaseIsClosedByAnyThread() throws Exception {
     Redlatch client = client();
     Lease lease = client.lock("x").acquire();
@@ -127,18 +113,6 @@ class LockTest extends ServerTest {
                         }));
     assertSame(thrown, caught);
     assertFalse(server.has("x"));
-  }
-
-  @Test
-  void leaseIsRenewedAndExtended() throws Exception {
-    Redlatch client = client();
-    try (Lease lease = client.lock("x").with(SHORT).acquire()) {
-      server.awaitRenewal("x");
-      server.awaitRenewal("x");
-      lease.checkHeld();
-      lease.extend(Duration.ofMinutes(5));
-      assertTrue(lease.remaining().compareTo(Duration.ofMinutes(4)) > 0, lease::toString);
-    }
   }
 
   @Test

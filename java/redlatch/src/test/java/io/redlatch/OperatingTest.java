@@ -14,15 +14,12 @@ import io.redlatch.Wait.Worker;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 
 /** Looking and operating. */
@@ -140,24 +137,6 @@ class OperatingTest extends ServerTest {
   }
 
   @Test
-  void forceReleaseTakesItFromWhoeverHoldsIt() throws Exception {
-    Redlatch client = client();
-    Redlatch other = client();
-    Lease held = client.lock("x").acquire();
-    Worker<Lease> waiter = new Worker<>(() -> other.lock("x").acquire());
-    Wait.until(() -> waiting(client, "x") == 1);
-    byte[] name = "x".getBytes(UTF_8);
-    byte[] wrong = "0".repeat(32).getBytes(UTF_8);
-    assertFails(Status.E_NOT_HELD, () -> client.forceRelease(name, wrong));
-    client.forceRelease(name, held.token().getBytes(UTF_8));
-    Lease next = waiter.end();
-    assertTrue(next.fence() > held.fence());
-    assertThrows(LockLostException.class, held::release);
-    next.close();
-    assertFails(Status.E_NOT_HELD, () -> client.forceRelease("x"));
-  }
-
-  @Test
   void forceReleaseLeavesWhatIsNoLockOfOurs() throws Exception {
     Redlatch client = client();
     for (String[] command :
@@ -245,60 +224,6 @@ class OperatingTest extends ServerTest {
     assertFalse(server.has("x"));
     assertFails(Status.E_NOT_HELD, () -> other.attach("x", token));
     assertFails(Status.E_INVALID, () -> other.attach("x", "short"));
-  }
-
-  @Test
-  void detachThatFailsSaysWhatIsHeld() throws Exception {
-    Redlatch client = client();
-    Lease lost = client.lock("x").acquire();
-    client.forceRelease("x");
-    assertThrows(LockLostException.class, lost::detach);
-    assertEquals(Lease.State.LOST, lost.state());
-    try (Lease held = client.lock("x").acquire()) {
-      server.ask("ACL", "SETUSER", "default", "-hset");
-      try {
-        assertFails(Status.E_DENIED, held::detach);
-      } finally {
-        server.ask("ACL", "SETUSER", "default", "+hset");
-      }
-      held.checkHeld();
-    }
-    assertFalse(server.has("x"));
-  }
-
-  @Test
-  void oneOfManyAttachesIsGranted() throws Exception {
-    Redlatch one = client();
-    Redlatch other = client();
-    String token = one.lock("x").with(LONG).acquire().detach();
-    List<CompletableFuture<Status>> attaches = new ArrayList<>();
-    CountDownLatch begin = new CountDownLatch(1);
-    for (int i = 0; i < 64; i++) {
-      Redlatch client = i % 2 == 0 ? one : other;
-      CompletableFuture<Status> status = new CompletableFuture<>();
-      attaches.add(status);
-      Thread thread =
-          new Thread(
-              () -> {
-                try {
-                  begin.await();
-                  client.attach("x", token);
-                  status.complete(Status.OK);
-                } catch (RedlatchException failure) {
-                  status.complete(failure.status());
-                } catch (InterruptedException failure) {
-                  status.completeExceptionally(failure);
-                }
-              });
-      thread.start();
-    }
-    begin.countDown();
-    List<Status> statuses = new ArrayList<>();
-    for (CompletableFuture<Status> attach : attaches) {
-      statuses.add(Wait.get(attach));
-    }
-    assertEquals(1, Collections.frequency(statuses, Status.OK));
-    assertEquals(63, Collections.frequency(statuses, Status.E_NOT_HELD));
   }
 
   @Test

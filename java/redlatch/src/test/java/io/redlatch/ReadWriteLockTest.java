@@ -11,22 +11,6 @@ import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
 class ReadWriteLockTest extends ServerTest {
-  @Test
-  void readersShareAndWritersDoNot() throws Exception {
-    NamedReadWriteLock one = client().readWriteLock("x");
-    NamedReadWriteLock other = client().readWriteLock("x");
-    Lease reading = one.readLock().acquire();
-    Lease together = other.readLock().tryAcquire().orElseThrow();
-    assertEquals(Lease.Mode.READ, together.mode());
-    assertTrue(other.writeLock().tryAcquire().isEmpty());
-    reading.close();
-    together.close();
-    Lease writing = other.writeLock().tryAcquire().orElseThrow();
-    assertEquals(Lease.Mode.WRITE, writing.mode());
-    assertTrue(one.readLock().tryAcquire().isEmpty());
-    assertTrue(client().lock("x").tryAcquire().isEmpty(), "it is the mutex of that name");
-    writing.close();
-  }
 
   @Test
   void readerBecomesTheWriterAndAReaderAgain() throws Exception {
@@ -58,20 +42,5 @@ class ReadWriteLockTest extends ServerTest {
     assertTrue(one.tryUpgrade());
     assertTrue(one.release());
     assertFails(Status.E_NOT_HELD, one::downgrade);
-  }
-
-  @Test
-  void ownerThatReadsMayReadAgain() throws Exception {
-    Redlatch client = client();
-    LockOptions mine = LONG.owner("me".getBytes());
-    NamedReadWriteLock lock = client.readWriteLock("x");
-    Lease one = lock.with(mine).readLock().acquire();
-    Worker<Lease> writer = new Worker<>(() -> lock.writeLock().acquire());
-    Wait.until(() -> waiting(client, "x") == 1);
-    assertTrue(lock.readLock().tryAcquire().isEmpty(), "somebody waits");
-    lock.with(mine).readLock().tryAcquire().orElseThrow().close();
-    assertFails(Status.E_ALREADY_HELD, () -> lock.with(mine).writeLock().acquire());
-    one.close();
-    writer.end().close();
   }
 }

@@ -26,29 +26,4 @@ class ReentrantLockTest extends ServerTest {
     assertTrue(Wait.inThread(() -> lock.acquire().release()));
     assertFalse(server.has("x"));
   }
-
-  @Test
-  void whoeverNamesTheSameOwnerIsTheSame() throws Exception {
-    NamedLock mine = client().reentrantLock("x", "me");
-    NamedLock mineElsewhere = client().reentrantLock("x", "me");
-    NamedLock other = client().reentrantLock("x", "other");
-    Lease one = mine.acquire();
-    Lease two = Wait.inThread(() -> mineElsewhere.tryAcquire().orElseThrow());
-    assertEquals(2, two.holdCount());
-    assertTrue(other.tryAcquire().isEmpty());
-    two.close();
-    assertTrue(other.tryAcquire().isEmpty());
-    one.close();
-    other.tryAcquire().orElseThrow().close();
-  }
-
-  @Test
-  void optionsDoNotChangeTheOwner() throws Exception {
-    NamedLock lock = client().reentrantLock("x", "me");
-    try (Lease one = lock.acquire();
-        Lease two = lock.with(LONG).tryAcquire().orElseThrow()) {
-      assertEquals(2, two.holdCount());
-      assertTrue(one.isHeld());
-    }
-  }
 }
