@@ -155,19 +155,6 @@ def test_a_killed_holder_blocks_for_its_lease(
     assert max(late) < SLACK_S
 
 
-def test_a_killed_waiter_costs_nothing(server: Server, spawn: Spawn, name: str) -> None:
-    """Goal: a dead waiter is skipped in the release itself.
-    Method: SIGKILL the first of two waiters, release; the second is served at once."""
-    holder, first, second = (spawn(server.url) for _ in range(3))
-    holder.ok("acquire", name=name, wait=0)
-    waiting = begin_in_order(server, [first, second], name)
-    first.kill()
-    released = holder.ok("release").began
-    assert waiting[1].get().status == "RL_OK"
-    assert waiting[1].get().ended - released < SLACK_S
-    assert queue_length(server, name) == 0
-
-
 def test_a_new_holder_and_the_next_in_line_die(
     one_server: Server, spawn: Spawn, name: str, figure: Callable[[str], None]
 ) -> None:

@@ -57,64 +57,6 @@ def is_free(network: Network, name: str) -> bool:
 # ---- all is well ----
 
 
-def test_one_of_two_has_it(network: Network, name: str) -> None:
-    """Goal: it excludes, extends, is given back everywhere, and says on which nodes it stands.
-    Method: two clients, one after the other, and what the nodes have."""
-    first, second = network.actor(0), network.actor(1)
-    assert take(first, name).number("fence") == 0, "none without the option"
-    token = first.ok("look")["token"]
-    wait_until(lambda: vote_count(network, name, token) == 5)
-    assert acquire(second, name, wait=0).status == "RL_BUSY"
-    assert acquire(second, name, wait=50).status == "RL_TIMEOUT"
-    first.ok("extend", ttl_ms=60_000)
-    assert first.ok("look").number("remaining") > 55_000
-    assert voter_count(first) == 5
-    first.ok("release")
-    wait_until(lambda: is_free(network, name))
-    take(second, name)
-    assert second.ok("look")["token"] != token
-
-
-def test_waiter_is_served_when_it_is_given_back(network: Network, name: str) -> None:
-    """Goal: who waits is served soon after the release, and long before the lease ends.
-    Method: three waiters of two hosts, one holder."""
-    holder = network.actor(0)
-    waiters = [network.actor(host) for host in (0, 1, 1)]
-    take(holder, name)
-    waiting = [
-        waiter.begin("acquire", redlock=0, name=name, wait=20_000) for waiter in waiters
-    ]
-    time.sleep(0.3)
-    assert not any(one.is_done for one in waiting)
-    holder.ok("release")
-    for _ in range(3):
-        wait_until(lambda: any(one.is_done for one in waiting))
-        served = next(one for one in waiting if one.is_done)
-        reply, actor = served.get(), waiters[waiting.index(served)]
-        assert reply.status == "RL_OK", reply
-        assert [one.is_done for one in waiting].count(True) == 1
-        waiters.remove(actor)
-        waiting.remove(served)
-        actor.ok("release")
-    wait_until(lambda: is_free(network, name))
-
-
-def test_lease_is_renewed_by_most(network: Network, name: str) -> None:
-    """Goal: a lease is held for much longer than it lasts, also when two nodes are gone.
-    Method: a lease of a second, two nodes killed in the middle."""
-    holder, other = network.actor(0), network.actor(1)
-    take(holder, name, ttl_ms=1000)
-    for node in (None, 0, 1):
-        if node is not None:
-            network.nodes[node].kill()
-        end = time.monotonic() + 0.8
-        while time.monotonic() < end:
-            assert holder.ok("look").number("state") == HELD
-            # On a busy machine too few nodes answer in time.
-            assert acquire(other, name, wait=0).status in ("RL_BUSY", "RL_E_UNAVAILABLE")
-    holder.ok("release")
-
-
 def test_fences_rise(network: Network, name: str) -> None:
     """Goal: with `fenced`, each holder has a higher fence than all before it, on whatever nodes.
     Method: both clients in turn, each time without other two nodes; one node's fences far ahead."""

@@ -15,7 +15,7 @@ import pytest
 from support.servers import Server, available_kinds, free_port
 from support.wait import wait_until
 
-from .actor import HELD, Actor, Reply
+from .actor import HELD, Actor
 
 Open = Callable[..., Actor]
 
@@ -69,39 +69,6 @@ def check_refused(actor: Actor, name: str, status: str, *words: str) -> None:
         assert reply.seconds < 3.0, reply
 
 
-# ---- what open() sees ----
-
-
-def refused_at_open(spawn: Callable[[str], Actor], urls: str, options: str = "") -> Reply:
-    reply = spawn("").call("redlock_open", urls=urls, options=options)
-    assert reply.status == "RL_E_INVALID", reply
-    return reply
-
-
-@pytest.mark.parametrize("count, word", [(2, "odd"), (4, "odd"), (16, "15")])
-def test_even_number_or_too_many(spawn: Callable[[str], Actor], count: int, word: str) -> None:
-    reply = refused_at_open(spawn, " ".join(f"redis://127.0.0.1:{7000 + i}" for i in range(count)))
-    assert word in reply.message, reply
-
-
-def test_same_url_twice(spawn: Callable[[str], Actor]) -> None:
-    urls = "redis://127.0.0.1:7000 redis://127.0.0.1:7001 redis://127.0.0.1:7000"
-    assert "127.0.0.1:7000" in refused_at_open(spawn, urls).message
-
-
-def test_bad_url_is_named(spawn: Callable[[str], Actor]) -> None:
-    urls = "redis://127.0.0.1:7000 redis://127.0.0.1:port redis://127.0.0.1:7001"
-    assert "port" in refused_at_open(spawn, urls).message
-
-
-@pytest.mark.parametrize(
-    "option", ["restart_guard=0.5s", "restart_guard=2h", "durable=maybe", "node_timeout=2m"]
-)
-def test_bad_option_is_named(spawn: Callable[[str], Actor], option: str) -> None:
-    urls = "redis://127.0.0.1:7000"
-    assert option.split("=")[0] in refused_at_open(spawn, urls, option).message
-
-
 # ---- what a lease asks for ----
 
 
@@ -114,27 +81,6 @@ def test_lease_longer_than_the_guard(servers: list[Server], open_redlock: Open, 
     actor.ok("acquire", redlock=0, name=name, wait=20_000, ttl_ms=2000)
     reply = actor.call("extend", ttl_ms=30_000)
     assert reply.status == "RL_E_INVALID", reply
-    actor.ok("release")
-
-
-def test_declared_durable_needs_no_guard(
-    servers: list[Server], open_redlock: Open, name: str
-) -> None:
-    actor = open_redlock(urls_of(servers), restart_guard="60s", durable="yes")
-    actor.ok("acquire", redlock=0, name=name, wait=10_000, ttl_ms=100_000)
-    actor.ok("release")
-
-
-def test_min_validity_is_not_below_the_lease(
-    servers: list[Server], open_redlock: Open, name: str
-) -> None:
-    """Goal: what can never be is refused at once; what can be is."""
-    actor = open_redlock(urls_of(servers), min_validity="5s")
-    for ttl_ms in (1000, 5000):
-        reply = actor.call("acquire", redlock=0, name=name, wait=0, ttl_ms=ttl_ms)
-        assert reply.status == "RL_E_INVALID" and "min_validity" in reply.message, reply
-    actor.ok("acquire", redlock=0, name=name, wait=10_000, ttl_ms=10_000)
-    assert actor.ok("look").number("remaining") >= 5000
     actor.ok("release")
 
 

@@ -109,23 +109,6 @@ def test_too_few_replicas(replicated: Replicated, spawn: Spawn) -> None:
     actor.ok("release")
 
 
-def test_no_replicas(server: Server, spawn: Spawn) -> None:
-    actor = spawn(server.url)
-    reply = actor.call("acquire", name="lock", min_replicas=1, sync_timeout="50ms")
-    assert reply.status == "RL_E_NOT_REPLICATED"
-    assert "0 of 1 replica confirmed within" in reply.message
-    actor.ok("acquire", name="lock")
-    actor.ok("release")
-
-
-def test_more_replicas_than_exist(one_replicated: Replicated, spawn: Spawn) -> None:
-    actor = spawn(one_replicated.primary.url)
-    reply = actor.call("acquire", name="lock", min_replicas=3, sync_timeout="2s")
-    assert reply.status == "RL_E_NOT_REPLICATED"
-    assert "2 of 3 replicas" in reply.message
-    wait_until(lambda: one_replicated.key_count() == 0)
-
-
 CALLERS = 60
 
 

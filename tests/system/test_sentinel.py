@@ -19,7 +19,7 @@ from support.servers import Server, available_kinds
 from support.wait import wait_until
 
 from .actor import HELD, LOST, Actor
-from .conftest import aux_key, client_ids, queue_length, queued_tokens, subscriber_count
+from .conftest import client_ids, queue_length, queued_tokens, subscriber_count
 
 Spawn = Callable[[str], Actor]
 
@@ -290,24 +290,3 @@ def test_without_sentinels_a_connection_lives(
         client.ok("acquire", name=name, wait=WAIT_MS, ttl_ms=1000)
         assert value(group, new, name)
         client.ok("release")
-
-
-def test_a_waiter_keeps_its_place(group: SentinelGroup, spawn: Spawn, name: str) -> None:
-    """Goal: the ticket, and with it the place, survives, also beside one that comes later.
-    Method: the queue's scores before and after."""
-    holder, early, late = (spawn(group.url()) for _ in range(3))
-    holder.ok("acquire", name=name, wait=0, ttl_ms=TTL_MS)
-    waiting = early.begin("acquire", name=name, wait=WAIT_MS, ttl_ms=TTL_MS)
-    wait_until(lambda: queue_length(group.primary, name) == 1)
-    queue: list[str | int] = ["ZRANGE", aux_key(name, "q"), 0, 0, "WITHSCORES"]
-    place = group.cmd(group.primary, *queue)
-    group.await_same()
-    _, new = switch(group, "kill")
-    behind = late.begin("acquire", name=name, wait=WAIT_MS, ttl_ms=TTL_MS)
-    wait_until(lambda: queue_length(new, name) == 2 and subscriber_count(new) == 3)
-    assert group.cmd(new, *queue) == place
-    holder.ok("release")
-    assert waiting.get().status == "RL_OK" and not behind.is_done
-    early.ok("release")
-    assert behind.get().status == "RL_OK"
-    late.ok("release")

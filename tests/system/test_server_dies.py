@@ -57,38 +57,6 @@ def test_all_waiters_are_served_after_a_restart_without_data(
     assert last < 3.0
 
 
-def test_a_restart_without_data_is_a_loss(one_server: Server, spawn: Spawn, name: str) -> None:
-    """Goal: a holder whose lock the server forgot is not told that its release went well.
-    Method: SIGKILL, start, somebody else takes and gives back the lock; then release."""
-    holder, other = spawn(one_server.url), spawn(one_server.url)
-    holder.ok("acquire", name=name, wait=0)
-    one_server.kill()
-    one_server.start()
-    other.ok("acquire", name=name, wait=5000)
-    other.ok("release")
-    assert holder.call("release").status == "RL_E_LOST"
-
-
-def test_waits_end_in_time_while_the_server_is_gone(
-    one_server: Server, spawn: Spawn, name: str
-) -> None:
-    """Goal: an outage is ridden out within the wait and not beyond; one try fails at once.
-    Method: kill the server, and time calls with and without a limit."""
-    actor = spawn(one_server.url + SHORT)
-    actor.ok("acquire", name="warm", wait=0)
-    one_server.kill()
-    # The first that is sent may find out what has happened.
-    actor.call("inspect", name=name)
-    for wait in (0, 200, 1000):
-        reply = actor.call("acquire", lease=1, name=name, wait=wait)
-        assert reply.status == "RL_E_UNAVAILABLE", reply
-        assert str(one_server.port) in reply.message
-        assert wait / 1000 <= reply.seconds <= wait / 1000 + SLACK_S
-    late = actor.begin("acquire", lease=9, name=name, wait=-1)
-    one_server.start()
-    assert late.get().status == "RL_OK"
-
-
 # ---- stopped ----
 
 
@@ -232,8 +200,6 @@ def test_a_reset_connection_costs_no_processor(
     holder.ok("release")
 
 
-
-
 def test_waiters_keep_their_places_over_killed_connections(
     server: Server, spawn: Spawn, name: str
 ) -> None:
@@ -294,42 +260,3 @@ def test_a_release_on_a_killed_connection_is_done(
         assert reply.status == "RL_OK", reply
         other.ok("acquire", name=name, wait=2000)
         other.ok("release")
-
-
-def test_forgotten_scripts_are_sent_again(server: Server, spawn: Spawn, name: str) -> None:
-    """Goal: SCRIPT FLUSH is not noticed by any call, holding or waiting.
-    Method: flush before each of them."""
-    with server.connect() as connection:
-
-        def flush() -> None:
-            connection.cmd("SCRIPT", "FLUSH")
-
-        holder, waiter = spawn(server.url), spawn(server.url)
-        waiter.ok("connect")
-        flush()
-        holder.ok("acquire", name=name, wait=0, label="l", ttl_ms=900)
-        flush()
-        pending = waiter.begin("acquire", name=name, wait=-1)
-        wait_until(lambda: queue_length(server, name) == 1)
-        flush()
-        # Renewals go on: more than a lease passes.
-        end = time.monotonic() + 1.5
-        while time.monotonic() < end:
-            assert holder.call("look").number("state") == HELD
-            flush()
-            time.sleep(0.05)
-        for command in ("extend", "inspect", "release"):
-            flush()
-            holder.ok(command, name=name)
-        assert pending.get().status == "RL_OK"
-        flush()
-        waiter.ok("force", name=name)
-        flush()
-        reply = waiter.call("release")
-        assert reply.status == "RL_E_LOST"
-        flush()
-        reply = holder.call("acquire", name=name, wait=0, lease=1)
-        assert reply.status == "RL_OK"
-        flush()
-        assert waiter.call("acquire", name=name, wait=50, lease=1).status == "RL_TIMEOUT"
-        wait_until(lambda: queue_length(server, name) == 0)
