@@ -41,61 +41,12 @@ def test_readers_hold_together_and_a_writer_alone(cli: Cli, name: str) -> None:
         assert cli.run("run", "-n", "-s", name, "true").returncode == BUSY
 
 
-def test_writer_is_not_overtaken_by_readers(cli: Cli, name: str) -> None:
-    say = ["sh", "-c", "echo ready $REDLATCH_FENCE; exec cat >/dev/null"]
-    with cli.hold(name, "-s") as reader, cli.start("run", name, "--", *say) as writer:
-        wait_until(lambda: cli.waiting(name) == 1)
-        assert cli.run("run", "-n", "-s", name, "true").returncode == BUSY
-        with cli.start("run", "-s", name, "--", *say) as late:
-            wait_until(lambda: cli.waiting(name) == 2)
-            reader.close_stdin()
-            written = int(writer.out.wait_for(r"ready (\d+)\n")[1])
-            assert (late.out.text, cli.status(name)["mode"]) == ("", "exclusive")
-            writer.close_stdin()
-            assert writer.wait() == 0
-            read = int(late.out.wait_for(r"ready (\d+)\n")[1])
-            late.close_stdin()
-            assert late.wait() == 0
-    assert fence_of(cli.run("run", "-v", name, "true").stderr) > read >= written
-
-
-def test_readers_next_to_each_other_enter_together(cli: Cli, name: str) -> None:
-    with cli.hold(name) as writer, cli.start("run", "-s", name, "--", *HOLD) as first:
-        wait_until(lambda: cli.waiting(name) == 1)
-        with cli.start("run", "-s", name, "--", *HOLD) as second:
-            wait_until(lambda: cli.waiting(name) == 2)
-            writer.close_stdin()
-            assert writer.wait() == 0
-            first.out.wait_for("ready")
-            second.out.wait_for("ready")
-            assert cli.status(name)["holding"] == 2
-
-
 def test_waiting_reader_leaves_the_queue_on_a_signal(cli: Cli, name: str) -> None:
     with cli.hold(name), cli.start("run", "-s", name, "--", *HOLD) as reader:
         wait_until(lambda: cli.waiting(name) == 1)
         reader.send(signal.SIGTERM)
         assert reader.wait() == 128 + signal.SIGTERM
         wait_until(lambda: cli.waiting(name) == 0)
-
-
-def test_reader_that_dies_ends_alone(cli: Cli, name: str) -> None:
-    with cli.hold(name, "-s") as living, cli.hold(name, "-s", "--ttl", "300ms") as dead:
-        assert cli.status(name)["holding"] == 2
-        dead.kill()
-        wait_until(lambda: cli.status(name)["holding"] == 1)
-        living.close_stdin()
-        assert living.wait_output() == 0
-        assert living.err.text == ""
-
-
-def test_reader_is_renewed(cli: Cli, name: str) -> None:
-    with cli.hold(name, "-s", "--ttl", "300ms") as held:
-        [first] = cli.status(name)["holders"]
-        wait_until(lambda: cli.status(name)["holders"][0]["lease_until"] > first["lease_until"])
-        assert cli.status(name)["holders"][0]["token"] == first["token"]
-        held.close_stdin()
-        assert held.wait() == 0
 
 
 def test_reader_that_is_removed_has_lost_its_lock(cli: Cli, name: str) -> None:
@@ -175,45 +126,11 @@ def test_nested_runs_of_one_owner(cli: Cli, name: str) -> None:
     assert not cli.is_held(name)
 
 
-def test_other_owner_gets_it_when_the_last_hold_has_ended(cli: Cli, name: str) -> None:
-    mine = ["--owner", "me"]
-    with cli.hold(name, *mine) as first, cli.hold(name, *mine) as second:
-        with cli.start("run", "--owner", "you", name, "--", *HOLD) as other:
-            wait_until(lambda: cli.waiting(name) == 1)
-            first.close_stdin()
-            assert first.wait() == 0
-            assert (cli.status(name)["owner"], other.out.text) == ("me", "")
-            second.close_stdin()
-            assert second.wait() == 0
-            other.out.wait_for("ready")
-            assert cli.status(name)["owner"] == "you"
-
-
-def test_hold_that_dies_ends_alone(cli: Cli, name: str) -> None:
-    mine = ["--owner", "me"]
-    with cli.hold(name, *mine) as living, cli.hold(name, *mine, "--ttl", "300ms") as dead:
-        assert cli.status(name)["holding"] == 2
-        dead.kill()
-        wait_until(lambda: cli.status(name)["holding"] == 1)
-        living.close_stdin()
-        assert living.wait() == 0
-    assert not cli.is_held(name)
-
-
 def test_lost_reentrant_lock_stops_every_hold(cli: Cli, name: str) -> None:
     mine = ["--owner", "me", "--ttl", "300ms"]
     with cli.hold(name, *mine) as first, cli.hold(name, *mine) as second:
         assert cli.run("force-release", "--yes", name).returncode == 0
         assert (first.wait(), second.wait()) == (79, 79)
-
-
-def test_runs_with_and_without_an_owner_wait_for_each_other(cli: Cli, name: str) -> None:
-    for first, second in ((["--owner", "me"], []), ([], ["--owner", "me"])):
-        with cli.hold(name, *first) as held, cli.start("run", "-v", *second, name, "true") as other:
-            other.err.wait_for("waiting for lock")
-            assert "acquired" not in other.err.text
-            held.close_stdin()
-            assert (held.wait(), other.wait()) == (0, 0)
 
 
 def test_busy_names_owner_and_count(cli: Cli, name: str) -> None:
