@@ -12,7 +12,6 @@ import gc
 import re
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import redlatch
@@ -71,35 +70,6 @@ def test_a_lease_outlives_its_password_on_one_connection(app: App) -> None:
             lease.extend(5)
             assert app.connections() == before
     wait_until(lambda: threads() == 0)
-
-
-def test_asyncio(app: App) -> None:
-    async def hold() -> None:
-        app_client = redlatch.connect(app.server.url, wait=None, credentials=app)
-        client = app_client.aio
-        async with client.lock("kept", ttl=5) as lease:
-            before = app.connections()
-            while app.calls < 3:
-                await asyncio.sleep(0.01)
-            await lease.extend(5)
-            assert app.connections() == before
-        app_client.close()
-
-    asyncio.run(hold())
-
-
-def test_callers_that_wait_for_one_answer(app: App) -> None:
-    app.valid = 60
-    client = redlatch.connect(app.server.url, wait=None, credentials=app)
-    count = 64
-
-    def take(number: int) -> None:
-        with client.lock(f"crowd-{number % 8}", timeout=20):
-            pass
-
-    with client, ThreadPoolExecutor(count) as pool:
-        list(pool.map(take, range(count)))
-    assert app.calls == 1
 
 
 def test_an_exception_is_the_reason(server: Server) -> None:

@@ -7,7 +7,6 @@ Method: a holder with a name of its own, in the same process but another client.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 import pytest
@@ -16,6 +15,7 @@ from redlatch import _wait
 from support.servers import Server
 from support.wait import wait_until
 
+from .both import Both
 from .conftest import Starter
 
 
@@ -31,30 +31,17 @@ def hold_for_a_moment(holder: redlatch.Client, client: redlatch.Client) -> redla
     return lease
 
 
-def test_a_timeout_names_the_holder(holder: redlatch.Client, client: redlatch.Client) -> None:
-    with hold_for_a_moment(holder, client):
-        with pytest.raises(redlatch.NotAcquired, match="holder: web-1/4711"):
-            with client.lock("report", timeout=0.3):
-                pass
-
-
-def test_a_refusal_names_the_holder(holder: redlatch.Client, client: redlatch.Client) -> None:
-    with hold_for_a_moment(holder, client):
-        with pytest.raises(redlatch.NotAcquired, match="holder: web-1/4711"):
-            with client.lock("report", timeout=0):
-                pass
-
-
-def test_a_timeout_in_asyncio_names_the_holder(
-    holder: redlatch.Client, client: redlatch.Client
+@pytest.mark.parametrize("timeout", [0, 0.3])
+def test_a_refusal_and_a_timeout_name_the_holder(
+    both: Both, holder: redlatch.Client, client: redlatch.Client, timeout: float
 ) -> None:
     async def wait() -> None:
-        async with client.aio.lock("report", timeout=0.3):
+        async with both.of(client).lock("report", timeout=timeout):
             pass
 
     with hold_for_a_moment(holder, client):
         with pytest.raises(redlatch.NotAcquired, match="holder: web-1/4711"):
-            asyncio.run(wait())
+            both.run(wait())
 
 
 def test_a_timeout_behind_a_reader_names_it(
