@@ -178,14 +178,6 @@ def test_a_server_does_not_outlive_its_supervisor(folder: EmbeddedFolder, spawn:
     assert len(folder.servers) == len(folder.supervisors) == 1
 
 
-def test_a_stale_socket_is_no_obstacle(folder: EmbeddedFolder, spawn: Spawn) -> None:
-    holder(spawn, folder).close()
-    os.kill(folder.supervisors[0], signal.SIGKILL)
-    folder.wait_until_over()
-    assert (folder.path / "socket").exists()
-    holder(spawn, folder)
-
-
 def test_killed_clients_leave_nothing(folder: EmbeddedFolder, spawn: Spawn) -> None:
     """Method: SIGKILL for a holder, waiters, and one that has only just begun."""
     actors = [holder(spawn, folder, ttl_ms=1000)]

@@ -125,14 +125,6 @@ def full_listener() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@contextlib.contextmanager
-def closed_port() -> Iterator[int]:
-    """A port that nobody else takes, and nobody listens on."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield bound.getsockname()[1]
-
-
 def check_unreachable(actor: Actor, where: str, why: str, name: str) -> None:
     """One try ends within the limit of connecting, a wait with its limit, and both say why."""
     for command, wait, limit in (
@@ -146,14 +138,6 @@ def check_unreachable(actor: Actor, where: str, why: str, name: str) -> None:
         assert reply.status == "RL_E_UNAVAILABLE", reply
         assert where in reply.message and why in reply.message, reply
         assert wait / 1000 <= reply.seconds < limit + SLACK_S, (command, reply)
-
-
-def test_nobody_listens(spawn: Spawn, name: str) -> None:
-    """Goal: a refused connection is told with address and reason.
-    Method: a port that is bound and not listened on."""
-    with closed_port() as port:
-        actor = spawn(f"redis://127.0.0.1:{port}{LIMITS}")
-        check_unreachable(actor, f"127.0.0.1:{port}", "refused", name)
 
 
 def test_nobody_answers(spawn: Spawn, name: str) -> None:
@@ -180,25 +164,6 @@ def test_no_such_host(spawn: Spawn, name: str) -> None:
     Method: a name of the reserved domain `invalid`."""
     actor = spawn(f"redis://nowhere.invalid:6379{LIMITS}")
     check_unreachable(actor, "nowhere.invalid", "", name)
-
-
-def test_the_server_comes_later(spawn: Spawn, name: str) -> None:
-    """Goal: who may wait is served when the server is there at last.
-    Method: calls before the server starts."""
-    with Server() as server:
-        server.stop()
-        actor = spawn(server.url)
-        waiting = [
-            actor.begin("connect", thread=1, wait=-1),
-            actor.begin("acquire", thread=2, name=name, wait=20_000),
-        ]
-        time.sleep(0.3)  # some attempts fail
-        server.start()
-        started = time.monotonic()
-        for pending in waiting:
-            reply = pending.get()
-            assert reply.status == "RL_OK"
-            assert reply.ended - started < 0.5 + SLACK_S
 
 
 def test_each_connection_of_resp2_has_a_limit_of_its_own(

@@ -126,22 +126,6 @@ def test_either_connection_may_be_cut(server: Server, spawn: Spawn, name: str, k
     assert waiter.ok("look").number("state") == HELD
 
 
-def test_a_restart_of_the_server(server: Server, spawn: Spawn, name: str) -> None:
-    """Goal: over RESP2, too, waiters get the lock after a restart without data.
-    Method: kill and start while two wait."""
-    url = server.url + "?protocol=2"
-    holder, *waiters = (spawn(url) for _ in range(3))
-    holder.ok("acquire", name=name, wait=0)
-    pending = [waiter.begin("acquire", name=name, wait=-1) for waiter in waiters]
-    wait_until(lambda: queue_length(server, name) == 2)
-    server.kill()
-    server.start()
-    wait_until(lambda: any(one.is_done for one in pending))
-    first = [one.is_done for one in pending].index(True)
-    waiters[first].ok("release")
-    assert [one.get().status for one in pending] == ["RL_OK", "RL_OK"]
-
-
 def test_without_channels_both_protocols_look(server: Server, spawn: Spawn, name: str) -> None:
     """Goal: a refused subscription over RESP2 means looking, too, and no second connection.
     Method: a user without channels."""

@@ -26,7 +26,6 @@ from .plays import POLL_S, SECRET, SPACE, add_user, minimal_rules, own_queue, pl
 Spawn = Callable[[str], Actor]
 
 
-
 @pytest.fixture
 def guarded() -> Iterator[Server]:
     """A server that asks everybody for a password."""
@@ -161,23 +160,6 @@ def test_fewer_rights_mean_looking(
     url = add_user(server, "lesser", *changes)
     seconds = play_everything(server, spawn(url), spawn(url), name)
     assert seconds < POLL_S + SLACK_S
-
-
-def test_a_queue_is_served_without_push(server: Server, spawn: Spawn, name: str) -> None:
-    """Goal: waiters that cannot be told are all served, in order.
-    Method: five of them; each releases at once."""
-    url = add_user(server, "lesser", "resetchannels")
-    holder, *waiters = (spawn(url) for _ in range(6))
-    holder.ok("acquire", name=name, wait=0)
-    waiting = []
-    for number, waiter in enumerate(waiters):
-        waiting.append(waiter.begin("acquire", name=name, wait=-1))
-        waiter.begin("release")
-        wait_until(lambda: own_queue(server, name) == number + 1)
-    holder.ok("release")
-    ended = [wait.get().ended for wait in waiting]
-    assert ended == sorted(ended)
-    assert own_queue(server, name) == 0
 
 
 @pytest.mark.parametrize("lost_right", ["-evalsha", "-@all", "resetkeys", "off"])

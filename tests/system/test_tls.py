@@ -26,7 +26,7 @@ from support.tls import Authority, Certificate
 from support.wait import LIMIT, wait_until
 
 from .actor import HELD, LOST, Actor
-from .conftest import kill_connections, queue_length
+from .conftest import kill_connections
 from .proxy import FaultProxy
 
 Spawn = Callable[[str], Actor]
@@ -261,21 +261,6 @@ def test_the_system_may_ask_for_more(
             assert actor.call("acquire", name=name, wait=0).status == "RL_E_UNSUPPORTED"
         with Actor(server.trusting_url) as actor:
             actor.ok("acquire", name=name, wait=0)
-
-
-def test_single_bytes(tls_server: Server, spawn: Spawn, name: str) -> None:
-    """Goal: how records are cut into packets makes no difference. Method: one byte at a time."""
-    with FaultProxy(tls_server.tls_port) as proxy:
-        proxy.slices = True
-        actor = spawn(through(proxy, tls_server) + "&command_timeout=10s&connect_timeout=10s")
-        other = spawn(tls_server.url)
-        other.ok("acquire", name=name, wait=0)
-        waiting = actor.begin("acquire", name=name, wait=-1)
-        wait_until(lambda: queue_length(tls_server, name) == 1)
-        other.ok("release")
-        assert waiting.get().status == "RL_OK"
-        actor.ok("extend", ttl_ms=20_000)
-        actor.ok("release")
 
 
 def test_a_wait_outlasts_a_bad_network(tls_server: Server, spawn: Spawn, name: str) -> None:
