@@ -39,21 +39,6 @@ def bare(binary: str) -> Cli:
     return Cli(binary, None)
 
 
-def test_two_exclude_each_other(here: Cli, folder: EmbeddedFolder) -> None:
-    with here.hold("a") as first:
-        assert here.run("run", "-n", "a", "--", "true").returncode == 75
-        assert here.run("run", "-n", "b", "--", "true").returncode == 0
-        with here.start("run", "a", "--", *HOLD) as second:
-            wait_until(lambda: here.waiting("a") == 1)
-            first.close_stdin()
-            assert first.wait() == 0
-            second.out.wait_for("ready")
-            second.close_stdin()
-            assert second.wait() == 0
-    assert len(folder.servers) == 1
-    folder.wait_until_over()
-
-
 def without_root_rights() -> None:
     """Modes of files count for root, too, from the next exec on. Other users cannot, and need not,
     give up what they do not have."""

@@ -19,7 +19,7 @@ import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .harness import HOLD, LIMIT, Cli
+from .harness import LIMIT, Cli
 
 CANARY = "hunter2-canary"
 CLOCK = r"\d\d:\d\d:\d\d"
@@ -70,13 +70,6 @@ def test_verbose_says_how_long_it_took_and_the_fence(cli: Cli, name: str) -> Non
     fences = [int(re.search(pattern, text)[1]) for text in (first, second)]  # type: ignore[index]
     assert fences[1] > fences[0] > 0
     assert re.search(rf"redlatch: released {name} after .* s\n", first)
-
-
-def test_verbose_says_that_it_waits(cli: Cli, name: str) -> None:
-    with cli.hold(name) as held, cli.start("run", "-v", name, "--", "true") as waiter:
-        waiter.err.wait_for(f"redlatch: waiting for lock '{name}'\n")
-        held.close_stdin()
-        assert waiter.wait() == 0
 
 
 def test_busy_names_holder_label_since_lease_and_waiting(cli: Cli, name: str) -> None:
@@ -247,34 +240,3 @@ def test_reader_that_went_away_does_no_harm(cli: Cli, name: str) -> None:
 def test_child_has_the_usual_sigpipe(cli: Cli, name: str) -> None:
     done = cli.run("run", name, "--", "sh", "-c", "yes | head -n 1; kill -PIPE $$")
     assert done.returncode == 128 + 13
-
-
-def test_stuck_reader_does_not_hold_up_the_stop(cli: Cli, name: str) -> None:
-    # Nobody reads its messages and the pipe is full: the child must be stopped all the same.
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    for size in (4096, 1):
-        try:
-            while True:
-                os.write(writing, b"x" * size)
-        except BlockingIOError:
-            pass
-    os.set_blocking(writing, True)
-    words = ["run", "--ttl", "500ms", name, "--", *HOLD]
-    process = subprocess.Popen(
-        [cli.binary, *words],
-        env=cli.env,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=writing,
-    )
-    assert process.stdin and process.stdout
-    with process:
-        try:
-            assert process.stdout.readline() == b"ready\n"
-            assert cli.run("force-release", "--yes", name).returncode == 0
-            assert process.wait(LIMIT) == 79
-        finally:
-            process.kill()
-    os.close(reading)
-    os.close(writing)

@@ -125,16 +125,6 @@ def test_renew_more_often_than_the_library_does(cli: Cli, name: str) -> None:
         assert until(cli, name + "-2") < first + 0.1
 
 
-def test_renew_survives_failures(own_cli: Cli, own_server: Server, name: str) -> None:
-    with own_cli.hold(name, "--ttl", "3s", "--renew", "20ms") as held:
-        own_server.pause()
-        held.err.wait_for("cannot renew lock")
-        own_server.resume()
-        held.err.wait_for("is renewed again")
-        held.close_stdin()
-        assert held.wait() == 0
-
-
 def test_no_renew_ends_the_command_with_the_lease(cli: Cli, name: str) -> None:
     with cli.hold(name, "--no-renew", "--ttl", "1500ms", words=POLITE) as held:
         began = time.monotonic()
@@ -493,19 +483,3 @@ def test_events_of_a_loss_seen_at_the_end_and_of_a_failure(
 def test_events_are_not_for_the_child(cli: Cli, name: str, told: Told) -> None:
     done = cli.run("run", told.flag, name, "--", "ls", "/proc/self/fd", **told.options)
     assert done.stdout.split() == ["0", "1", "2", "3"]
-
-
-def test_events_to_a_stuck_reader_do_not_hold_up_the_stop(cli: Cli, name: str) -> None:
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    with pytest.raises(BlockingIOError):
-        while True:
-            os.write(writing, b"x" * 65536)
-    os.set_blocking(writing, True)
-    flags = ["--ttl", "500ms", f"--status-fd={writing}"]
-    with cli.start("run", *flags, name, "--", *HOLD, pass_fds=[writing]) as held:
-        held.out.wait_for("ready")
-        assert cli.run("force-release", "--yes", name).returncode == 0
-        assert held.wait() == 79
-    os.close(reading)
-    os.close(writing)
