@@ -123,32 +123,6 @@ func TestSilentServerHoldsNoThreads(t *testing.T) {
 	server.resume()
 }
 
-func TestManyCancelsLeaveNothing(t *testing.T) {
-	server := startServer(t)
-	client := server.client()
-	held, err := client.Lock(background, "x")
-	must(t, err)
-	ctx, cancel := context.WithCancel(background)
-	var all sync.WaitGroup
-	for i := 0; i < 500; i++ {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			_, err := client.Lock(ctx, "x")
-			if !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-		}()
-	}
-	eventually(t, func() bool { return server.ask("EXISTS", "{x}:rl1:q") == ":1" })
-	cancel()
-	all.Wait()
-	must(t, held.Unlock(background))
-	again, err := client.TryLock(background, "x")
-	must(t, err)
-	must(t, again.Unlock(background))
-}
-
 // Whatever order the collector finds them in: nothing crashes, what is over is freed, and what is
 // held stays so.
 func TestCollectorFindsThemInAnyOrder(t *testing.T) {
