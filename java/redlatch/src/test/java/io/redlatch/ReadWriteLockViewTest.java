@@ -8,7 +8,6 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.redlatch.Wait.Worker;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReadWriteLock;
@@ -55,8 +54,6 @@ class ReadWriteLockViewTest {
 
   @Nested
   class Both extends ServerTest {
-    private int counter;
-
     private ReadWriteLock view() {
       return client().readWriteLock("x").with(LONG).asReadWriteLock();
     }
@@ -83,31 +80,6 @@ class ReadWriteLockViewTest {
       assertFalse(othersGet(both.readLock()));
       assertFalse(othersGet(both.writeLock()));
       both.writeLock().unlock();
-    }
-
-    /** "[...] will see all updates made upon previous release of the write lock." */
-    @Test
-    void readerSeesWhatTheWriterHasWritten() throws Exception {
-      ReadWriteLock one = view();
-      ReadWriteLock other = view();
-      Worker<Integer> reader =
-          new Worker<>(
-              () -> {
-                int seen = 0;
-                while (seen < 300) {
-                  other.readLock().lock();
-                  assertTrue(counter >= seen);
-                  seen = counter;
-                  other.readLock().unlock();
-                }
-                return seen;
-              });
-      for (int i = 0; i < 300; i++) {
-        one.writeLock().lock();
-        counter++;
-        one.writeLock().unlock();
-      }
-      assertEquals(300, reader.end());
     }
 
     @Test
