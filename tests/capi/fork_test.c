@@ -30,6 +30,7 @@ struct handles {
   rl_request* granted; /* Holds "three". */
   rl_lease* two;
   rl_info* info;
+  rl_queue* queue; /* Has the tag 9, and watches `pending` and `lease`. */
 };
 
 static void make_handles(struct handles* all) {
@@ -44,6 +45,10 @@ static void make_handles(struct handles* all) {
   all->info = rl_inspect(all->client, TEXT("one"), NULL);
   CHECK_INT(RL_OK, rl_request_wait(all->granted, 5000));
   CHECK_INT(RL_PENDING, rl_request_wait(all->pending, 20));
+  all->queue = rl_queue_new(NULL);
+  CHECK_INT(RL_OK, rl_request_watch(all->pending, all->queue, 1));
+  CHECK_INT(RL_OK, rl_lease_watch(all->lease, all->queue, 2));
+  CHECK_INT(RL_OK, rl_queue_post(all->queue, 9));
   CHECK(all->lease && all->two && all->info && all->err);
   rl_acquire_options_free(options);
 }
@@ -61,7 +66,30 @@ static void check_forked_request(rl_request* request) {
   rl_request_free(request);
 }
 
+/* The tags of `queue` are the parent's; one of the child is its own. */
+static void use_queues(struct handles* all) {
+  rl_queue* own = rl_queue_new(NULL);
+  CHECK_INT(-1, rl_queue_fd(all->queue));
+  CHECK_INT(0, rl_queue_next(all->queue, -1));
+  FORKED(rl_queue_post(all->queue, 3));
+  FORKED(rl_request_watch(all->pending, all->queue, 4));
+  FORKED(rl_request_watch(all->pending, own, 4));
+  FORKED(rl_request_watch(all->pending, NULL, 0));
+  FORKED(rl_queue_drive(all->queue, all->client));
+  FORKED(rl_queue_drive(all->queue, NULL));
+  FORKED(rl_queue_drive(own, all->client));
+  FORKED(rl_lease_watch(all->lease, all->queue, 5));
+  FORKED(rl_lease_watch(all->lease, own, 5));
+  FORKED(rl_client_log_watch(all->client, RL_LOG_INFO, all->queue, 6));
+  FORKED(rl_client_log_watch(all->client, RL_LOG_INFO, own, 6));
+  CHECK(rl_queue_fd(own) >= 0);
+  CHECK_INT(RL_OK, rl_queue_post(own, 7));
+  CHECK_INT(7, rl_queue_next(own, -1));
+  rl_queue_free(own);
+}
+
 static void call_everything(struct handles* all) {
+  use_queues(all);
   FORKED(rl_client_connect(all->client, -1, all->err));
   FORKED(rl_error_status(all->err));
   NO_HANDLE(rl_acquire(all->client, TEXT("one"), -1, NULL, all->err));
@@ -102,6 +130,7 @@ static void free_everything(struct handles* all, int client_first) {
   rl_lease_free(all->lease);
   rl_lease_free(all->two);
   rl_info_free(all->info);
+  rl_queue_free(all->queue);
   rl_error_free(all->err);
   if (!client_first) rl_client_close(all->client);
 }
@@ -153,9 +182,14 @@ static void check_parent(struct handles* all) {
   CHECK(server_command(holder, sizeof holder, "GET", "one", NULL));
   CHECK_INT(0, strcmp(token, holder));
   CHECK_INT(RL_PENDING, rl_request_status(all->pending));
+  CHECK(is_readable(all->queue));
+  CHECK_INT(9, rl_queue_next(all->queue, 0));
+  CHECK_INT(0, rl_queue_next(all->queue, 20));
   CHECK_INT(RL_OK, rl_release(all->two, NULL));
-  CHECK_INT(RL_OK, rl_request_wait(all->pending, 5000));
+  CHECK_INT(1, rl_queue_next(all->queue, 5000));
+  CHECK_INT(RL_OK, rl_request_status(all->pending));
   CHECK_INT(RL_OK, rl_release(all->lease, NULL));
+  CHECK_INT(2, rl_queue_next(all->queue, 5000));
   CHECK_INT(0, server_number("EXISTS", "one", NULL));
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: a queue has its tags in order, each once; its descriptor is readable exactly as long as
+// there are tags, however they came. Method: a queue without a client; a source in memory.
+#include "runtime/completion_queue.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <memory>
+#include <thread>
+
+namespace redlatch::runtime {
+namespace {
+
+bool is_readable(const Queue &queue) {
+  pollfd polled{queue.fd(), POLLIN, 0};
+  return poll(&polled, 1, 0) == 1;
+}
+
+TEST(CompletionQueueTest, tags_come_in_order_and_once) {
+  Queue queue;
+  EXPECT_FALSE(is_readable(queue));
+  for (int64_t tag = 1; tag <= 200; ++tag) queue.post(tag);
+  queue.post(-7);
+  for (int64_t tag = 1; tag <= 200; ++tag) {
+    ASSERT_TRUE(is_readable(queue));
+    ASSERT_EQ(queue.next(), tag);
+    queue.post(1000 + tag);  // behind the others, while the taken ones make room
+  }
+  EXPECT_EQ(queue.next(), -7);
+  for (int64_t tag = 1; tag <= 200; ++tag) ASSERT_EQ(queue.wait(kNever), 1000 + tag);
+  EXPECT_FALSE(is_readable(queue));
+  EXPECT_EQ(queue.next(), 0);
+}
+
+TEST(CompletionQueueTest, one_signal_covers_all_tags_until_they_are_taken) {
+  Queue queue;
+  for (int i = 0; i < 3; ++i) queue.admit();
+  EXPECT_TRUE(queue.push(1));
+  EXPECT_FALSE(queue.push(2));
+  EXPECT_EQ(queue.next(), 1);
+  queue.signal();  // late: a tag is left
+  EXPECT_TRUE(is_readable(queue));
+  EXPECT_EQ(queue.next(), 2);
+  EXPECT_FALSE(is_readable(queue));
+  queue.dismiss();
+}
+
+TEST(CompletionQueueTest, a_wait_ends_with_the_tag_of_another_thread) {
+  Queue queue;
+  std::thread poster([&queue] { queue.post(9); });
+  EXPECT_EQ(queue.wait(kNever), 9);
+  poster.join();
+}
+
+TEST(CompletionQueueTest, a_closed_queue_drops_tags) {
+  Queue queue;
+  queue.post(1);
+  queue.close();
+  queue.post(2);
+  EXPECT_EQ(queue.fd(), -1);
+  EXPECT_EQ(queue.next(), 1);
+  EXPECT_EQ(queue.next(), 0);
+}
+
+}  // namespace
+}  // namespace redlatch::runtime
