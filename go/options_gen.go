@@ -21,52 +21,52 @@ func NoRenew() Option {
 	return Set("renew", "no")
 }
 
-// MaxHold sets the option max_hold. After this long at the latest the lease ends as lost, and the
+// MaxHold sets the option max_hold. Longest time that the lease lasts; then it is lost, and the
 // lock is released; 0: no limit. Allowed: 0 or 1 ms to 7 days. Default: 0.
 func MaxHold(value time.Duration) Option {
 	return Set("max_hold", durationText(value))
 }
 
-// Label sets the option label. Text that an inspection shows for the holder; not for readers, and
-// in the format string only; costs a background command. Allowed: at most 256 bytes.
+// Label sets the option label. Text that inspections show for the holder; not for readers, and in
+// the format string only; costs a background command. Allowed: at most 256 bytes.
 func Label(value string) Option {
 	return Set("label", value)
 }
 
-// Confirm sets the option confirm. The acquire returns a pushed grant after the server has
-// confirmed it; costs one more round trip. Allowed: yes or no. Default: no.
+// Confirm sets the option confirm. Return a pushed grant only after the server has confirmed it;
+// costs one more round trip. Allowed: yes or no. Default: no.
 func Confirm() Option {
 	return Set("confirm", "yes")
 }
 
-// MaxLocalHandoffs sets the option max_local_handoffs. How often in a row a released lock may pass
-// between callers of one client; 0: this caller queues on the server itself; strict order if all
-// callers set 0. Allowed: 0 to 31. Default: 16.
+// MaxLocalHandoffs sets the option max_local_handoffs. How many times in a row this client may hand
+// the lock to its own waiters before the server's queue is served. 0: never (strict FIFO if all
+// callers set 0). Allowed: 0 to 31. Default: 16.
 func MaxLocalHandoffs(value int32) Option {
 	return Set("max_local_handoffs", strconv.Itoa(int(value)))
 }
 
-// YieldEvery sets the option yield_every. Number of grants in a row after which the lock is left
-// free for libraries that poll; 0: never; not set: automatic, once such a library was found.
-// Allowed: 0 to 1000000.
+// YieldEvery sets the option yield_every. After how many grants in a row the lock is left free for
+// libraries that poll; 0: never; not set: automatic, once such a library was found. Allowed: 0 to
+// 1000000.
 func YieldEvery(value int32) Option {
 	return Set("yield_every", strconv.Itoa(int(value)))
 }
 
-// YieldFor sets the option yield_for. How long the lock is left free, or less if another library
+// YieldFor sets the option yield_for. How long the lock is left free; shorter if another library
 // takes it. Allowed: 1 ms to 1 minute. Default: 150ms.
 func YieldFor(value time.Duration) Option {
 	return Set("yield_for", durationText(value))
 }
 
-// Owner sets the option owner. Name of the owner that acquires: it may read again while it reads;
+// Owner sets the option owner. Name of the owner that acquires. It may read again while it reads;
 // any other second acquisition is refused as already held, unless reentrant is set. Allowed: 1 to
 // 256 bytes.
 func Owner(value string) Option {
 	return Set("owner", value)
 }
 
-// AsReentrant sets the option reentrant. The owner may acquire the lock again while it holds it;
+// AsReentrant sets the option reentrant. Let the owner acquire the lock again while it holds it;
 // the format is then hash. Allowed: yes or no. Default: no.
 func AsReentrant() Option {
 	return Set("reentrant", "yes")
@@ -88,15 +88,15 @@ func InFormat(value Format) Option {
 	return Set("format", string(value))
 }
 
-// MinReplicas sets the option min_replicas. Number of replicas that must confirm a grant before the
-// caller gets it (WAIT); too few: it is released; narrows the window of a failover and does not
-// close it; 0: none. Allowed: 0 to 64. Default: 0.
+// MinReplicas sets the option min_replicas. How many replicas must confirm a grant (WAIT) before
+// the caller gets it; 0: none. With too few the grant is released. This narrows the window of a
+// failover and does not close it. Allowed: 0 to 64. Default: 0.
 func MinReplicas(value int32) Option {
 	return Set("min_replicas", strconv.Itoa(int(value)))
 }
 
-// SyncTimeout sets the option sync_timeout. How long the replicas have to confirm; never longer
-// than the ttl or, with a wait above 0, the rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s.
+// SyncTimeout sets the option sync_timeout. How long the replicas have to confirm; at most the ttl
+// and, with a wait above 0, the rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s.
 func SyncTimeout(value time.Duration) Option {
 	return Set("sync_timeout", durationText(value))
 }

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from command_help import Help, Option
@@ -18,7 +19,7 @@ HEAD = f"""\
 
 def short(text: str) -> str:
     """The first part of a text, for a list of options."""
-    return text.split("; ")[0].split(" (")[0]
+    return re.split(r"[;.] | \(", text)[0]
 
 
 def names(options: list[Option], only_valued: bool = False) -> str:

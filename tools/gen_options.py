@@ -557,7 +557,7 @@ def command_help(option: Option) -> str:
     text = option.text if is_name else option.text[0].upper() + option.text[1:]
     says_words = option.kind == "CHOICE" and all(word in text for word in option.words)
     if option.kind in ("DURATION", "COUNT", "CHOICE") and not says_words:
-        text += f": {option.allowed}"
+        text += f". Allowed: {option.allowed}" if ". " in text else f": {option.allowed}"
     if option.kind == "SWITCH":
         return f"Do not {option.text}" if option.initial == "1" else text
     return f"{text} ({option.default})" if option.default else text

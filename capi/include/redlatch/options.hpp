@@ -80,7 +80,7 @@ class acquire_options {
     return set("renew", detail::text_of(value));
   }
   acquire_options&& renew(bool value) && { return std::move(renew(value)); }
-  /** After this long at the latest the lease ends as lost, and the lock is released; 0: no limit.
+  /** Longest time that the lease lasts; then it is lost, and the lock is released; 0: no limit.
    *  Allowed: 0 or 1 ms to 7 days. Default: 0. */
   acquire_options& max_hold(std::chrono::milliseconds value) & {
     return set("max_hold", detail::text_of(value));
@@ -88,20 +88,20 @@ class acquire_options {
   acquire_options&& max_hold(std::chrono::milliseconds value) && {
     return std::move(max_hold(value));
   }
-  /** Text that an inspection shows for the holder; not for readers, and in the format string only;
+  /** Text that inspections show for the holder; not for readers, and in the format string only;
    *  costs a background command. Allowed: at most 256 bytes. */
   acquire_options& label(std::string_view value) & {
     return set("label", detail::text_of(value));
   }
   acquire_options&& label(std::string_view value) && { return std::move(label(value)); }
-  /** The acquire returns a pushed grant after the server has confirmed it; costs one more round
-   *  trip. Allowed: yes or no. Default: no. */
+  /** Return a pushed grant only after the server has confirmed it; costs one more round trip.
+   *  Allowed: yes or no. Default: no. */
   acquire_options& confirm(bool value) & {
     return set("confirm", detail::text_of(value));
   }
   acquire_options&& confirm(bool value) && { return std::move(confirm(value)); }
-  /** How often in a row a released lock may pass between callers of one client; 0: this caller
-   *  queues on the server itself; strict order if all callers set 0. Allowed: 0 to 31. Default: 16.
+  /** How many times in a row this client may hand the lock to its own waiters before the server's
+   *  queue is served. 0: never (strict FIFO if all callers set 0). Allowed: 0 to 31. Default: 16.
    *  */
   acquire_options& max_local_handoffs(int32_t value) & {
     return set("max_local_handoffs", detail::text_of(value));
@@ -109,13 +109,13 @@ class acquire_options {
   acquire_options&& max_local_handoffs(int32_t value) && {
     return std::move(max_local_handoffs(value));
   }
-  /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never;
-   *  not set: automatic, once such a library was found. Allowed: 0 to 1000000. */
+  /** After how many grants in a row the lock is left free for libraries that poll; 0: never; not
+   *  set: automatic, once such a library was found. Allowed: 0 to 1000000. */
   acquire_options& yield_every(int32_t value) & {
     return set("yield_every", detail::text_of(value));
   }
   acquire_options&& yield_every(int32_t value) && { return std::move(yield_every(value)); }
-  /** How long the lock is left free, or less if another library takes it. Allowed: 1 ms to 1
+  /** How long the lock is left free; shorter if another library takes it. Allowed: 1 ms to 1
    *  minute. Default: 150ms. */
   acquire_options& yield_for(std::chrono::milliseconds value) & {
     return set("yield_for", detail::text_of(value));
@@ -123,13 +123,13 @@ class acquire_options {
   acquire_options&& yield_for(std::chrono::milliseconds value) && {
     return std::move(yield_for(value));
   }
-  /** Name of the owner that acquires: it may read again while it reads; any other second
+  /** Name of the owner that acquires. It may read again while it reads; any other second
    *  acquisition is refused as already held, unless reentrant is set. Allowed: 1 to 256 bytes. */
   acquire_options& owner(std::string_view value) & {
     return set("owner", detail::text_of(value));
   }
   acquire_options&& owner(std::string_view value) && { return std::move(owner(value)); }
-  /** The owner may acquire the lock again while it holds it; the format is then hash. Allowed: yes
+  /** Let the owner acquire the lock again while it holds it; the format is then hash. Allowed: yes
    *  or no. Default: no. */
   acquire_options& reentrant(bool value) & {
     return set("reentrant", detail::text_of(value));
@@ -141,15 +141,15 @@ class acquire_options {
     return set("format", detail::text_of(value));
   }
   acquire_options&& format(std::string_view value) && { return std::move(format(value)); }
-  /** Number of replicas that must confirm a grant before the caller gets it (WAIT); too few: it is
-   *  released; narrows the window of a failover and does not close it; 0: none. Allowed: 0 to 64.
-   *  Default: 0. */
+  /** How many replicas must confirm a grant (WAIT) before the caller gets it; 0: none. With too few
+   *  the grant is released. This narrows the window of a failover and does not close it. Allowed: 0
+   *  to 64. Default: 0. */
   acquire_options& min_replicas(int32_t value) & {
     return set("min_replicas", detail::text_of(value));
   }
   acquire_options&& min_replicas(int32_t value) && { return std::move(min_replicas(value)); }
-  /** How long the replicas have to confirm; never longer than the ttl or, with a wait above 0, the
-   *  rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s. */
+  /** How long the replicas have to confirm; at most the ttl and, with a wait above 0, the rest of
+   *  the wait. Allowed: 1 ms to 1 hour. Default: 1s. */
   acquire_options& sync_timeout(std::chrono::milliseconds value) & {
     return set("sync_timeout", detail::text_of(value));
   }

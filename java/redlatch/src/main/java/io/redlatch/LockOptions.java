@@ -35,13 +35,13 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("renew", value);
   }
 
-  /** After this long at the latest the lease ends as lost, and the lock is released; 0: no limit.
+  /** Longest time that the lease lasts; then it is lost, and the lock is released; 0: no limit.
    *  Allowed: 0 or 1 ms to 7 days. Default: 0. */
   public LockOptions maxHold(Duration value) {
     return with("max_hold", value);
   }
 
-  /** Text that an inspection shows for the holder; not for readers, and in the format string only;
+  /** Text that inspections show for the holder; not for readers, and in the format string only;
    *  costs a background command. Allowed: at most 256 bytes. */
   public LockOptions label(String value) {
     return with("label", value);
@@ -52,32 +52,32 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("label", value);
   }
 
-  /** The acquire returns a pushed grant after the server has confirmed it; costs one more round
-   *  trip. Allowed: yes or no. Default: no. */
+  /** Return a pushed grant only after the server has confirmed it; costs one more round trip.
+   *  Allowed: yes or no. Default: no. */
   public LockOptions confirm(boolean value) {
     return with("confirm", value);
   }
 
-  /** How often in a row a released lock may pass between callers of one client; 0: this caller
-   *  queues on the server itself; strict order if all callers set 0. Allowed: 0 to 31. Default: 16.
+  /** How many times in a row this client may hand the lock to its own waiters before the server's
+   *  queue is served. 0: never (strict FIFO if all callers set 0). Allowed: 0 to 31. Default: 16.
    *  */
   public LockOptions maxLocalHandoffs(int value) {
     return with("max_local_handoffs", value);
   }
 
-  /** Number of grants in a row after which the lock is left free for libraries that poll; 0: never;
-   *  not set: automatic, once such a library was found. Allowed: 0 to 1000000. */
+  /** After how many grants in a row the lock is left free for libraries that poll; 0: never; not
+   *  set: automatic, once such a library was found. Allowed: 0 to 1000000. */
   public LockOptions yieldEvery(int value) {
     return with("yield_every", value);
   }
 
-  /** How long the lock is left free, or less if another library takes it. Allowed: 1 ms to 1
+  /** How long the lock is left free; shorter if another library takes it. Allowed: 1 ms to 1
    *  minute. Default: 150ms. */
   public LockOptions yieldFor(Duration value) {
     return with("yield_for", value);
   }
 
-  /** Name of the owner that acquires: it may read again while it reads; any other second
+  /** Name of the owner that acquires. It may read again while it reads; any other second
    *  acquisition is refused as already held, unless reentrant is set. Allowed: 1 to 256 bytes. */
   public LockOptions owner(String value) {
     return with("owner", value);
@@ -88,7 +88,7 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("owner", value);
   }
 
-  /** The owner may acquire the lock again while it holds it; the format is then hash. Allowed: yes
+  /** Let the owner acquire the lock again while it holds it; the format is then hash. Allowed: yes
    *  or no. Default: no. */
   public LockOptions reentrant(boolean value) {
     return with("reentrant", value);
@@ -112,15 +112,15 @@ public final class LockOptions extends OptionValues<LockOptions> {
     return with("format", value);
   }
 
-  /** Number of replicas that must confirm a grant before the caller gets it (WAIT); too few: it is
-   *  released; narrows the window of a failover and does not close it; 0: none. Allowed: 0 to 64.
-   *  Default: 0. */
+  /** How many replicas must confirm a grant (WAIT) before the caller gets it; 0: none. With too few
+   *  the grant is released. This narrows the window of a failover and does not close it. Allowed: 0
+   *  to 64. Default: 0. */
   public LockOptions minReplicas(int value) {
     return with("min_replicas", value);
   }
 
-  /** How long the replicas have to confirm; never longer than the ttl or, with a wait above 0, the
-   *  rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s. */
+  /** How long the replicas have to confirm; at most the ttl and, with a wait above 0, the rest of
+   *  the wait. Allowed: 1 ms to 1 hour. Default: 1s. */
   public LockOptions syncTimeout(Duration value) {
     return with("sync_timeout", value);
   }
