@@ -24,6 +24,7 @@ import tempfile
 
 import class_sizes
 import docstrings
+import sentences
 import tidy_planted
 import words
 
@@ -418,6 +419,7 @@ def check_file(root, path):
         yield from words.check_prose(path, text)
         yield from words.check_comments(path, text)
         yield from docstrings.check(path, text)
+        yield from sentences.check(path, text)
 
 
 def marked_patterns(root):

@@ -13,6 +13,10 @@ LONG_BODY = "  f();\n" * 80
 DOC = 'def f():\n    """{}."""\n'
 # Neither a row of arguments nor an item is a part of the sentence before it.
 WORDS = "word " * 15 + ("\n    a  " + "word " * 15) * 3 + ("\n    - b " + "word " * 15) * 3
+# Items, cells, code and addresses of links are not part of the sentence before them.
+ITEMS = "- " + "w " * 40 + "\n1. " + "w " * 40 + "\n| " + "| ".join(["w " * 40] * 2) + "|\n"
+ITEMS += "`" + "w " * 41 + "`\n\n```\n" + "w " * 41 + "\n```\n\n    " + "w " * 41 + "\n[a](b c).\n"
+ROWS = "/* " + "w " * 40 + "\n * a   " + "w " * 39 + "\n * - " + "w " * 40 + "*/\n\n// A.\n"
 INIT = "A::A() : a_{1}, b_(2) {\n"
 
 # (file, content, a part of the finding, or None where nothing may be found)
@@ -147,6 +151,14 @@ FILES = (
     ("java/C.java", SPDX + "/** A {@link B c " + "d " * 39 + "}. */\n", "2: 41 words"),
     ("java/D.java", SPDX + "/** A. <pre>{@code\n Of b\n}</pre> */\n// Of a.\n", None),
     ("docs/design/a.md", "nobody\n", None),
+    ("docs/python.md", "Fine.\n\nA\n" + "w " * 40 + "and. So.\n", "3: 42 words in a sentence"),
+    ("docs/choosing.md", "A.\n\n- A\n" + "  `b c`\n" * 40, "3: 41 words in a sentence"),
+    ("docs/guarantees.md", "| a | " + "w " * 41 + "|\n", "1: 41 words in a sentence"),
+    ("docs/python.md", ITEMS, None),
+    ("docs/c.md", "w " * 41 + "\n", None),
+    ("capi/include/redlatch/c.h", SPDX + "/**\n" + " * w\n" * 41 + " */\n", "3: 41 words"),
+    ("capi/include/redlatch/d.hpp", SPDX + "\n" + "/// w\n" * 41, "3: 41 words in a sentence"),
+    ("capi/include/redlatch/e.h", SPDX + ROWS, None),
     ("tests/unit/who.cc", SPDX + 'auto a = "nobody";\n', None),
     ("core/base/gen.h", SPDX + "// @generated\n" + "int x;\n" * 700, None),
 )

@@ -17,6 +17,7 @@ from .build import ROOT
 PARTS = (
     "tools/class_sizes.py",
     "tools/docstrings.py",
+    "tools/sentences.py",
     "tools/tidy.py",
     "tools/tidy_planted.py",
     "tools/words.py",
