@@ -136,12 +136,12 @@ class holdings {
  * A TimedLockable over one lock: for std::unique_lock, std::scoped_lock and std::lock_guard.
  *
  * Many threads may share one, as with a std::mutex, and the thread that locked it unlocks it. To
- * pass a held lock between threads, use a lease. The lock can be lost while it is locked here: look
- * at lease(). After a loss unlock() is still required, and never touches the lock of another
+ * pass a held lock between threads, use a lease. The lock can be lost while it is locked here:
+ * lease() says so. After a loss unlock() is still required, and never touches the lock of another
  * holder.
  *
- * Every member that takes the lock throws error when it cannot be had for another reason than a
- * holder: RL_E_UNAVAILABLE, RL_E_DENIED, ..; RL_E_ALREADY_HELD when this thread has locked it.
+ * Every member that takes the lock throws error if it fails for another reason than a holder:
+ * RL_E_UNAVAILABLE, RL_E_DENIED, ..; RL_E_ALREADY_HELD when this thread has locked it.
  * Since: 0.1.
  */
 class mutex {
@@ -167,13 +167,13 @@ class mutex {
     return is_taken;
   }
 
-  /** Try for `duration`. @return false: the time is over. */
+  /** Try for `duration`. @return false: the wait ran out. */
   template <typename Rep, typename Period>
   [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& duration) {
     return take([&] { return owner_->acquire(name_, duration, options_); });
   }
 
-  /** Try until `time`, of the steady clock only: steps of the wall clock must not decide. */
+  /** Try until `time`, of the steady clock only: jumps of the wall clock must not matter. */
   template <typename Duration>
   [[nodiscard]] bool try_lock_until(
       const std::chrono::time_point<std::chrono::steady_clock, Duration>& time) {
@@ -221,7 +221,7 @@ class shared_mutex : public mutex {
     return take_shared([&] { return owner_->try_acquire_read(name_, options_); });
   }
 
-  /** Try to read for `duration`. @return false: the time is over. */
+  /** Try to read for `duration`. @return false: the wait ran out. */
   template <typename Rep, typename Period>
   [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& duration) {
     return take_shared([&] { return owner_->acquire_read(name_, duration, options_); });

@@ -30,24 +30,25 @@
  *    drift   1 % of the ttl and 2 ms: how much sooner than the server the client ends a lease,
  *            because the rates of their clocks differ.
  *    lost    the lease ended before it was released: it expired, reached max_hold or was taken by
- *            force, its key was deleted or evicted, or too few nodes of a Redlock still have it.
- *    fence   a number that rises with each exclusive holder; a resource refuses lower ones. A
- *            Redlock makes one only with the option fenced.
- *    token   text by which the server knows a lease. It is no secret: inspections show it. A local
- *            hand-off (max_local_handoffs) passes it on to the next lease.
+ *            force, its key was deleted or evicted, or too few nodes of a Redlock still have it. A
+ *            lease that runs out is reported lost before any other client can get the lock.
+ *    fence   a fencing token: a number that rises with each exclusive holder. A resource refuses
+ *            lower ones. A Redlock makes one only with the option fenced.
+ *    token   text by which the server knows a lease. It is no secret: inspections show it. After a
+ *            local hand-off (max_local_handoffs) the next lease has the same token.
  *    queue   the waiters of a lock on the server. A release hands the lock to the first of them by
  *            a message of the server, a push. This grant is a provisional lease, for
- *            RL_PROVISIONAL_MS at most, so that a waiter that died delays the others for no longer.
- *            The client at once extends it to the ttl, in the background; the option confirm makes
- *            the acquire wait for that.
+ *            RL_PROVISIONAL_MS at most: a waiter that has died delays the others for no longer.
+ *            The client extends it to the ttl at once, in the background. With the option confirm
+ *            the acquire waits for that.
  *    rl_queue  a completion queue, which is not the queue of a lock. It delivers tags, numbers of
  *            the caller's choice: a watched request or lease has ended, a log has lines,
  *            credentials are wanted, or another thread has posted the tag.
  *    holder  who has the lock. Its name, for people, is host name and process id, or the option
  *            holder.
- *    owner   the option owner, a name for the caller: with it a caller may acquire a reentrant lock
- *            again while it has it; with any other lock a caller that would wait for itself gets an
- *            error. See rl_acquire_options_set_owner().
+ *    owner   the option owner, a name for the caller. An owner may acquire a reentrant lock again
+ *            while it holds it. With any other lock, an acquire that would wait for itself is an
+ *            error: rl_acquire_options_set_owner().
  *
  * A lease
  *
@@ -68,9 +69,9 @@
  *     and options are copied before the call returns, also by a function with _start. A returned
  *     `const char *` is ASCII or UTF-8 and ends in NUL. It is valid as long as the handle that it
  *     came from. Two exceptions: rl_error_message() is valid until `err` is used again, and the
- *     texts of functions without a handle, such as rl_status_text(), until the process ends. Other
- *     text out is written to a caller's buffer, and may hold any bytes unless the function says
- *     otherwise: the function returns the full length without the NUL, and writes at most
+ *     texts of functions without a handle, such as rl_status_text(), until the process ends.
+ *     Other text out is written to a caller's buffer, and may hold any bytes unless the function
+ *     says otherwise. The function returns the full length without the NUL, and writes at most
  *     buffer_size - 1 bytes and a NUL. With a NULL buffer or size 0 it writes nothing.
  *  5. Durations are int64_t milliseconds. `wait_ms`: 0 = one try, n > 0 = at most n, -1 = no limit,
  *     others RL_E_INVALID.
@@ -87,12 +88,12 @@
  *     cancellation point. "Blocks: never" means that the call waits neither for an answer of the
  *     server nor for room in the buffer of a socket.
  *  9. After fork(), the child cannot use a client, lease, request, queue or list of its parent: it
- *     opens a new client. A call with one of them returns RL_E_FORKED; a function that returns a
- *     handle returns NULL, or with _start a finished request with RL_E_FORKED; the state and the
- *     time left of a lease are 0. What never changes, such as a name, a token or an option, is
- *     still returned. Errors, options and infos can be used as before. The child releases, renews
- *     and reads nothing of its parent. It may call the functions that free or close: they free no
- *     memory and close no descriptor there.
+ *     opens a new client. A call with one of them returns RL_E_FORKED. A function that returns a
+ *     handle returns NULL, or with _start a finished request with RL_E_FORKED. The state and the
+ *     remaining time of a lease are 0. Values that never change, such as a name, a token or an
+ *     option, are still returned. Errors, options and infos can be used as before. The child
+ *     releases, renews and reads nothing of its parent. It may call the functions that free or
+ *     close: they free no memory and close no descriptor there.
  * 10. Bad arguments (NULL handle, NULL with a length above 0, unknown number) give RL_E_INVALID, or
  *     NULL, 0 or "" where no status is returned. A function with _start returns a finished request
  *     with RL_E_INVALID, and NULL only when out of memory.
@@ -141,14 +142,14 @@ enum {
   RL_E_ALREADY_HELD = -1,    /**< Misuse: this owner holds the lock already. */
   RL_E_NOT_HELD = -2,        /**< The lease was released or detached before; or the lock has
                                    no such holder. */
-  RL_E_LOST = -3,            /**< Was held, is not certain any more; the message says why, as
-                                   does rl_lease_lost_reason(). */
+  RL_E_LOST = -3,            /**< The lease has ended, or may have ended, without a release; the
+                                   message and rl_lease_lost_reason() say why. */
   RL_E_DEADLOCK = -4,        /**< The upgrade would never end: another reader waits to
                                    upgrade, or the owner has another read lease. */
   RL_E_UNAVAILABLE = -5,     /**< Cannot reach the server. */
   RL_E_OUTCOME_UNKNOWN = -6, /**< No answer came, and the server may have carried the call
                                    out. Each function says what follows. */
-  RL_E_NOT_REPLICATED = -7,  /**< Granted, too few replicas confirmed; was released. */
+  RL_E_NOT_REPLICATED = -7,  /**< Granted, and released because too few replicas confirmed. */
   RL_E_DENIED = -8,          /**< Password, user or rights refused by the server; or its TLS
                                    certificate is not valid. */
   RL_E_UNSUPPORTED = -9,     /**< Server too old, or option not possible there or in this build. */
@@ -160,7 +161,7 @@ enum {
                                    was lost. */
   RL_E_INTERNAL = -15,       /**< A bug in redlatch. */
   RL_E_WRONG_TYPE = -16      /**< The key of the lock, or one beside it such as its queue, is data,
-                                   such as a list or a stream. No wait ends that. */
+                                   such as a list or a stream. Waiting does not help. */
 };
 
 /** Traits of a status, for rl_status_is(). */
@@ -195,7 +196,7 @@ RL_API int32_t rl_status_is(rl_status status, int32_t trait);
  */
 typedef struct rl_client rl_client;
 
-/** What a successful acquire returns: held until it is released, detached or lost. Any thread. */
+/** The result of a successful acquire: held until released, detached or lost. Any thread. */
 typedef struct rl_lease rl_lease;
 
 /** A status and a message, filled by the calls that it is passed to. One thread at a time. */
@@ -359,9 +360,11 @@ RL_API rl_status rl_client_credentials_set(rl_client *client, const char *user, 
 /**
  * Answer, after a tag of rl_client_credentials_watch(), that there are no credentials now.
  * Connections that wait for them fail at once with RL_E_UNAVAILABLE and `reason`, and are tried
- * again, as when a server cannot be reached. The watch posts its tag again: after a second if a
- * connection needs credentials; while the earlier credentials are still valid, after a pause that
- * grows with each failure, to half a minute.
+ * again, as when a server cannot be reached. The watch posts its tag again:
+ *
+ *   - after a second if a connection needs credentials;
+ *   - while the earlier credentials are still valid, after a pause that grows with each failure, to
+ *     half a minute.
  *
  * @param reason  text for messages: its first 512 bytes are used. If it contains the password that
  *                was set last, messages show *** in its place.
@@ -378,12 +381,12 @@ RL_API rl_status rl_client_credentials_fail(rl_client *client, const char *reaso
  *
  *   - when a connection is made and there are none, or they have ended;
  *   - before they end: when 3/4 of valid_ms have passed, but 3 minutes before the end at the
- *     latest, and never before half of valid_ms has passed: of 60 minutes after 45, of 10 after 7,
- *     of 4 after 2. So servers that close connections with old credentials get new ones in time;
+ *     latest, and never before half of valid_ms has passed. Of 60 minutes: after 45, of 10: after
+ *     7, of 4: after 2. Servers that close connections with old credentials get new ones in time;
  *   - when a server has refused them, at most once a second.
  *
  * From the first watch on, user and password of the URL, the options and the environment are not
- * used: each connection waits for credentials, for at most connect_timeout, and without them fails
+ * used. Each connection waits for credentials, for at most connect_timeout; without them it fails
  * with RL_E_UNAVAILABLE and a message about them. Call this before the first call that connects. A
  * client has one watch: another call replaces it, and asks again.
  *
@@ -443,11 +446,11 @@ RL_API rl_info *rl_client_info(rl_client *client, rl_error *err);
  * the answers. Connects if needed, for `wait_ms` as in rl_client_connect(). With a Redlock each
  * node gets one attempt, of at most `wait_ms` if that is above 0. With a cluster this call waits
  * for the map of the slots as rl_client_connect() does, and then asks all primaries at once, with
- * one attempt each; it connects to all of them. What a server does not answer, or refuses, is
- * RL_LEVEL_UNKNOWN and no error.
+ * one attempt each; it connects to all of them. A check that a server does not answer, or refuses,
+ * is RL_LEVEL_UNKNOWN and no error.
  *
- * The client makes the same checks in the background a short while after each connection, unless
- * the option health is no: a new finding of RL_LEVEL_WARN or worse is a line of the log.
+ * Unless the option health is no, the client makes the same checks in the background shortly after
+ * each connection. A new finding of RL_LEVEL_WARN or worse is a line of the log.
  *
  * With redis-sentinel:// this call also checks each sentinel; the checks in the background do not.
  * If this call fails, rl_client_info() has the findings about the sentinels.
@@ -491,10 +494,10 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
 /**
  * Acquire the lock `name`. rl_redlock_acquire() says what is different with a Redlock.
  *
- * Waiters are served in the order in which the server saw them, apart from local hand-offs inside
- * one client (max_local_handoffs). A release grants the lock to the next waiter and notifies it;
- * if that waiter has died, see docs/guarantees.md, "Dead waiters". While held, the lease is renewed
- * in the background.
+ * The server serves waiters in the order in which their requests arrive, apart from local hand-offs
+ * inside one client (max_local_handoffs). A release grants the lock to the next waiter and notifies
+ * it; docs/guarantees.md, "Dead waiters", has the case of one that has died. While held, the lease
+ * is renewed in the background.
  *
  * @param name     1 to RL_MAX_NAME_BYTES bytes of any values. The key on the server is the option
  *                 `namespace` (empty by default) and directly behind it the name: "app:" and
@@ -522,8 +525,8 @@ RL_API size_t rl_nearest_word(const char *word, size_t word_len, const char *wor
  *                                 connection for WAIT failed, whatever wait_ms is.
  *                                 Or wait_ms is 0, and the slot of the lock is being moved to
  *                                 another node of a cluster.
- *         RL_E_OUTCOME_UNKNOWN    sent, and not one answer within the wait; a cleanup continues in
- *                                 the background.
+ *         RL_E_OUTCOME_UNKNOWN    sent, and no answer within the wait; a cleanup continues in the
+ *                                 background.
  *         RL_E_ALREADY_HELD       the owner that the options name has it already, and it is not
  *                                 reentrant; the message says what to do instead.
  *         RL_E_WRONG_TYPE         the key has a type that no lock has; the message names it.
@@ -651,8 +654,8 @@ RL_API rl_request *rl_lease_attach_start(rl_client *client, const char *name, si
  * @param options  NULL, or copied; they count for every node.
  * @return the client, freed by rl_client_close(); or NULL:
  *         RL_E_INVALID      a URL or an option is wrong, a URL is of sentinels or of a cluster, the
- *                           number of nodes is even, or two URLs are the same; the message names
- *                           it and what is allowed.
+ *                           number of nodes is even, or two URLs are the same. The message says
+ *                           what is wrong, and what is allowed.
  *         RL_E_NO_MEMORY  RL_E_INTERNAL   as rl_client_open().
  * Blocks: never.  Threads: any.  Since: 0.1.
  */
@@ -719,7 +722,7 @@ RL_API rl_request *rl_redlock_acquire_start(rl_client *client, const char *name,
 enum {
   RL_LEASE_HELD = 1,     /**< Valid by the local clock, less the drift. */
   RL_LEASE_RELEASED = 2, /**< Released by rl_release(), rl_lease_free() or a shutdown. */
-  RL_LEASE_LOST = 3,     /**< Not certain any more. */
+  RL_LEASE_LOST = 3,     /**< Ended, or perhaps ended, without a release. */
   RL_LEASE_DETACHED = 4  /**< Handed over by rl_lease_detach(), or about to be. */
 };
 
@@ -888,11 +891,11 @@ RL_API int32_t rl_lease_state(const rl_lease *lease);
 RL_API int64_t rl_lease_remaining_ms(const rl_lease *lease);
 
 /**
- * Return the fence: it rises with every exclusive holder of this name. Pass it to what you write
- * to, and let that refuse a lower one. Below 2^53. That of a reader is at least that of every
- * earlier writer and lower than that of every later one; readers may share one. An attached lease
- * has the number that was passed to rl_lease_attach(). 0 for a Redlock without the option fenced,
- * and for NULL. Blocks: never. Since: 0.1.
+ * Return the fence, a number below 2^53 that rises with every exclusive holder of this name. Pass
+ * it to the resource, and let the resource refuse a lower one. The fence of a reader is at least
+ * that of every earlier writer and lower than that of every later one; readers may share one. An
+ * attached lease has the number that was passed to rl_lease_attach(). 0 for a Redlock without the
+ * option fenced, and for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_fence(const rl_lease *lease);
 
@@ -907,7 +910,7 @@ RL_API int64_t rl_lease_hold_count(const rl_lease *lease);
 enum {
   RL_MODE_WRITE = 1,  /**< Alone. */
   RL_MODE_READ = 2,   /**< Together with other readers. */
-  RL_MODE_UPGRADE = 3 /**< Of a waiter: a reader that waits to write. */
+  RL_MODE_UPGRADE = 3 /**< Waiters only: a reader that waits to write. */
 };
 /**
  * Return RL_MODE_WRITE or RL_MODE_READ, as last known; 0 for NULL. Blocks: never. Since: 0.1.
@@ -1097,18 +1100,17 @@ RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
 
 /**
  * Have `queue` drive `client`: a call of rl_queue_next() that finds no tag then reads what the
- * server has sent, in the calling thread, and waits for more until wait_ms is over. Without this,
- * the library's thread reads the answers to requests that are only watched, and then has to wake
- * the thread that polls the queue. Either way, a thread that waits in a call such as rl_acquire()
- * reads its answer itself.
+ * server has sent, in the calling thread, and waits for more until wait_ms has passed. Without
+ * this, the library's thread reads the answers to requests that are only watched, and then has to
+ * wake the thread that polls the queue. Either way, a thread that waits in a call such as
+ * rl_acquire() reads its answer itself.
  *
  * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
- * tags or data to read, and stays the same from then on. The earlier descriptor stays open as
- * well, and is readable for tags only. The new one may be polled edge-triggered if the loop then
- * takes tags until rl_queue_next() returns 0. Call rl_queue_next() soon when it is readable:
- * answers wait for that call. If it comes late, the library's thread reads in its place, before an
- * answer or a renewal is too late: a late call loses no lease, also if its ttl is below
- * command_timeout.
+ * tags or data to read, and does not change from then on. The earlier descriptor remains open, and
+ * is readable for tags only. The new one may be polled edge-triggered if the loop then takes tags
+ * until rl_queue_next() returns 0. Call rl_queue_next() soon when it is readable: answers wait for
+ * that call. If the call comes late, the library's thread reads in its place, before an answer or a
+ * renewal is too late. So a late call loses no lease, also if its ttl is below command_timeout.
  *
  * @param client  NULL = none: the library's thread reads again, as after rl_queue_free(). A queue
  *                drives one client; if another queue drives `client`, this one replaces it.
@@ -1297,9 +1299,8 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *                       above 0, the rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s.
  *   ---- end of acquire options ----
  *
- * `options` remembers a failure, so that a program may set options without looking at each status:
- * an acquire with these options returns the first failure that is remembered. A later
- * successful set of the same option makes it forget that.
+ * `options` remembers a failure, so that a program need not check each status: an acquire with
+ * these options returns the first failure. A later successful set of the same option clears it.
  *
  * @return RL_OK           set.
  *         RL_E_INVALID    unknown name (the message suggests the nearest known one, if one is near)
@@ -1345,8 +1346,8 @@ RL_API rl_status rl_acquire_options_set_confirm(rl_acquire_options *options, int
 RL_API rl_status rl_acquire_options_set_max_local_handoffs(rl_acquire_options *options,
                                                            int32_t grant_count);
 /**
- * The option yield_every, for fleets in which other libraries poll for the same lock (redis-py,
- * redsync): after how many grants in a row to redlatch clients the lock is left free for them. Not
+ * The option yield_every, for fleets in which other libraries (redis-py, redsync) poll for the same
+ * lock: the lock is left free for them after this many grants in a row to redlatch clients. Not
  * set: automatic, see docs/choosing.md. Local hand-offs count as grants. In Redisson's formats,
  * Redisson's waiters are served without it.
  */
@@ -1370,7 +1371,7 @@ RL_API rl_status rl_acquire_options_set_owner(rl_acquire_options *options, const
                                               size_t owner_len);
 /**
  * The option reentrant: the owner, which must be set, may acquire the lock again while it holds it,
- * at once and past the queue, from any thread, client or process that names the same owner. Each
+ * at once and past the queue. Any thread, client or process that names this owner may do so. Each
  * acquisition is a lease of its own, which is renewed, released or lost by itself; the lock is free
  * when the last of them has ended. The format is then RL_FORMAT_HASH; another explicit format is an
  * error of the acquire.
@@ -1397,8 +1398,8 @@ enum {
  */
 RL_API rl_status rl_acquire_options_set_format(rl_acquire_options *options, int32_t format);
 /**
- * The options min_replicas and sync_timeout. Both are set; the first failure is returned, and both
- * are remembered.
+ * The options min_replicas and sync_timeout. Both are set, and failures of both are remembered; the
+ * first one is returned.
  */
 RL_API rl_status rl_acquire_options_set_min_replicas(rl_acquire_options *options,
                                                      int32_t replica_count,
@@ -1416,9 +1417,8 @@ enum {
   RL_PART_SERVER = 4, /**< One row: the embedded server ("server" in the fields). Only in the info
                            of rl_embedded_inspect(), which has no other part. */
   RL_PART_NODE = 5,   /**< A row for each server of the client, also if it is only one. In the
-                           infos of
-                           rl_client_info() and rl_client_check(), whose only other part is
-                           RL_PART_FINDING. */
+                           infos of rl_client_info() and rl_client_check(), whose only other part
+                           is RL_PART_FINDING. */
   RL_PART_FINDING = 6 /**< A row for each finding of the last check of a server, in the order of
                            the servers. No rows before the first check, with two exceptions: a
                            server that is away has one row only, whose RL_FIELD_ID is
@@ -1487,7 +1487,7 @@ enum {
   RL_FIELD_OWNER = 203,   /**< lock: the owner, RL_FORMAT_HASH. Else "". */
   RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token; of another library, the value. */
   RL_FIELD_HOLDER = 205,  /**< holder, waiter: its name: host name and process id, or the option
-                              holder; "" = not known: the client has not waited, and has held
+                              holder. "" = not known: the client has not waited, and has held
                               for less than half a second, or its ACL user may not write it. */
   RL_FIELD_LABEL = 206,   /**< holder: the label. */
   RL_FIELD_FOLDER = 207,  /**< server: where its files are. */
@@ -1495,10 +1495,10 @@ enum {
                                or it is not known. */
   RL_FIELD_ADDRESS = 209, /**< node, finding: address of the server, without secrets. */
   RL_FIELD_REASON = 210,  /**< node: why it is POLLED, NO_VOTE or AWAY; else "". */
-  RL_FIELD_ID = 211,      /**< finding: what was looked at, such as eviction: docs/health.md has the
+  RL_FIELD_ID = 211,      /**< finding: name of the check, such as eviction: docs/health.md has the
                                list. */
-  RL_FIELD_SEEN = 212,    /**< finding: what was seen. */
-  RL_FIELD_ADVICE = 213   /**< finding: what to do; "" = nothing. */
+  RL_FIELD_SEEN = 212,    /**< finding: result of the check, in words. */
+  RL_FIELD_ADVICE = 213   /**< finding: advice; "" = nothing to do. */
 };
 
 /** Returned by rl_info_number() where there is no such number. */
@@ -1551,11 +1551,11 @@ RL_API size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int
 RL_API void rl_info_free(rl_info *info);
 
 /**
- * List the locks that redlatch clients hold, those of RL_FORMAT_STRING, each once. By SCAN, in
- * steps: a lock that is held all the time is found, one that comes or goes meanwhile may be. Locks
- * of other libraries and formats cannot be distinguished from other keys; rl_inspect() shows them
- * by name. With a cluster the primaries are asked one after the other; a lock whose slot moves
- * meanwhile may be missing.
+ * List the locks that redlatch clients hold in the format RL_FORMAT_STRING, each once. The list is
+ * made by SCAN, in steps: a lock that is held all the time is found, one that comes or goes
+ * meanwhile may be. Locks of other libraries and formats cannot be distinguished from other keys;
+ * rl_inspect() shows them by name. With a cluster the primaries are asked one after the other; a
+ * lock whose slot moves meanwhile may be missing.
  *
  * @param pattern  of names, as in SCAN: * ? [a-z] and \ before one of these; empty = all. At most
  *                 RL_MAX_NAME_BYTES.
@@ -1592,8 +1592,8 @@ RL_API rl_status rl_list_next(rl_list *list, rl_error *err);
 RL_API rl_request *rl_list_next_start(rl_list *list);
 
 /**
- * Return the row of `list`: what rl_inspect() says of the lock that rl_list_next() went to. It
- * belongs to the list; never free it. It is valid until the next call of rl_list_next(),
+ * Return the row of `list`: the info of the lock that rl_list_next() went to, as rl_inspect() has
+ * it. It belongs to the list; never free it. It is valid until the next call of rl_list_next(),
  * rl_list_next_start() or rl_list_free(). @return NULL: the list has no row. Blocks: never.
  * Threads: one at a time. Since: 0.1.
  */
@@ -1604,7 +1604,7 @@ RL_API void rl_list_free(rl_list *list);
 
 /**
  * Remove the holder with `token` from the lock `name`, and hand the lock to the next waiter if it
- * is free then. The fence rises; the holder learns of it with its next renewal or release
+ * is free then. The fence rises. The holder finds out at its next renewal or release
  * (RL_E_LOST). For operators.
  *
  * @param token  of the holder, as RL_FIELD_TOKEN shows it: a token, or the value of the key if

@@ -11,7 +11,7 @@
  *
  *     redlatch::mutex report(client, "report");
  *     std::scoped_lock hold(report);
- *     ... work; report.lease().check() throws when the lock is not certain any more ...
+ *     ... work; report.lease().check() throws when the lease is lost ...
  *
  *     redlatch::shared_mutex cache(client, "cache");
  *     std::shared_lock reading(cache);
@@ -20,12 +20,11 @@
  *     redlatch::mutex job(several, "job");
  *
  * Conventions
- *  1. An answer that is not yes (RL_BUSY, RL_TIMEOUT) is `false`, or an empty redlatch::attempt,
- *     which says why; a failure is a redlatch::error, which has the status.
- *  2. Every class owns one C handle and can only be moved; get() lends the handle for what only
- *     redlatch.h has: inspection, lists, the log, requests and completion queues, which programs
- *     with an event loop of their own use. A moved-from object may be destroyed and assigned to,
- *     nothing else.
+ *  1. RL_BUSY and RL_TIMEOUT are returned as `false`, or as an empty redlatch::attempt, which says
+ *     why. A failure is a redlatch::error, which has the status.
+ *  2. Every class owns one C handle and can only be moved. get() lends the handle for calls that
+ *     only redlatch.h has: inspection, lists, and for event loops requests and completion queues. A
+ *     moved-from object may be destroyed and assigned to, nothing else.
  *  3. Threads and fork are as redlatch.h says: client, lease and mutex may be used by any thread at
  *     the same time, options by one that changes them or by many that only read.
  *  4. Durations are of std::chrono, in milliseconds. A call that waits says for how long: a
@@ -127,7 +126,7 @@ class lease {
 
   /**
    * Upgrade the reader to the writer, as rl_rw_upgrade() does.
-   * @return false: others read, and the wait is over; the lease continues to read.
+   * @return false: the wait ran out, and others read; the lease continues to read.
    * @throws error RL_E_DEADLOCK, RL_E_LOST, ..  Blocks: `limit`.
    */
   [[nodiscard]] bool upgrade(wait_limit limit) {
@@ -176,12 +175,12 @@ class lease {
   /** True if the lease is held, by the local clock. */
   [[nodiscard]] bool held() const noexcept { return rl_lease_state(get()) == RL_LEASE_HELD; }
 
-  /** How long it is still valid, drift taken off; 0 when it is not held. */
+  /** Remaining ttl, less the drift; 0 when it is not held. */
   [[nodiscard]] std::chrono::milliseconds remaining() const noexcept {
     return std::chrono::milliseconds(rl_lease_remaining_ms(get()));
   }
 
-  /** The fence: pass it to what you write to, and let that refuse a lower one. */
+  /** The fence: pass it to the resource, and let the resource refuse a lower one. */
   [[nodiscard]] int64_t fence() const noexcept { return rl_lease_fence(get()); }
 
   /** The name of the lock, any bytes. */
@@ -262,11 +261,11 @@ struct finding {
         seen(text(info, row, RL_FIELD_SEEN)),
         advice(text(info, row, RL_FIELD_ADVICE)) {}
 
-  std::string address; /**< Of the server, without secrets. */
-  std::string id;      /**< What was looked at, such as eviction. */
+  std::string address; /**< The server's, without secrets. */
+  std::string id;      /**< Name of the check, such as eviction. */
   int64_t level;       /**< RL_LEVEL_*. */
   std::string seen;
-  std::string advice; /**< What to do; empty: nothing. */
+  std::string advice; /**< Advice; empty: nothing to do. */
 
  private:
   static std::string text(const rl_info* info, int32_t row, int32_t field) {
@@ -289,7 +288,7 @@ struct node_info {
 
   std::string address;
   int64_t state;       /**< RL_NODE_*. */
-  std::string reason;  /**< Of RL_NODE_POLLED, _NO_VOTE and _AWAY. */
+  std::string reason;  /**< Why it is RL_NODE_POLLED, _NO_VOTE or _AWAY. */
   int64_t role;        /**< RL_ROLE_*. */
   std::string version; /**< Such as Valkey 8.0.1; empty: not known. */
   std::optional<std::chrono::milliseconds> clock_difference; /**< Its clock minus this host's. */
@@ -322,7 +321,7 @@ class client {
 
   /**
    * Acquire the lock `name` (any bytes) within `limit`: a duration, or redlatch::forever.
-   * @return the lease, or nothing and why: another holder has it and the wait is over.
+   * @return the lease, or nothing and why: another holder has the lock, and the wait ran out.
    * @throws error as rl_acquire() lists them.
    * Blocks: `limit`; with 0 at most connect_timeout + 2 x command_timeout.
    */
@@ -415,7 +414,7 @@ class client {
                           RL_E_NOT_HELD);
   }
 
-  /** Ask each server now for what endangers locks there, as rl_client_check() does. */
+  /** Check each server now for dangers to locks, as rl_client_check() does. */
   [[nodiscard]] std::vector<finding> check(wait_limit limit = std::chrono::milliseconds(0)) const {
     const detail::outcome outcome;
     const detail::owner<rl_info, rl_info_free> info(rl_client_check(get(), limit.ms(), outcome));
