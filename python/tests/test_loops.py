@@ -277,30 +277,6 @@ def test_closing_the_client_ends_waits(
     run(main())
 
 
-def test_waiters_outlast_a_restart(
-    run: Run, client: redlatch.Client, other: redlatch.Client, server: Server
-) -> None:
-    served: list[int] = []
-
-    async def work(i: int) -> None:
-        async with client.aio.lock("report", timeout=25):
-            served.append(i)
-
-    async def main() -> None:
-        held = await lease_of(other, "report")
-        tasks = [asyncio.ensure_future(work(i)) for i in range(50)]
-        await waiting(client, "report")
-        server.kill()
-        await asyncio.sleep(0.05)
-        await raises(redlatch.Unavailable, client.aio.acquire("other", timeout=0.05))
-        server.start()
-        await raises(redlatch.LockLost, held.release())
-        await asyncio.gather(*tasks)
-
-    run(main())
-    assert sorted(served) == list(range(50))
-
-
 def test_an_idle_loop_passes_the_log_on(
     run: Run, client: redlatch.Client, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

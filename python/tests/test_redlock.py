@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any, Callable
@@ -284,33 +283,6 @@ def test_environment_names_the_nodes(nodes: Nodes, monkeypatch: pytest.MonkeyPat
         assert len(redlock.option("url").splitlines()) == 3
         with redlock.lock("name", timeout=5):
             wait_until(lambda: holding(nodes, "env:name") == 3)
-
-
-def test_close_releases_and_ends_waits(
-    opened: Open, redlock: redlatch.Redlock, nodes: Nodes
-) -> None:
-    closing = opened()
-    held = redlock.acquire("busy", timeout=5)
-    mine = closing.acquire("mine", timeout=5)
-    assert held is not None and mine is not None
-    errors: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            closing.acquire("busy")
-        except redlatch.Error as error:
-            errors.append(error)
-
-    waiter = threading.Thread(target=wait, daemon=True)
-    waiter.start()
-    closing.close()
-    closing.close()
-    waiter.join(30)
-    assert isinstance(errors[0], redlatch.Closed)
-    vacate(nodes, "mine")
-    with pytest.raises(redlatch.Closed):
-        closing.acquire("mine")
-    held.release()
 
 
 def test_forgotten_redlock_releases(nodes: Nodes) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 import redlatch
 from support.servers import Server
 from support.wait import wait_until
@@ -169,35 +168,3 @@ sys.stdin.read()
     # Who is gone is passed over.
     with client.lock("report", timeout=30):
         pass
-
-
-def test_close_ends_waits(client: redlatch.Client, other: redlatch.Client) -> None:
-    lease = other.acquire("report")
-    assert lease is not None
-    raised: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            client.acquire("report")
-        except redlatch.Error as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    wait_for_queue(other, 1)
-    client.close()
-    thread.join()
-    assert isinstance(raised[0], redlatch.Closed)
-    for call in (
-        lambda: client.acquire("report", timeout=0),
-        lambda: client.inspect("report"),
-        lambda: list(client.list()),
-    ):
-        try:
-            call()
-        except redlatch.Closed:
-            continue
-        raise AssertionError("a closed client answered")
-    client.close()
-    assert "closed" in repr(client)
-    lease.release()
