@@ -94,26 +94,6 @@ class InterruptTest extends ServerTest {
   }
 
   @Test
-  void upgradeThatIsInterruptedReadsOn() throws Exception {
-    NamedReadWriteLock lock = client().readWriteLock("x").with(LONG);
-    Redlatch looking = client();
-    try (Lease one = lock.readLock().acquire();
-        Lease two = lock.readLock().acquire()) {
-      Worker<?> upgrading =
-          new Worker<>(
-              () -> {
-                one.upgrade();
-                return 0;
-              });
-      Wait.until(() -> waiting(looking, "x") == 1);
-      assertInterrupted(upgrading);
-      one.checkHeld();
-      assertTrue(one.mode() == Lease.Mode.READ && two.isHeld());
-      Wait.until(() -> waiting(looking, "x") == 0);
-    }
-  }
-
-  @Test
   void connectIsEndedByAnInterrupt() throws Exception {
     Redlatch client = closing(Redlatch.open("unix:///nowhere"));
     Worker<Boolean> connecting =

@@ -114,35 +114,4 @@ class LockTest extends ServerTest {
     assertSame(thrown, caught);
     assertFalse(server.has("x"));
   }
-
-  @Test
-  void withoutRenewalALeaseEnds() throws Exception {
-    Redlatch client = client();
-    Lease lease = client.lock("x").with(SHORT.renew(false)).acquire();
-    Wait.until(() -> !lease.isHeld());
-    assertEquals(Lease.State.LOST, lease.state());
-    Lease limited = client.lock("y").with(LONG.maxHold(Duration.ofMillis(100))).acquire();
-    Wait.until(() -> limited.state() == Lease.State.LOST);
-  }
-
-  @Test
-  void serverThatIsAwayIsSaidSo() {
-    Redlatch client = client();
-    server.kill();
-    // What was sent while it died may have been carried out.
-    Wait.until(
-        () -> {
-          try {
-            client.lock("x").tryAcquire();
-            return false;
-          } catch (RedlatchException failure) {
-            return failure.status() == Status.E_UNAVAILABLE;
-          }
-        });
-    assertFails(Status.E_UNAVAILABLE, () -> client.lock("x").acquire(Duration.ofMillis(50)));
-    RedlatchException failure =
-        assertFails(Status.E_UNAVAILABLE, () -> Redlatch.connect(server.url()));
-    assertTrue(failure.status().isRetryable() && !failure.status().maybeApplied());
-    assertTrue(failure.getMessage().startsWith("connect: "), failure::getMessage);
-  }
 }

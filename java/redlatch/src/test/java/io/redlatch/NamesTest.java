@@ -72,14 +72,6 @@ class NamesTest extends ServerTest {
   }
 
   @Test
-  void aNameHasUpTo1024Bytes() throws Exception {
-    Redlatch client = client();
-    client.lock("x".repeat(1024)).acquire().close();
-    assertFails(Status.E_INVALID, () -> client.lock("é".repeat(513)).acquire());
-    assertFails(Status.E_INVALID, () -> client.lock("").acquire());
-  }
-
-  @Test
   void otherTextIsAnyBytesAsWell() throws Exception {
     ClientOptions options = ClientOptions.DEFAULT.namespace("\uD83D\uDD12:").with("holder", "été");
     Redlatch client = client(options);

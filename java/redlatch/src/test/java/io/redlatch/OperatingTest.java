@@ -225,19 +225,4 @@ class OperatingTest extends ServerTest {
     assertFails(Status.E_NOT_HELD, () -> other.attach("x", token));
     assertFails(Status.E_INVALID, () -> other.attach("x", "short"));
   }
-
-  @Test
-  void redissonsFormatIsTaken() throws Exception {
-    Redlatch client = client();
-    LockOptions hash = LockOptions.DEFAULT.format(LockOptions.Format.HASH);
-    try (Lease lease = client.lock("x").with(hash).acquire()) {
-      assertEquals("+hash", server.ask("TYPE", "x"));
-      assertTrue(lease.isHeld());
-    }
-    LockOptions shared = LockOptions.DEFAULT.format(LockOptions.Format.HASH_RW);
-    try (Lease lease = client.readWriteLock("y").with(shared).readLock().acquire()) {
-      assertEquals("+hash", server.ask("TYPE", "y"));
-      assertEquals(Lease.Mode.READ, lease.mode());
-    }
-  }
 }

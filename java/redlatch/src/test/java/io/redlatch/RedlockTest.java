@@ -3,11 +3,8 @@
 package io.redlatch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.redlatch.Wait.Worker;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
@@ -45,22 +42,5 @@ class RedlockTest extends ServerTest {
     Wait.until(() -> servers.stream().noneMatch(server -> server.has("x")));
     assertEquals(3, one.info().stream().filter(NodeInfo::votes).count());
     assertTrue(one.info().stream().allMatch(node -> node.clockDifference().isPresent()));
-  }
-
-  @Test
-  void closeReleasesAndEndsWaits() throws Exception {
-    Redlock one = redlock(UNGUARDED);
-    Redlock other = redlock(UNGUARDED);
-    Lease held = one.lock("x").with(LONG).acquire();
-    Worker<Lease> waiter = new Worker<>(() -> other.lock("x").acquire());
-    Worker<Lease> interrupted = new Worker<>(() -> other.lock("x").acquire());
-    Wait.until(() -> interrupted.isParked());
-    interrupted.thread.interrupt();
-    assertThrows(InterruptedException.class, interrupted::end);
-    other.close();
-    assertFails(Status.E_CLOSED, waiter::end);
-    one.close();
-    Wait.until(() -> servers.stream().noneMatch(server -> server.has("x")));
-    assertFalse(held.isHeld());
   }
 }
