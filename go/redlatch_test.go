@@ -94,18 +94,6 @@ func TestContextOfALeaseEndsWithIt(t *testing.T) {
 	is(t, late.Context().Err() != nil, "asked for afterwards it has ended")
 }
 
-func TestUnlockIsSentWhateverTheContextSays(t *testing.T) {
-	server := startServer(t)
-	client := server.client()
-	ended, cancel := context.WithCancel(background)
-	cancel()
-	lease, err := client.Lock(background, "x")
-	must(t, err)
-	_ = lease.Unlock(ended)
-	eventually(t, func() bool { return server.ask("EXISTS", "x") == ":0" })
-	is(t, errors.Is(lease.Check(), redlatch.ErrNotHeld), "%v", lease.Check())
-}
-
 func TestDoHoldsTheLockAndJoinsALoss(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
