@@ -112,17 +112,6 @@ def test_nobody_starves(one_server: Server, spawn: Spawn) -> None:
     assert min(counts) > sum(counts) / len(counts) / 10, counts
 
 
-def test_hand_off_over_both_protocols(
-    one_server: Server, spawn: Spawn, history: History
-) -> None:
-    """Goal: clients with two connections (RESP2) and with one hand the lock to each other.
-    Method: half of the processes of each kind."""
-    urls = [one_server.url + "?protocol=2", one_server.url]
-    holds, _ = storm(urls, spawn, (0, 16), ms=3000, hold_us=100, mixed=2)
-    history.judge(is_fifo=True, serve_ms=SERVE_MS)
-    assert holds > PROCESSES * THREADS
-
-
 @pytest.mark.parametrize("burst", [0, 4, 16])
 def test_local_passing_is_bounded(one_server: Server, spawn: Spawn, burst: int) -> None:
     """Goal: the bound of docs/guarantees.md: a waiter is overtaken by at most `max_local_handoffs`

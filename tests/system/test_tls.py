@@ -25,7 +25,7 @@ from support.servers import Server
 from support.tls import Authority, Certificate
 from support.wait import LIMIT, wait_until
 
-from .actor import HELD, LOST, Actor
+from .actor import HELD, Actor
 from .conftest import kill_connections
 from .proxy import FaultProxy
 
@@ -277,30 +277,6 @@ def test_a_wait_outlasts_a_bad_network(tls_server: Server, spawn: Spawn, name: s
         proxy.garbles = False
         assert waiting.get().status == "RL_OK"
         actor.ok("release")
-
-
-@pytest.mark.parametrize("fault", ["hang", "garbles", "cut"])
-def test_a_network_that_recovers(
-    tls_server: Server, spawn: Spawn, name: str, fault: str
-) -> None:
-    """Goal: a loss is told in time, nothing is believed that was changed on the way, and afterwards
-    locks are taken again. Method: faults between us and the server while a lock is held."""
-    with FaultProxy(tls_server.tls_port) as proxy:
-        actor = spawn(through(proxy, tls_server) + "&command_timeout=300ms&connect_timeout=1s")
-        actor.ok("acquire", name=name, wait=5000, ttl_ms=900)
-        if fault == "hang":
-            proxy.hang()
-        elif fault == "garbles":
-            proxy.garbles = True
-        else:
-            proxy.cut()
-            proxy.refuses = True
-        wait_until(lambda: actor.call("look").number("state") == LOST)
-        assert actor.call("acquire", lease=1, name=name, wait=0).status != "RL_OK"
-        proxy.go_on()
-        proxy.garbles = proxy.refuses = False
-        wait_until(lambda: actor.call("acquire", lease=2, name=name, wait=2000).status == "RL_OK")
-        actor.ok("release", lease=2)
 
 
 _MANY = """
