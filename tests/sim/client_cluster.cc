@@ -89,6 +89,8 @@ void Client::note_command(Wire &wire, Argv argv) {
   const bool is_asked = !wire.slots.empty() && wire.slots.back() == kNoSlot && wire.is_asking;
   wire.is_asking = argv[0] == "ASKING";
   wire.slots.push_back(is_script && !is_asked ? protocol::slot_of(keys.front()) : kNoSlot);
+  // It asks about a lock key that is tracked: a MOVED names the node as that of a script does.
+  if (argv[0] == "EXISTS") wire.slots.back() = kNoSlot - 1 - protocol::slot_of(argv[1]);
   if (!is_script || is_asked) return;
   const auto slot = static_cast<uint16_t>(wire.slots.back());
   const auto who = [&] {
@@ -160,11 +162,13 @@ size_t Client::named_server(uint16_t slot) const {
 
 void Client::note_answer(Wire &wire, const Value &value) {
   if (wire.slots.empty()) return;
-  const int slot = wire.slots.front();
+  int slot = wire.slots.front();
   wire.slots.pop_front();
   if (slot == kNoSlot) return;
+  const bool is_script = slot > kNoSlot;
+  if (!is_script) slot = kNoSlot - 1 - slot;
   if (!value.is_error()) {
-    heard_at_[static_cast<uint16_t>(slot)] = context_.schedule.now();
+    if (is_script) heard_at_[static_cast<uint16_t>(slot)] = context_.schedule.now();
     return;
   }
   const ReplyView view(value);
