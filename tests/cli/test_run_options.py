@@ -279,11 +279,11 @@ def test_a_command_can_be_hidden(cli: Cli, name: str) -> None:
 def test_help_has_the_ranges_of_the_table(cli: Cli) -> None:
     of_run = " ".join(cli.run("help", "run").stdout.split())
     assert "How long the server keeps the lock without renewal: 10 ms to 7 days (30s)" in of_run
-    assert "if all callers set 0: 0 to 31 (16)" in of_run
+    assert "(strict FIFO if all callers set 0). Allowed: 0 to 31 (16)" in of_run
     of_all = " ".join(cli.run("help").stdout.split())
-    assert "Limit of one command: 1 ms to 1 hour (2s)" in of_all
+    assert "How long one command may take: 1 ms to 1 hour (2s)" in of_all
     assert "for messages: 2 or 3 (3)" in of_all
-    assert "clients of these nodes: off or 1 s to 1 hour (60s)" in of_all
+    assert "clients of these nodes. Allowed: off or 1 s to 1 hour (60s)" in of_all
 
 
 def test_help_of_owner_is_that_of_the_command(cli: Cli) -> None:
