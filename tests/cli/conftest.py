@@ -41,6 +41,12 @@ def cli(binary: str, shared_server: Server) -> Cli:
 
 
 @pytest.fixture
+def bare(binary: str) -> Cli:
+    """Without a server of its own: the words of each call name one, or none."""
+    return Cli(binary, None)
+
+
+@pytest.fixture
 def own_cli(binary: str, own_server: Server) -> Cli:
     """Its time limits are short: these tests are about servers that do not answer."""
     return Cli(binary, f"{own_server.url}?command_timeout=300ms&connect_timeout=300ms")

@@ -34,11 +34,6 @@ def here(binary: str, folder: EmbeddedFolder) -> Cli:
     return Cli(binary, folder.url)
 
 
-@pytest.fixture
-def bare(binary: str) -> Cli:
-    return Cli(binary, None)
-
-
 def without_root_rights() -> None:
     """Modes of files count for root, too, from the next exec on. Other users cannot, and need not,
     give up what they do not have."""

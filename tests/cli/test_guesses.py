@@ -51,11 +51,6 @@ GUESSES = {
 }
 
 
-@pytest.fixture
-def bare(binary: str) -> Cli:
-    return Cli(binary, None)
-
-
 @pytest.mark.parametrize("word", GUESSES)
 def test_a_guessed_command_is_answered_in_one_line(bare: Cli, word: str) -> None:
     for words in ([word], [word, "nightly"], ["help", word], [word, "--help"]):

@@ -35,11 +35,6 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made)
 
 
-@pytest.fixture
-def bare(binary: str) -> Cli:
-    return Cli(binary, None)
-
-
 # ---- secrets ------------------------------------------------------------------------------------
 
 URLS = [

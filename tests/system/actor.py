@@ -19,7 +19,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote
 
@@ -217,3 +217,6 @@ class Actor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+Spawn = Callable[[str], Actor]

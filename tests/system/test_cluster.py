@@ -23,10 +23,9 @@ from support.resp import RespError
 from support.servers import available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Spawn
 from .conftest import aux_key, client_ids, queue_length, queued_tokens, subscriber_count
 
-Spawn = Callable[[str], Actor]
 
 TTL_MS = 6000
 # A client finds out that a node has stopped when a renewal, up to 5 s later, has had no answer for

@@ -8,17 +8,16 @@ Method: a real cluster whose slots move between detach and attach; 30 nodes of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.cluster import NEVER_MS, Cluster, moves_of
 from support.servers import available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Spawn
 from .fake_cluster import FakeCluster
 
-Spawn = Callable[[str], Actor]
 
 KIND = available_kinds()[-1]
 TTL_MS = 60_000

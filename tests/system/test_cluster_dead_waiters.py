@@ -17,11 +17,10 @@ from support.cluster import Cluster, moves_of
 from support.servers import available_kinds, has_sharded_channels
 from support.wait import wait_until
 
-from .actor import Actor
+from .actor import Actor, Spawn
 from .conftest import queue_length
 from .test_cluster import names_at
 
-Spawn = Callable[[str], Actor]
 Figure = Callable[[str], None]
 
 KIND = available_kinds()[-1]

@@ -19,10 +19,9 @@ from support.cluster import NEVER_MS, Cluster, Node, moves_of
 from support.history import History
 from support.servers import available_kinds, has_sharded_channels
 
-from .actor import Actor
+from .actor import Actor, Spawn
 from .conftest import queued_tokens
 
-Spawn = Callable[[str], Actor]
 Figure = Callable[[str], None]
 
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from conformance.runners import PREPARE
@@ -19,12 +19,11 @@ from support.cluster import NEVER_MS, Cluster, Node, moves_of, slot_of
 from support.servers import available_kinds, has_sharded_channels
 from support.wait import wait_until
 
-from .actor import Actor, Pending
+from .actor import Pending, Spawn
 from .conftest import aux_key, channels, queue_length
 from .fake_cluster import FakeCluster
 from .test_cluster import Clients, count_of_error, names_at, value
 
-Spawn = Callable[[str], Actor]
 
 KIND = available_kinds()[-1]
 LONG_TTL_MS = 120_000  # so that only a release frees the lock within a test

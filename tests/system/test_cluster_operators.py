@@ -16,10 +16,9 @@ from support.cluster import NEVER_MS, Cluster
 from support.servers import available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, LOST, Actor
+from .actor import HELD, LOST, Spawn
 from .conftest import aux_key
 
-Spawn = Callable[[str], Actor]
 
 TTL_MS = 3000  # a renewal comes after a third of it
 LONG_TTL_MS = 120_000

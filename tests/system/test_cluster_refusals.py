@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.build import built
@@ -20,12 +20,11 @@ from support.cluster import NEVER_MS, Cluster, Place
 from support.servers import Server, available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Spawn
 from .conftest import aux_key, client_ids
 from .fake_cluster import FakeCluster
 from .test_sentinel_refusals import LIMITS, SLACK_S, check_refused
 
-Spawn = Callable[[str], Actor]
 
 SECRET = "server-secret"
 

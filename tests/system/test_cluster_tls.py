@@ -10,18 +10,17 @@ tests has no TLS.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.cluster import NEVER_MS, Cluster, Node, Place
 from support.tls import Authority
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Spawn
 from .conftest import client_ids
 from .test_sentinel_refusals import LIMITS, check_refused
 
-Spawn = Callable[[str], Actor]
 
 USER, SECRET = "locker", "server-secret"
 TTL_MS = 6000

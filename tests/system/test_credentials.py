@@ -25,11 +25,10 @@ from support.sentinel import SentinelGroup
 from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
 
-from .actor import HELD, Actor, Pending, Reply
+from .actor import HELD, Actor, Pending, Reply, Spawn
 from .conftest import queue_length, queued_tokens
 from .proxy import FaultProxy
 
-Spawn = Callable[[str], Actor]
 
 KIND = available_kinds()[-1]
 RIGHTS = ("~*", "&*", "+@all")

@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,8 @@ from support.embedded import EmbeddedFolder
 from support.servers import find_binary
 from support.wait import wait_until
 
-from .actor import HELD, LOST, Actor
+from .actor import HELD, LOST, Actor, Spawn
 
-Spawn = Callable[[str], Actor]
 
 pytestmark = pytest.mark.not_judged
 

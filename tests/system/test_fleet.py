@@ -19,9 +19,8 @@ from support.record import Record
 from support.servers import Server
 from support.wait import wait_until
 
-from .actor import Actor
+from .actor import Spawn
 
-Spawn = Callable[[str], Actor]
 
 # As its users have it, but for the first: a lock without a time limit would stay for ever.
 THEIR_LEASE_S = 10.0

@@ -15,11 +15,10 @@ from support.resp import Argument, Connection
 from support.servers import Server
 from support.wait import wait_until
 
-from .actor import FREE, LOST, NO_LOCK, Actor
+from .actor import FREE, LOST, NO_LOCK, Spawn
 from .actor import FOREIGN as BY_OTHERS
 from .conftest import FOREIGN, aux_key, queue_length
 
-Spawn = Callable[[str], Actor]
 
 pytestmark = pytest.mark.not_judged
 

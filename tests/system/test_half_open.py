@@ -9,18 +9,16 @@ INFO commandstats counts the scripts afterwards.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 from support.servers import Server
 from support.wait import SLACK_S, wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Actor, Spawn
 from .conftest import queue_length, queued_tokens
 from .plays import POLL_S
 from .proxy import FaultProxy
 
-Spawn = Callable[[str], Actor]
 
 WAITERS = 20
 MEASURED_S = 2.0

@@ -18,9 +18,8 @@ from support.history import History
 from support.servers import Server
 from support.wait import wait_until
 
-from .actor import Actor, Pending
+from .actor import Pending, Spawn
 
-Spawn = Callable[[str], Actor]
 
 PROCESSES, THREADS = 8, 4
 RUN_MS = 5000

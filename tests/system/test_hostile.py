@@ -18,10 +18,9 @@ import pytest
 from support.build import build_folder
 from support.wait import SLACK_S, wait_until
 
-from .actor import Actor
+from .actor import Actor, Spawn
 from .hostile import Command, HostileServer, array, bulk, granted, integer, polite, push, queued
 
-Spawn = Callable[[str], Actor]
 
 LIMIT_S = 0.1
 LIMITS = "?command_timeout=100ms&connect_timeout=100ms"

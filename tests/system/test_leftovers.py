@@ -8,14 +8,12 @@ Method: clients of all sorts come and go, many by SIGKILL; then what is left is 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 from support.servers import Server
 from support.wait import wait_until
 
-from .actor import Actor
+from .actor import Spawn
 
-Spawn = Callable[[str], Actor]
 
 TTL_MS = 700
 QUEUE_MS, FENCE_MS = 600_000, 3_600_000

@@ -10,7 +10,7 @@ whole folders there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -18,7 +18,7 @@ import redlatch
 from support.servers import OTHERS, Server, find_binary, has_sharded_channels
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Spawn
 from .plays import (
     HASH,
     HASH_RW,
@@ -31,8 +31,6 @@ from .plays import (
     play_listing,
     play_readers_and_renewal,
 )
-
-Spawn = Callable[[str], Actor]
 
 
 @pytest.fixture(params=OTHERS)

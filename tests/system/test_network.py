@@ -10,18 +10,17 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.servers import Server
 from support.wait import SLACK_S, wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Actor, Spawn
 from .conftest import queue_length
 from .proxy import FaultProxy
 
-Spawn = Callable[[str], Actor]
 
 LIMIT_S = 0.3
 LIMITS = "?command_timeout=300ms&connect_timeout=300ms"

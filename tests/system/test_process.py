@@ -9,17 +9,15 @@ thousands of operations and hundreds of reconnects with memory, threads and desc
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Actor, Spawn
 from .conftest import queue_length
 from .proxy import FaultProxy
 
-Spawn = Callable[[str], Actor]
 
 # What an allocator may keep without leaking.
 FLAT_KIB = 1024

@@ -18,10 +18,9 @@ from support.history import History
 from support.servers import Server
 from support.wait import SLACK_S, wait_until
 
-from .actor import HELD, LOST, Actor, Pending
+from .actor import HELD, LOST, Actor, Pending, Spawn
 from .conftest import aux_key, queue_length, queued_tokens
 
-Spawn = Callable[[str], Actor]
 
 CLAIM_S = 3.0
 # How often a waiter that hears nothing looks by itself, at the latest.

@@ -115,35 +115,6 @@ def test_hung_nodes_cost_nothing(
     wait_until(lambda: is_free(network, name))
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_killed_nodes_cost_nothing(network: Network, name: str, count: int) -> None:
-    """Goal: with one or two nodes down the lock is taken and given back as ever; who holds it then
-    goes on holding, and nodes that come back vote again.
-    Method: SIGKILL before and during a lease, and a restart."""
-    actor, other = network.actor(0), network.actor(1)
-    take(actor, name, ttl_ms=1000)
-    for node in network.nodes[:count]:
-        node.kill()
-    assert acquire(other, name, wait=0, ttl_ms=1000).status == "RL_BUSY"
-    time.sleep(1.0)  # renewed without them
-    assert actor.ok("look").number("state") == HELD
-    release_and_free(actor)
-    assert take(other, name).seconds < SLACK_S
-    release_and_free(other)
-    for node in network.nodes[:count]:
-        node.start()
-    other.ok("redlock_connect", wait=5000)
-
-    def is_on_all() -> bool:
-        take(other, name)
-        token = other.ok("look")["token"]
-        found = vote_count(network, name, token)
-        release_and_free(other)
-        return found == 5
-
-    wait_until(is_on_all)
-
-
 @pytest.mark.parametrize("lost", ["both", "requests", "replies"])
 def test_minority_cut_off(network: Network, name: str, lost: str) -> None:
     """Goal: two nodes that cannot be reached, or cannot answer, do not matter to who holds and who

@@ -15,7 +15,7 @@ import pytest
 from support.servers import Server, available_kinds, free_port
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import Actor
 
 Open = Callable[..., Actor]
 
@@ -147,64 +147,6 @@ def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
         actor.ok("release")
 
 
-def test_too_many_replicas(servers: list[Server], open_redlock: Open, name: str) -> None:
-    """Goal: without a majority of primaries nothing can be locked, and that is said at once.
-    Method: one primary and two replicas; then one of those is promoted."""
-    replicas = [Server(servers[0].kind) for _ in range(2)]
-    try:
-        for replica in replicas:
-            replica.start()
-            make_replica(replica, servers[0])
-        for guard in ("2s", "off"):
-            actor = open_redlock([servers[0].url, *urls_of(replicas)], restart_guard=guard)
-            words = ("2 of 3 nodes are replicas", *map(address, urls_of(replicas)))
-            check_refused(actor, name, "RL_E_UNSUPPORTED", *words)
-        promote(replicas[1])
-        actor.ok("acquire", redlock=0, name=name, wait=5000, ttl_ms=1000)
-        actor.ok("release")
-    finally:
-        for replica in replicas:
-            replica.close()
-
-
-def test_node_becomes_a_replica_while_it_is_connected(open_redlock: Open, name: str) -> None:
-    """Goal: a node that becomes a replica has no vote from the first time that it says so, and
-    takes nothing from the others; its vote is asked for again once it is promoted.
-    Method: of three nodes one follows another, while a lock is held and while none is; the
-    connections stay."""
-    nodes = [Server("redis") for _ in range(3)]
-    try:
-        for node in nodes:
-            node.start()
-        actor = open_redlock(urls_of(nodes))
-        other = open_redlock(urls_of(nodes))
-        other.ok("redlock_connect", wait=5000)
-        actor.ok("acquire", redlock=0, name=name, wait=10_000, ttl_ms=900)
-        make_replica(nodes[2], nodes[0])
-        wait_until(lambda: f"{address(nodes[2].url)}: is a replica" in nodes_of(actor))
-        assert len(log_of(actor, "has no vote")) == 1
-        time.sleep(1.0)  # renewed without it
-        assert actor.ok("look").number("state") == HELD
-        assert other.call("acquire", redlock=0, name=name, wait=0).status == "RL_BUSY"
-        promote(nodes[2])
-        with nodes[2].connect() as connection:
-            wait_until(lambda: connection.cmd("PTTL", name) > 500)  # renewed there, too
-        actor.ok("release")
-        actor.ok("free")
-        make_replica(nodes[2], nodes[0])
-
-        def is_said_after_a_cycle() -> bool:
-            # A token that has been replicated before it is asked for needs no write there.
-            other.ok("acquire", redlock=0, name=name, wait=5000, ttl_ms=900)
-            other.ok("release")
-            return f"{address(nodes[2].url)}: is a replica" in nodes_of(other)
-
-        wait_until(is_said_after_a_cycle)
-    finally:
-        for node in nodes:
-            node.close()
-
-
 def make_cluster(members: list[Server]) -> None:
     slots = [0, 6000, 11000, 16384]
     for i, member in enumerate(members):
@@ -298,10 +240,3 @@ def test_node_that_turns_bad_only_has_no_vote(open_redlock: Open, name: str) -> 
     finally:
         for node in nodes:
             node.close()
-
-
-def test_a_client_has_no_such_options(servers: list[Server], spawn: Callable[[str], Actor]) -> None:
-    """Goal: an option of a Redlock in the URL of a client is refused by its name."""
-    for option in ("restart_guard=2s", "durable=yes", "fenced=yes", "min_validity=1s"):
-        reply = spawn("").call("open", url=f"{servers[0].url}?{option}")
-        assert reply.status == "RL_E_INVALID" and option.split("=")[0] in reply.message, reply

@@ -23,12 +23,11 @@ from support.servers import (
 )
 from support.wait import SLACK_S, wait_until
 
-from .actor import HELD, LOST, Actor, Pending
+from .actor import HELD, LOST, Actor, Pending, Spawn
 from .conftest import FOREIGN, queue_length
 from .hostile import HostileServer, fake_hello
 from .proxy import FaultProxy
 
-Spawn = Callable[[str], Actor]
 
 # Of LOADING and BUSY: as long as two tries and a look need, and no longer.
 TROUBLE_S = 1.2

@@ -9,17 +9,15 @@ Method: a primary and two replicas, which are stopped and resumed; actors that a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.resp import RespError
 from support.servers import Server, available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Spawn
 from .conftest import queue_length
-
-Spawn = Callable[[str], Actor]
 
 
 class Replicated:

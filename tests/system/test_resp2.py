@@ -14,12 +14,10 @@ import pytest
 from support.servers import Server, available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Spawn
 from .conftest import queue_length
 from .hostile import HostileServer, array, bulk, integer
 from .plays import POLL_S, SECRET, add_user, own_queue, play_everything
-
-Spawn = Callable[[str], Actor]
 
 
 @pytest.fixture(params=available_kinds())

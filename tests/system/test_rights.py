@@ -8,7 +8,7 @@ Method: users of their own on real servers; each refusal is provoked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.cluster import NEVER_MS, Cluster, slot_of
@@ -20,10 +20,8 @@ from support.servers import (
 )
 from support.wait import SLACK_S, wait_until
 
-from .actor import HELD, LOST, Actor
+from .actor import HELD, LOST, Spawn
 from .plays import POLL_S, SECRET, SPACE, add_user, minimal_rules, own_queue, play_everything
-
-Spawn = Callable[[str], Actor]
 
 
 @pytest.fixture

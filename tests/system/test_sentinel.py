@@ -10,7 +10,7 @@ replaced on request, while actors hold, wait and release.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.resp import RespError
@@ -18,10 +18,9 @@ from support.sentinel import NEVER_MS, Sentinel, SentinelGroup
 from support.servers import Server, available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, LOST, Actor
+from .actor import HELD, LOST, Spawn
 from .conftest import client_ids, queue_length, queued_tokens, subscriber_count
 
-Spawn = Callable[[str], Actor]
 
 TTL_MS = 8000  # longer than a failover takes
 WAIT_MS = 30_000

@@ -9,7 +9,6 @@ Method: real groups; sentinels of the test's own; a server whose clock a shim se
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -19,12 +18,11 @@ from support.sentinel import NAME, NEVER_MS, SentinelGroup
 from support.servers import Server
 from support.wait import SLACK_S, wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Actor, Spawn
 from .conftest import aux_key, queue_length
 from .hostile import Command, HostileServer, bulk, integer
 from .test_process import check_child
 
-Spawn = Callable[[str], Actor]
 
 LIMIT_S = 1.0
 LIMITS = "connect_timeout=1s&command_timeout=1s"

@@ -20,11 +20,10 @@ from support.sentinel import DOWN_AFTER_MS, NEVER_MS, Place, SentinelGroup
 from support.servers import Server, available_kinds, has_replicas_for_scripts
 from support.wait import wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Actor, Spawn
 from .conftest import client_ids, queue_length, queued_tokens
 from .network import Namespaces, can_have_namespaces, could_not_run
 
-Spawn = Callable[[str], Actor]
 Figure = Callable[[str], None]
 
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))

@@ -11,7 +11,7 @@ that names what it is told to.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.sentinel import NAME, NEVER_MS, Access, Sentinel, SentinelGroup
@@ -19,11 +19,10 @@ from support.servers import Server, available_kinds, has_tls
 from support.tls import Authority
 from support.wait import SLACK_S, wait_until
 
-from .actor import Actor, Reply
+from .actor import Actor, Reply, Spawn
 from .conftest import client_ids, kill_connections
 from .hostile import Command, HostileServer, array, bulk, integer
 
-Spawn = Callable[[str], Actor]
 
 IS_TLS = has_tls(available_kinds()[0])
 LIMIT_S = 1.0

@@ -20,11 +20,10 @@ import pytest
 from support.sentinel import NAME, NEVER_MS, Sentinel, SentinelGroup
 from support.wait import wait_until
 
-from .actor import Actor
+from .actor import Actor, Spawn
 from .conftest import client_ids
 from .network import Namespaces, can_have_namespaces, could_not_run
 
-Spawn = Callable[[str], Actor]
 Figure = Callable[[str], None]
 
 # Of clients that leave at the first news. Those that waited for a late sentinel stayed for

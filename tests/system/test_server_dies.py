@@ -15,11 +15,10 @@ import pytest
 from support.servers import Server
 from support.wait import SLACK_S, wait_until
 
-from .actor import HELD, LOST, Actor
+from .actor import HELD, LOST, Spawn
 from .conftest import client_ids, kill_connections, queue_length, subscriber_count
 from .proxy import FaultProxy
 
-Spawn = Callable[[str], Actor]
 
 # Limits of connecting and of one command in tests where neither can succeed.
 SHORT_S = 0.3

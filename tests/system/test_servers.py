@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from support.limits import HANDS_OFF, POLLS, REFUSED, ROWS, Limit, without
 from support.servers import Server, available_kinds, has_sharded_channels
 from support.wait import wait_until
 
-from .actor import Actor
+from .actor import Spawn
 from .limited import LimitedServer
 from .plays import (
     HASH,
@@ -35,7 +35,6 @@ from .plays import (
     play_readers_and_renewal,
 )
 
-Spawn = Callable[[str], Actor]
 
 KINDS = available_kinds()
 if not os.environ.get("REDLATCH_TEST_LONG"):

@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,11 +25,9 @@ from support.servers import Server
 from support.tls import Authority, Certificate
 from support.wait import LIMIT, wait_until
 
-from .actor import HELD, Actor
+from .actor import HELD, Actor, Spawn
 from .conftest import kill_connections
 from .proxy import FaultProxy
-
-Spawn = Callable[[str], Actor]
 
 
 @pytest.fixture(scope="module")
