@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 import subprocess
 import sys
@@ -118,11 +117,6 @@ def test_classes_say_what_makes_them(kind: str, by: str) -> None:
         with pytest.raises(TypeError) as caught:
             getattr(redlatch, kind)(*arguments)
         assert str(caught.value).startswith(f"redlatch.{kind} is made by {by}")
-
-
-def test_a_lock_can_be_copied() -> None:
-    with redlatch.connect("redis://h", wait=None) as client:
-        assert copy.copy(client.lock("report")).name == "report"
 
 
 @pytest.mark.parametrize(
