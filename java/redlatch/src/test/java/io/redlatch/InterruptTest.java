@@ -38,17 +38,6 @@ class InterruptTest extends ServerTest {
   }
 
   @Test
-  void serverThatIsSilentIsNotWaitedFor() throws Exception {
-    Redlatch client = client();
-    server.pause();
-    Worker<Lease> waiter = new Worker<>(() -> client.lock("x").acquire());
-    Wait.until(() -> waiter.isParked());
-    assertInterrupted(waiter);
-    server.resume();
-    Wait.until(() -> !server.has("x") && !server.hasQueue("x"));
-  }
-
-  @Test
   void threadThatIsInterruptedDoesNotBegin() {
     Redlatch client = client();
     List<Callable<?>> calls =
