@@ -144,8 +144,6 @@ def test_an_empty_line_of_the_variable_is_not_left_out(bare: Cli) -> None:
         (["run", "--max-hold", "9" * 40 + "h", "x", "true"], "must be 0 or 1 ms to 7 days"),
         (["run", "--min-hold", "100000d", "x", "true"], "(got '100000d')"),
         (["run", "--wait", "1y", "x", "true"], "(got '1y')"),
-        (["ls", "--json"], "did you mean '-o json'?"),
-        (["status", "--json", "x"], "did you mean '-o json'?"),
         (["ls", "--tsv"], "did you mean '-o tsv'?"),
         (["--url", "http://h", "ls"], "(got 'http://')"),
     ],

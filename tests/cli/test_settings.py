@@ -117,13 +117,6 @@ def test_the_command_gets_a_named_pipe_as_password_file(
     assert "held" in done.stdout and done.stdout.endswith(f"{path}\n"), done
 
 
-@pytest.mark.parametrize("variables", [["REDLATCH_URL"], ["VALKEY_URL"], ["REDIS_URL"]])
-def test_url_from_each_variable(binary: str, cli: Cli, name: str, variables: list[str]) -> None:
-    bare = Cli(binary, None)
-    url = cli.env["REDLATCH_URL"]
-    assert bare.run("status", name, env={v: url for v in variables}).returncode == 1
-
-
 def test_url_flag_wins_over_variables_and_those_in_their_order(
     binary: str, cli: Cli, name: str
 ) -> None:

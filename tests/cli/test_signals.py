@@ -339,14 +339,6 @@ def test_what_left_the_group_by_itself_is_not_killed(cli: Cli, name: str) -> Non
                 os.kill(left, signal.SIGKILL)
 
 
-def test_running_polite_child_gets_its_time(own_cli: Cli, own_server: Server, name: str) -> None:
-    with own_cli.hold(name, "--ttl", "1500ms", words=POLITE) as held:
-        own_server.pause()
-        assert held.wait_output() == 79
-        assert "bye" in held.out.text
-        assert "SIGKILL" not in held.err.text
-
-
 def test_running_stops_the_whole_group_when_forced_out(cli: Cli, name: str) -> None:
     words = ["sh", "-c", "(trap '' TERM; sleep 1000) & echo ready $! $$.; exec sleep 1000"]
     with cli.hold(name, "--ttl", "900ms", "-k", "200ms", words=words) as held:

@@ -97,20 +97,6 @@ def test_hand_off_while_connections_are_killed(
     assert holds > 100
 
 
-def test_nobody_starves(one_server: Server, spawn: Spawn) -> None:
-    """Goal: with local passing each thread of each process gets its turns.
-    Method: a short storm; the fewest holds of a thread are at least a tenth of the average."""
-    actors = [spawn(one_server.url) for _ in range(4)]
-    running = [
-        actors[number % 4].begin(
-            "loop", thread=number // 4, name="fair", wait=WAIT_MS, ms=2000, hold_us=100, burst=16
-        )
-        for number in range(16)
-    ]
-    counts = [pending.get().number("count") for pending in running]
-    assert min(counts) > sum(counts) / len(counts) / 10, counts
-
-
 @pytest.mark.parametrize("burst", [0, 4, 16])
 def test_local_passing_is_bounded(one_server: Server, spawn: Spawn, burst: int) -> None:
     """Goal: the bound of docs/guarantees.md: a waiter is overtaken by at most `max_local_handoffs`

@@ -16,14 +16,13 @@ from support.servers import Server
 from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, LOST, Spawn
-from .conftest import client_ids, kill_connections, queue_length, subscriber_count
+from .conftest import client_ids, kill_connections, queue_length
 from .proxy import FaultProxy
 
 
 # Limits of connecting and of one command in tests where neither can succeed.
 SHORT_S = 0.3
 SHORT = "?command_timeout=300ms&connect_timeout=300ms"
-# For scheduling on a busy machine.
 
 
 # ---- killed ----
@@ -199,31 +198,6 @@ def test_a_reset_connection_costs_no_processor(
     holder.ok("release")
 
 
-def test_waiters_keep_their_places_over_killed_connections(
-    server: Server, spawn: Spawn, name: str
-) -> None:
-    """Goal: CLIENT KILL while holding and waiting costs neither the lock nor the place.
-    Method: kill all connections, several times; then the order of service."""
-    holder = spawn(server.url)
-    holder.ok("acquire", name=name, wait=0)
-    waiters = [spawn(server.url) for _ in range(3)]
-    pending = []
-    for number, waiter in enumerate(waiters):
-        pending.append(waiter.begin("acquire", name=name, wait=-1))
-        wait_until(lambda: queue_length(server, name) == number + 1)
-    for _ in range(3):
-        assert kill_connections(server) >= 3
-        wait_until(lambda: subscriber_count(server) >= 3)
-        assert queue_length(server, name) == 3
-    holder.ok("extend", ttl_ms=30_000)
-    wait_until(lambda: subscriber_count(server) == 4)
-    holder.ok("release")
-    for waiter, wait in zip(waiters, pending):
-        assert wait.get().status == "RL_OK"
-        assert sum(other.is_done for other in pending) == waiters.index(waiter) + 1
-        waiter.ok("release")
-
-
 def test_an_idle_client_survives_a_killed_connection(
     server: Server, spawn: Spawn, name: str
 ) -> None:
@@ -244,18 +218,3 @@ def test_an_idle_client_survives_a_killed_connection(
             kill()
             reply = actor.call(command, name=lock, wait=0)
             assert reply.status == "RL_OK", (command, reply)
-
-
-def test_a_release_on_a_killed_connection_is_done(
-    server: Server, spawn: Spawn, name: str
-) -> None:
-    """Goal: a release that finds its connection dead is sent again, and says so honestly.
-    Method: kill, release at once, many times; the lock must be free afterwards."""
-    actor, other = spawn(server.url), spawn(server.url)
-    for _ in range(20):
-        actor.ok("acquire", name=name, wait=2000)
-        kill_connections(server)
-        reply = actor.call("release")
-        assert reply.status == "RL_OK", reply
-        other.ok("acquire", name=name, wait=2000)
-        other.ok("release")
