@@ -4,8 +4,7 @@
 #
 # What `scripts/test quick` runs, for the time between two edits: unit tests, 200 seeds of the
 # simulator, and the conformance cases in C, side by side, on the build of the preset dev.
-# A new checkout needs `scripts/setup --for unit --for sim --for conformance` and `cmake --preset
-# dev` before. Exit code 0: all passed.
+# A new checkout is set up first. Exit code 0: all passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
