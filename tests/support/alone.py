@@ -4,7 +4,8 @@
 
     alone.py LOGS STEP..    the steps that failed, such as pytest or unit
 
-Prints the tests that passed now. Exit code 0 if all failed tests of all steps passed, and there
+Prints the tests that passed now; one that skips itself now has not passed. A random test has the
+seed with which it failed. Exit code 0 if all failed tests of all steps passed, and there
 were at most three of them: a moment in which the machine was busy refuses no run. Crashes, reports
 of sanitizers and broken rules are never repeated (repeatable.py), nor are the simulator and Spin.
 """
@@ -36,18 +37,21 @@ def failed_in_pytest(lines: list[str]) -> list[str] | None:
     failures = [one for one in said if "test" in one]
     if not failures or not all(one["repeatable"] for one in failures):
         return None
-    return sorted({one["test"] for one in failures})
+    return sorted({one.get("seed", "") + one["test"] for one in failures})
 
 
 def failed_in_ctest(log: str, junit: str) -> list[str] | None:
     """The same of ctest: `log` has the reasons, `junit` what the tests have printed."""
     reasons = dict(re.findall(r"^\s+\d+ - (.+) \((.+)\)$", log, re.MULTILINE))
+    # "Not Run" is a program that was not built: in `junit` it looks like one that was skipped.
+    if set(reasons.values()) - {"Failed", "Timeout", "Skipped", "Disabled"}:
+        return None
     cases = ElementTree.fromstring(junit).iter("testcase")
     failed = {str(case.get("name")): case for case in cases if case.get("status") == "fail"}
     for name, case in failed.items():
-        if reasons.get(name) not in ("Failed", "Timeout") or NEVER.search(
-            case.findtext("system-out") or ""
-        ):
+        if reasons.get(name) not in ("Failed", "Timeout") or name.startswith("sim."):
+            return None
+        if NEVER.search(case.findtext("system-out") or ""):
             return None
     return sorted(failed) or None
 
@@ -65,15 +69,28 @@ def repeatable_of(step: str, logs: Path) -> list[str] | None:
     return None
 
 
-def passes_alone(step: str, test: str) -> bool:
+def command_of(step: str, test: str, junit: Path) -> list[str]:
     if step == "pytest":
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", test]
-    else:
-        command = ["ctest", "--preset", PRESETS[step], "-R", f"^{re.escape(test)}$"]
-        command += ["--no-tests=error"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0"]
+        command += [f"--junit-xml={junit}"]
+        return [*command, *(test.split(" ", 1) if test.startswith("--seed=") else [test])]
+    command = ["ctest", "--preset", PRESETS[step], "-R", f"^{re.escape(test)}$"]
+    return [*command, "--no-tests=error", "--output-junit", str(junit.resolve())]
+
+
+def has_passed(junit: str) -> bool:
+    """Whether one test ran, and passed."""
+    suite = next(ElementTree.fromstring(junit).iter("testsuite"))
+    others = ("failures", "errors", "skipped", "disabled")
+    return suite.get("tests") == "1" and all(suite.get(name, "0") == "0" for name in others)
+
+
+def passes_alone(step: str, test: str, junit: Path) -> bool:
+    junit.unlink(missing_ok=True)
     try:
-        return subprocess.run(command, timeout=LIMIT_S).returncode == 0
-    except subprocess.TimeoutExpired:
+        done = subprocess.run(command_of(step, test, junit), timeout=LIMIT_S)
+        return done.returncode == 0 and has_passed(junit.read_text())
+    except (OSError, subprocess.TimeoutExpired, ElementTree.ParseError):
         return False
 
 
@@ -96,7 +113,11 @@ def judge(
 
 
 def main(logs: Path, steps: list[str]) -> int:
-    passed, lines = judge(steps, lambda step: repeatable_of(step, logs), passes_alone)
+    passed, lines = judge(
+        steps,
+        lambda step: repeatable_of(step, logs),
+        lambda step, test: passes_alone(step, test, logs / "alone.xml"),
+    )
     if lines:
         print("\npassed only alone:", *lines, sep="\n  ")
     return 0 if passed else 1

@@ -23,13 +23,15 @@ import pytest
 TYPES = (AssertionError, TimeoutError, subprocess.TimeoutExpired)
 NEVER = re.compile(
     r"Sanitizer|runtime error:|DATA RACE|panic:|fatal error|SIG(SEGV|ABRT|BUS|ILL|FPE|TRAP)"
-    r"|[Ss]egmentation fault|core dumped|Aborted|Assertion .* failed|assert -(4|5|6|7|8|11)\b"
-    r"|\b[Vv]iolation\b|defect in redlatch"
+    r"|[Ss]egmentation fault|core dumped|Aborted|Assertion .* failed|[Ll]eak"
+    r"|(assert |returncode=)(-(4|5|6|7|8|11)|13[2-6]|139)\b|\b[Vv]iolation\b|defect in redlatch"
 )
 
 
 def is_repeatable(report: pytest.TestReport, error: type[BaseException] | None) -> bool:
-    return report.when == "call" and error in TYPES and not NEVER.search(report.longreprtext)
+    # What the test has printed, too: a crash of its child shows there alone.
+    texts = (report.longreprtext, *(text for _, text in report.sections))
+    return report.when == "call" and error in TYPES and not any(map(NEVER.search, texts))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,6 +45,8 @@ def pytest_runtest_makereport(
     report = yield
     # Goes from a worker to the process that writes the file.
     report.is_repeatable = is_repeatable(report, call.excinfo.type if call.excinfo else None)
+    seed = getattr(item, "funcargs", {}).get("seed")
+    report.again = {} if seed is None else {"seed": f"--seed={seed} "}
     return report
 
 
@@ -58,7 +62,9 @@ class Writer:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             # Without the attribute: the worker has crashed.
-            self.write(test=report.nodeid, repeatable=getattr(report, "is_repeatable", False))
+            again = getattr(report, "again", {})
+            is_repeatable = getattr(report, "is_repeatable", False)
+            self.write(test=report.nodeid, repeatable=is_repeatable, **again)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

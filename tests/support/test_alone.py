@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from .alone import MOST, PRESETS, failed_in_ctest, failed_in_pytest, judge
+from .alone import (
+    MOST,
+    PRESETS,
+    command_of,
+    failed_in_ctest,
+    failed_in_pytest,
+    has_passed,
+    judge,
+)
 from .build import ROOT
 
 TESTS = """
@@ -31,9 +39,19 @@ def test_rule(): raise Told("two holders")
 def test_other(): raise KeyError("x")
 def test_setup(broken): pass
 def test_crash(): os.abort()
+def test_child():
+    subprocess.run(["sh", "-c", "echo 'a.c:1: f: Asser''tion x failed.' >&2"])
+    assert "an answer" == ""
+def test_child_by_signal(): assert subprocess.run(["sh", "-c", "kill -ABRT $$"]).returncode == 1
+def test_shell_of_a_child(): assert subprocess.run(["sh", "-c", "exit 139"]).returncode == 0
+def test_leak(): assert 2 == 0, "2 objects leaked"
+@pytest.fixture
+def seed(): return 7
+def test_random(seed): assert not seed
 """
 REPEATABLE = ("answer", "time", "limit")
-NOT_REPEATABLE = ("report", "race", "signal", "rule", "other", "setup", "crash")
+NOT_REPEATABLE = ("report", "race", "signal", "rule", "other", "setup", "crash", "leak")
+NOT_REPEATABLE += ("child", "child_by_signal", "shell_of_a_child")
 
 
 def run_pytest(folder: Path, tests: list[str], *options: str) -> list[str]:
@@ -64,19 +82,36 @@ def test_nothing_else_is(tmp_path: Path, other: str) -> None:
     assert failed_in_pytest(lines) is None
 
 
+def test_a_random_test_has_its_seed_again(tmp_path: Path) -> None:
+    lines = run_pytest(tmp_path, names("random"), "-n1")
+    assert failed_in_pytest(lines) == ["--seed=7 test_it.py::test_random"]
+    command = command_of("pytest", "--seed=7 test_it.py::test_random", tmp_path)
+    assert command[-2:] == ["--seed=7", "test_it.py::test_random"]
+
+
+@pytest.mark.parametrize(
+    ("test", "passes"), [("passes", True), ("skipped", False), ("answer", False)]
+)
+def test_only_a_test_that_ran_has_passed(tmp_path: Path, test: str, passes: bool) -> None:
+    junit = tmp_path / "junit.xml"
+    run_pytest(tmp_path, names(test), f"--junit-xml={junit}")
+    assert has_passed(junit.read_text()) == passes
+
+
 def test_what_was_ended_is_not(tmp_path: Path) -> None:
     lines = run_pytest(tmp_path, names("answer"))
     assert failed_in_pytest(lines) == names("answer")
     assert failed_in_pytest(lines[:-1]) is None
 
 
-def run_ctest(folder: Path, **tests: str) -> list[str] | None:
+def run_ctest(folder: Path, more: str = "", /, **tests: str) -> list[str] | None:
     (folder / "CTestTestfile.cmake").write_text(
         "".join(
             f'add_test({name} sh -c "{script}")\n'
             f"set_tests_properties({name} PROPERTIES TIMEOUT 5)\n"
             for name, script in tests.items()
         )
+        + more
     )
     junit = folder / "junit.xml"
     done = subprocess.run(
@@ -93,6 +128,26 @@ def test_ctest_says_the_same(tmp_path: Path) -> None:
     assert run_ctest(tmp_path, fails="exit 1", dies="kill -SEGV $$") is None
     assert run_ctest(tmp_path, reports="echo ThreadSanitizer: data race; exit 1") is None
     assert run_ctest(tmp_path, passes="true") is None
+    assert has_passed((tmp_path / "junit.xml").read_text())
+    assert run_ctest(tmp_path, fails="exit 1", **{"sim.seeds": "exit 1"}) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "property_", "repeatable"),
+    [("/nowhere/program", "LABELS none", None), ("true", "DISABLED ON", ["fails"])],
+    ids=["not built", "disabled"],
+)
+def test_a_program_that_is_missing_is_no_busy_moment(
+    tmp_path: Path, command: str, property_: str, repeatable: list[str] | None
+) -> None:
+    more = f"add_test(other {command})\nset_tests_properties(other PROPERTIES {property_})\n"
+    assert run_ctest(tmp_path, more, fails="exit 1") == repeatable
+
+
+def test_a_test_of_ctest_that_skips_itself_has_not_passed(tmp_path: Path) -> None:
+    more = "set_tests_properties(skips PROPERTIES SKIP_RETURN_CODE 77)\n"
+    assert run_ctest(tmp_path, more, skips="exit 77") is None
+    assert not has_passed((tmp_path / "junit.xml").read_text())
 
 
 def test_at_most_three_are_repeated_each_alone() -> None:
