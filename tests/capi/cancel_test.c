@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * Goal: a cancelled waiter is passed over, and waits for a request keep their own limits. Method: a
+ * Goal: waits for a request keep their own limits, and many threads may wait for one. Method: a
  * few clients, one step after the other. Races of cancels and grants are in queue_race_test.c.
  */
 #include <pthread.h>
@@ -13,29 +13,6 @@
 #include "server.h"
 
 enum { WAIT_MS = 10000 };
-
-/* The place in the queue goes too: the next one behind is granted by the release. */
-static void a_cancelled_waiter_is_passed_over(void) {
-  rl_client* holder = server_client();
-  rl_client* first = server_client();
-  rl_client* second = server_client();
-  rl_lease* lease = rl_acquire(holder, TEXT("over"), 0, NULL, NULL);
-  rl_request* cancelled = rl_acquire_start(first, TEXT("over"), -1, NULL);
-  rl_request* waiting;
-  CHECK_INT(RL_PENDING, rl_request_wait(cancelled, 20));
-  waiting = rl_acquire_start(second, TEXT("over"), -1, NULL);
-  CHECK_INT(RL_PENDING, rl_request_wait(waiting, 20));
-  CHECK_INT(RL_CANCELLED, rl_request_cancel(cancelled));
-  CHECK_INT(RL_OK, rl_release(lease, NULL));
-  CHECK_INT(RL_OK, rl_request_wait(waiting, WAIT_MS));
-  CHECK(rl_request_take_lease(cancelled) == NULL);
-  rl_request_free(cancelled);
-  rl_request_free(waiting);
-  rl_lease_free(lease);
-  rl_client_close(holder);
-  rl_client_close(first);
-  rl_client_close(second);
-}
 
 static void waiting_for_a_request_keeps_its_limit(void) {
   rl_client* client = server_client();
@@ -84,7 +61,6 @@ static void many_threads_may_wait_for_one_request(void) {
 }
 
 static const struct test tests[] = {
-    {"a_cancelled_waiter_is_passed_over", a_cancelled_waiter_is_passed_over},
     {"waiting_for_a_request_keeps_its_limit", waiting_for_a_request_keeps_its_limit},
     {"many_threads_may_wait_for_one_request", many_threads_may_wait_for_one_request},
 };

@@ -141,6 +141,7 @@ static void after_a_shutdown_everything_says_closed(void) {
   CHECK_INT(RL_LEASE_RELEASED, rl_lease_wait_lost(all.lease, -1));
   CHECK_INT(RL_E_CLOSED, rl_release(all.lease, err));
   CHECK_INT(RL_E_CLOSED, rl_extend(all.lease, 1000, err));
+  CHECK_INT(RL_E_CLOSED, rl_lease_detach(all.lease, NULL, 0, err));
   CHECK_INT(RL_E_CLOSED, rl_request_wait(all.pending, -1));
   CHECK_INT(RL_E_CLOSED, rl_request_cancel(all.pending));
   CHECK(rl_request_message(all.pending)[0] != '\0');
@@ -167,21 +168,6 @@ static void after_a_shutdown_everything_says_closed(void) {
   rl_lease_free(all.lease);
   rl_request_free(all.pending);
   rl_lease_free(two);
-}
-
-static void second_release_is_refused(void) {
-  rl_lease* lease = rl_acquire(other, TEXT("twice"), 0, NULL, err);
-  rl_request* request;
-  REQUIRE(lease != NULL);
-  CHECK_INT(RL_OK, rl_release(lease, err));
-  CHECK_INT(RL_E_NOT_HELD, rl_release(lease, err));
-  CHECK(rl_error_message(err)[0] != '\0');
-  CHECK_INT(RL_E_NOT_HELD, rl_extend(lease, 1000, err));
-  CHECK_INT(RL_E_NOT_HELD, rl_lease_check(lease, err));
-  request = rl_release_start(lease);
-  CHECK_INT(RL_E_NOT_HELD, rl_request_wait(request, 5000));
-  rl_request_free(request);
-  rl_lease_free(lease);
 }
 
 static void* release_it(void* lease) {
@@ -243,46 +229,13 @@ static void freed_handles_give_back_what_they_hold(void) {
   EVENTUALLY(is_free("freed"), FREE_LIMIT_MS);
 }
 
-static void a_freed_request_leaves_the_queue(void) {
-  rl_client* client = open_client();
-  rl_lease* lease = rl_acquire(client, TEXT("queue"), 0, NULL, err);
-  rl_request* request = rl_acquire_start(other, TEXT("queue"), -1, NULL);
-  EVENTUALLY(waiting_count(other, "queue") == 1, FREE_LIMIT_MS);
-  rl_request_free(request);
-  EVENTUALLY(waiting_count(other, "queue") == 0, FREE_LIMIT_MS);
-  CHECK_INT(RL_OK, rl_release(lease, err));
-  CHECK(is_free("queue"));
-  rl_lease_free(lease);
-  rl_client_close(client);
-}
-
-static void a_lease_is_taken_from_its_request_once(void) {
-  rl_request* request = rl_acquire_start(other, TEXT("once"), 0, NULL);
-  rl_lease* lease;
-  REQUIRE(request != NULL);
-  CHECK_INT(RL_OK, rl_request_wait(request, 5000));
-  CHECK_INT(RL_OK, rl_request_status(request));
-  CHECK_INT(0, strcmp("", rl_request_message(request)));
-  lease = rl_request_take_lease(request);
-  CHECK(rl_request_take_lease(request) == NULL);
-  rl_request_free(request);
-  REQUIRE(lease != NULL);
-  /* It is not the request's any more. */
-  CHECK_INT(RL_OK, rl_lease_check(lease, err));
-  CHECK_INT(RL_OK, rl_release(lease, err));
-  rl_lease_free(lease);
-}
-
 static const struct test tests[] = {
     {"every_order_of_free", every_order_of_free},
     {"every_order_of_free_after_shutdown", every_order_of_free_after_shutdown},
     {"after_a_shutdown_everything_says_closed", after_a_shutdown_everything_says_closed},
-    {"second_release_is_refused", second_release_is_refused},
     {"another_thread_may_release", another_thread_may_release},
     {"only_one_of_many_releases_counts", only_one_of_many_releases_counts},
     {"freed_handles_give_back_what_they_hold", freed_handles_give_back_what_they_hold},
-    {"a_freed_request_leaves_the_queue", a_freed_request_leaves_the_queue},
-    {"a_lease_is_taken_from_its_request_once", a_lease_is_taken_from_its_request_once},
 };
 
 int main(int argc, char** argv) {
