@@ -16,7 +16,6 @@ from collections.abc import Iterator
 import pytest
 import redlatch
 from redlatch._errors import new_error
-from support.cluster import Cluster
 from support.servers import Server
 from support.wait import wait_until
 
@@ -154,26 +153,3 @@ def test_no_answer_fails_in_time_and_a_dropped_client_ends_the_thread(server: Se
     gc.collect()
     go_on.set()
     wait_until(lambda: threads() == 0)
-
-
-def test_every_node_of_a_cluster_gets_the_new_password() -> None:
-    rules = ("reset", "on", "~*", "&*", "+@all")
-    given = iter(["S3cret1", "S3cret2"])
-
-    def auth_counts() -> list[int]:
-        texts = [str(node.cmd("INFO", "commandstats")) for node in nodes.primaries]
-        return [sum(map(int, re.findall(r"cmdstat_auth:calls=(\d+)", text))) for text in texts]
-
-    def fetch() -> redlatch.Credentials:
-        password = next(given)
-        for node in nodes.servers:
-            node.cmd("ACL", "SETUSER", "app", *rules, f">{password}")
-        return redlatch.Credentials("app", password, 2 if password == "S3cret1" else None)
-
-    with Cluster(replicas=0) as nodes, redlatch.connect(nodes.url(), credentials=fetch) as client:
-        leases = [client.acquire(f"node-{i}", ttl=5) for i in range(12)]
-        wait_until(lambda: all(count == 1 for count in auth_counts()))
-        for lease in leases:
-            assert lease is not None
-            lease.extend(5)
-            lease.release()

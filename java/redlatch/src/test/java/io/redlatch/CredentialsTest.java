@@ -92,34 +92,6 @@ class CredentialsTest extends ServerTest {
     assertFalse(new Credentials("app", "S3cret").toString().contains("S3cret"));
   }
 
-  @Test
-  void aWrongPasswordIsDenied() {
-    rotate("S3cret");
-    Redlatch client = closing(Redlatch.open(server.url()));
-    client.credentialsFrom(() -> new Credentials("app", "other"));
-    RedlatchException failure =
-        assertThrows(RedlatchException.class, () -> client.connect(Duration.ZERO));
-    assertEquals(Status.E_DENIED, failure.status());
-    assertFalse(failure.getMessage().contains("other"), failure.getMessage());
-  }
-
-  @Test
-  void aProviderThatNeverAnswersIsWaitedForInVain() {
-    CountDownLatch never = new CountDownLatch(1);
-    ClientOptions options = ClientOptions.DEFAULT.with("connect_timeout", "100ms");
-    Redlatch client = closing(Redlatch.open(server.url(), options));
-    client.credentialsFrom(
-        () -> {
-          never.await();
-          return new Credentials("app", "S3cret");
-        });
-    RedlatchException failure =
-        assertThrows(RedlatchException.class, () -> client.connect(Duration.ZERO));
-    never.countDown();
-    assertEquals(Status.E_UNAVAILABLE, failure.status());
-    assertTrue(failure.getMessage().contains("has not given credentials"), failure.getMessage());
-  }
-
   /** Its text fails as well. */
   private static final class Wordless extends Error {
     private static final long serialVersionUID = 1;
