@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import redlatch
-from redlatch.testing import expire, steal
+from redlatch.testing import expire
 from support.servers import Server
 
 from .both import Both, free, raises, read_of, until, waiting, write_of
@@ -493,29 +493,6 @@ def test_misuse_is_told(both: Both, client: redlatch.Client) -> None:
     both.run(main())
 
 
-def test_only_reader_is_upgraded_at_once(
-    both: Both, client: redlatch.Client, other: redlatch.Client
-) -> None:
-    async def main() -> None:
-        theirs = both.of(other).rwlock("report")
-        async with both.of(client).rwlock("report").read() as lease:
-            fence = lease.fence
-            assert await lease.upgrade(timeout=0) is True
-            assert lease.mode == "write" and lease.fence > fence
-            assert await lease.upgrade() is True  # It writes already.
-            assert await theirs.acquire_read(timeout=0) is None
-            await lease.downgrade()
-            assert lease.mode == "read"
-            async with theirs.read(timeout=0) as second:
-                assert await lease.upgrade(timeout=0) is False
-                assert await lease.upgrade(timeout=0.2) is False
-                assert lease.mode == "read" and second.held
-                lease.check()
-        assert free(client)
-
-    both.run(main())
-
-
 def test_what_ended_goes_neither_up_nor_down(both: Both, client: redlatch.Client) -> None:
     async def main() -> None:
         lease = await read_of(both.of(client))
@@ -529,28 +506,5 @@ def test_what_ended_goes_neither_up_nor_down(both: Both, client: redlatch.Client
         lease = await read_of(both.of(client))
         await raises(redlatch.Invalid, lease.upgrade(timeout=-3), "timeout must be")
         await lease.release()
-
-    both.run(main())
-
-
-def test_format_of_redisson(both: Both, client: redlatch.Client, other: redlatch.Client) -> None:
-    async def main() -> None:
-        aio = both.of(client)
-        lock = aio.rwlock("report", format="hash-rw")
-        async with lock.read(ttl=5), both.of(other).rwlock("report", format="hash-rw").read():
-            info = other.inspect("report")
-            assert (info.type, info.mode, info.owner, len(info.holders)) == ("hash", "read", "", 2)
-            assert await aio.lock("report", format="hash-rw").acquire(timeout=0) is False
-            assert await aio.rwlock("report").acquire_read(timeout=0) is None
-        async with aio.lock("report", format="hash-rw") as lease:
-            refused = "ttl must be 10 ms to 30 s with the format hash-rw (got 31000 ms)"
-            await raises(redlatch.Invalid, lease.extend(31), refused)
-        stolen = await lock.acquire_write()
-        assert stolen is not None
-        steal(other, "report").release()
-        await raises(redlatch.LockLost, stolen.release())
-        with pytest.raises(redlatch.Invalid, match="'format' must be string or hash-rw"):
-            aio.rwlock("report", format="hash")  # type: ignore[arg-type]
-        await raises(redlatch.Invalid, lock.acquire_read(ttl=31), "30 s with the format hash-rw")
 
     both.run(main())

@@ -120,16 +120,6 @@ def test_block_holds_most_nodes(
     vacate(nodes, "report")
 
 
-def test_a_timeout_names_the_holder(opened: Open, other: redlatch.Redlock) -> None:
-    def words() -> str:
-        with pytest.raises(redlatch.NotAcquired) as refused:
-            other.lock("report", timeout=0.2).__enter__()
-        return str(refused.value)
-
-    with opened(holder="web-1/4711").lock("report", ttl=20, timeout=5):
-        wait_until(lambda: words().endswith(" within 0.2 s; holder: web-1/4711"))
-
-
 def test_a_thread_that_waits_for_itself_is_told(
     redlock: redlatch.Redlock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,19 +127,6 @@ def test_a_thread_that_waits_for_itself_is_told(
         with pytest.raises(redlatch.NotAcquired, match="; holder: the thread that waits$"):
             redlock.lock("report", timeout=0.2).__enter__()
         wait_until(lambda: "a thread waits for a lock that it holds itself" in caplog.text)
-
-
-def test_a_try_at_one_node_that_hangs_ends_in_time(nodes: Nodes) -> None:
-    """By the limit of a node, not by that of a command."""
-    options = {**OPTIONS, "node_timeout": 0.1, "command_timeout": 60}
-    with redlatch.Redlock([nodes[0].url], **options) as redlock:
-        redlock.connect()
-        nodes[0].pause()
-        began = time.monotonic()
-        with pytest.raises(redlatch.Unavailable):
-            redlock.acquire("report", timeout=0)
-        assert time.monotonic() - began < 30
-        nodes[0].resume()
 
 
 def test_keywords_reach_the_nodes(redlock: redlatch.Redlock, nodes: Nodes) -> None:
@@ -262,13 +239,6 @@ def test_options_of_a_mutex_alone_are_refused(redlock: redlatch.Redlock) -> None
             redlock.aio.lock("words", **{keyword: 1})  # type: ignore[arg-type]
     with pytest.raises(redlatch.Invalid, match="options? .*Redlock|fenced"):
         redlatch.connect("redis://a", wait=None, fenced=True)  # type: ignore[call-arg]
-
-
-def test_validity_that_cannot_be_is_refused(opened: Open) -> None:
-    with pytest.raises(redlatch.Invalid, match="min_validity"):
-        opened(min_validity=5).acquire("valid", ttl=2, timeout=0)
-    with pytest.raises(redlatch.Invalid, match="restart_guard|guard"):
-        opened(restart_guard=1).acquire("valid", ttl=2, timeout=0)
 
 
 # ---- life ----------------------------------------------------------------------------------------

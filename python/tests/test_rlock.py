@@ -84,15 +84,6 @@ def test_what_an_ended_thread_left_is_released_and_told(client: redlatch.Client)
     second.release()
 
 
-def test_lease_outlives_its_thread(client: redlatch.Client) -> None:
-    lock = client.rlock("report")
-    lease = in_thread(lock.acquire)
-    assert isinstance(lease, redlatch.Lease)
-    assert lock.acquire(timeout=0) is None
-    lease.check()
-    assert lease.release() is True
-
-
 def test_blocks_of_a_named_owner_end_by_themselves(client: redlatch.Client) -> None:
     lock = client.rlock("report", owner="job")
     is_in, may_end = threading.Event(), threading.Event()

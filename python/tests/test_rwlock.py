@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import redlatch
@@ -27,24 +27,6 @@ def waiting(client: redlatch.Client, *modes: str) -> redlatch.LockInfo:
     """The lock, as soon as these wait for it, in this order."""
     wait_until(lambda: tuple(w.mode for w in client.inspect("report").waiters) == modes)
     return client.inspect("report")
-
-
-class Waiter:
-    """A call in a thread of its own."""
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._results: list[object] = []
-        self._thread = threading.Thread(target=lambda: self._results.append(in_thread(call)))
-        self._thread.start()
-
-    def result(self) -> object:
-        self._thread.join()
-        return self._results[0]
-
-    def lease(self) -> redlatch.Lease:
-        lease = self.result()
-        assert isinstance(lease, redlatch.Lease), lease
-        return lease
 
 
 def read_of(client: redlatch.Client) -> redlatch.Lease:
@@ -103,21 +85,6 @@ def test_block_may_end_in_another_thread(client: redlatch.Client) -> None:
     second.__exit__(None, None, None)
     assert isinstance(leases[1], redlatch.Lease) and not leases[1].held
     assert_free(client, "report")
-
-
-# ---- who would wait for himself ------------------------------------------------------------------
-
-
-def test_leases_are_of_nobody(client: redlatch.Client) -> None:
-    lock = client.rwlock("report")
-    first, second = lock.acquire_read(), lock.acquire_read(timeout=0)
-    assert first is not None and second is not None
-    # It may wait: another thread may release what this one has taken.
-    writer = Waiter(lambda: lock.acquire_write(timeout=30))
-    waiting(client, "write")
-    in_thread(first.release)
-    in_thread(second.release)
-    writer.lease().release()
 
 
 # ---- signals, forks, other processes -------------------------------------------------------------

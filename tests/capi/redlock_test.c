@@ -304,43 +304,6 @@ static void each_node_is_described(void) {
   rl_client_close(redlock);
 }
 
-static void fences_rise_if_asked_for(void) {
-  rl_client* redlock = open_redlock(3, "fenced", "yes", NULL);
-  int64_t last = 0;
-  int i;
-  REQUIRE(redlock != NULL);
-  for (i = 0; i < 5; ++i) {
-    rl_lease* lease = rl_redlock_acquire(redlock, TEXT("fenced"), 0, NULL, NULL);
-    REQUIRE(lease != NULL);
-    CHECK(rl_lease_fence(lease) > last);
-    last = rl_lease_fence(lease);
-    CHECK_INT(RL_OK, rl_release(lease, NULL));
-    rl_lease_free(lease);
-  }
-  rl_redlock_close(redlock);
-}
-
-static void closing_ends_waits_and_gives_back(void) {
-  rl_client* holder = open_redlock(3, NULL, NULL, NULL);
-  rl_client* other = open_redlock(3, NULL, NULL, NULL);
-  rl_lease* lease;
-  rl_request* waiting;
-  REQUIRE(holder != NULL && other != NULL);
-  lease = rl_redlock_acquire(holder, TEXT("closed"), 0, NULL, NULL);
-  REQUIRE(lease != NULL);
-  waiting = rl_redlock_acquire_start(other, TEXT("closed"), -1, NULL);
-  CHECK_INT(RL_PENDING, rl_request_wait(waiting, 20));
-  rl_client_shutdown(other);
-  CHECK_INT(RL_E_CLOSED, rl_request_status(waiting));
-  CHECK(rl_redlock_acquire(other, TEXT("closed"), 0, NULL, NULL) == NULL);
-  rl_request_free(waiting);
-  rl_redlock_close(other);
-  rl_redlock_close(holder);
-  CHECK_INT(0, key_count("closed"));
-  CHECK_INT(2, rl_lease_state(lease));
-  rl_lease_free(lease);
-}
-
 /* The library's thread, which reads for callers in a queue, must see the end wherever it is. */
 static void closing_at_any_moment_returns(void) {
   rl_queue* queue = rl_queue_new(NULL);
@@ -369,8 +332,6 @@ static const struct test tests[] = {
     {"a_redlock_is_a_client", a_redlock_is_a_client},
     {"a_client_takes_calls_of_a_redlock", a_client_takes_calls_of_a_redlock},
     {"each_node_is_described", each_node_is_described},
-    {"fences_rise_if_asked_for", fences_rise_if_asked_for},
-    {"closing_ends_waits_and_gives_back", closing_ends_waits_and_gives_back},
     {"closing_at_any_moment_returns", closing_at_any_moment_returns},
 };
 
