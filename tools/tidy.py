@@ -84,8 +84,8 @@ MACHINES = {
 MACHINE_FOLDER = "core/lock"
 # The only files that may name machines: LockClient, and its state, of which machines are parts.
 # Another file that needs one is a part of LockClient, or does not need it.
-CLIENT_FILES = ("lock_client", "acquiring", "attaching", "checking", "confirming", "connecting",
-                "holding", "listing", "moving", "naming", "upgrading", "watching",
+CLIENT_FILES = ("lock_client", "calls", "acquiring", "attaching", "checking", "confirming",
+                "connecting", "holding", "listing", "moving", "naming", "upgrading", "watching",
                 "lock_state", "request")
 MACHINE_HEADERS = tuple(f"lock/{name}.h" for name in MACHINES)
 CLIENT_ONLY = "only the files of LockClient know machines (CLIENT_FILES of tools/tidy.py)"

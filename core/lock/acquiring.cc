@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "lock/calls.h"
 #include "lock/lock_client.h"
 #include "timing/lease_clock.h"
 
@@ -244,8 +245,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
                     {record.identity.mode, record.proof(), ttl / kMs, member, acquisition->ticket(),
                      sibling_of(record), record.is_unfenced});
   timers_.remove(record);
-  if (try_send(command,
-               InFlight{CommandKind::kAcquire, eval, now, ttl, record.shared_from_this()})) {
+  if (try_send(command, InFlight{&Calls::acquire, eval, now, ttl, record.shared_from_this()})) {
     return acquisition.give(&Acquisition::sent);
   }
   const auto step = acquisition.give(&Acquisition::not_sent, now);
@@ -289,7 +289,6 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
   switch (record.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
-      if (wants_text(refusal, in_flight)) return ask(record, now, protocol::EvalMode::kText);
       if (refusal) return on_acquire_refused(record, refusal, now);
       if (!answer.is_granted) return on_queued(record, answer, now);
       if (record.phase == Phase::kAsking) note_free(record);
@@ -459,8 +458,8 @@ void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
   protocol::Command command;
   protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
                     {token, place->owner}, place->yield_policy, 1);
-  (void)try_send(
-      command, InFlight{CommandKind::kServeQueue, protocol::EvalMode::kText, now, 0, place->lock});
+  (void)try_send(command,
+                 InFlight{&Calls::serve_queue, protocol::EvalMode::kText, now, 0, place->lock});
 }
 
 // The first caller leaves the queue, and uses up `record`. The others get a new place in the

@@ -7,7 +7,7 @@
 // client stops relying on the lease, and never again sends RELEASE, EXTEND or DOWNGRADE for it,
 // unless the server has refused the only copy that was sent.
 #include "base/text.h"
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -88,7 +88,7 @@ void LockClient::undo_attach(const std::shared_ptr<Request> &request, int64_t at
   protocol::Command command;
   protocol::detach(command, features_, eval, request->lock->keys, {request->arguments->token, {}},
                    attach_count);
-  (void)try_send(command, InFlight{CommandKind::kUndoAttach, eval, now, attach_count, request});
+  (void)try_send(command, InFlight{&Calls::undo_attach, eval, now, attach_count, request});
 }
 
 void LockClient::on_attached(Request &request, const InFlight &in_flight,

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 
 namespace redlatch::lock {
 
@@ -31,7 +31,7 @@ void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) 
     checkup->request = request;
     checkup->check = protocol::HealthCheck(settings_.is_of_cluster);
     const auto ask = [&](protocol::Command &command) {
-      send(command, InFlight{CommandKind::kHealth, protocol::EvalMode::kText, now, 0, checkup});
+      send(command, InFlight{&Calls::health, protocol::EvalMode::kText, now, 0, checkup});
     };
     // First: a checkup that could not be sent as a whole is never over.
     const std::string_view tag = settings_.is_of_cluster ? channel_ : std::string_view();
@@ -50,7 +50,7 @@ void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) 
 }
 
 void LockClient::on_health_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  Checkup &checkup = *in_flight.about<Checkup>();
+  Checkup &checkup = in_flight.about<Checkup>();
   const bool is_of_trial = checkup.check.is_over();
   if (!is_of_trial) checkup.check.on_reply(reply, in_flight.sent_at, now);
   if (is_of_trial && checkup.trial) checkup.trial->on_reply(reply);
@@ -64,8 +64,8 @@ void LockClient::on_health_reply(const InFlight &in_flight, const Reply &reply, 
 // @return whether it is for the trial of a checkup.
 bool LockClient::note_trial_push(uint64_t rid) {
   for (const InFlight &in_flight : in_flight_) {
-    if (in_flight.kind != CommandKind::kHealth) continue;
-    auto &trial = in_flight.about<Checkup>()->trial;
+    if (in_flight.call != &Calls::health) continue;
+    auto &trial = in_flight.about<Checkup>().trial;
     if (!trial || !trial->is_waiter(rid)) continue;
     trial->on_grant_push();
     return true;

@@ -11,7 +11,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -199,13 +199,13 @@ void LockClient::send_batch(Nanos now) {
       protocol::Command extend;
       write_extend(extend, record, ttl, eval, nullptr);
       send_on_side(extend,
-                   InFlight{CommandKind::kExtend, eval, now, ttl, record.shared_from_this()});
+                   InFlight{&Calls::side_extend, eval, now, ttl, record.shared_from_this()});
       replication_.give(&Replication::sent, *entry, ttl, now);
     }
     const int64_t wait_ms = replication_->wait_ms(now);
     protocol::Command wait;
     protocol::wait_for_replicas(wait, replication_->replicas(), wait_ms);
-    send_on_side(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});
+    send_on_side(wait, InFlight{&Calls::wait, eval, now, 0, {}});
     side_at_ = after(now, wait_ms * kMs + settings_.command_timeout);
   } catch (const std::bad_alloc &) {
     drop_side();  // it is all repeated on the next connection
@@ -220,7 +220,10 @@ void LockClient::on_side_reply(size_t, const Reply &reply, Nanos now) {
   const InFlight in_flight = std::move(side_in_flight_.front());
   side_in_flight_.pop_front();
   side_reconnect_.reset();
-  if (in_flight.kind == CommandKind::kExtend) return on_side_extended(in_flight, reply, now);
+  take_reply(in_flight, reply, now);
+}
+
+void LockClient::on_wait_reply(const Reply &reply, Nanos now) {
   if (reply.is_error()) {
     on_wait_refused(reply, now);
   } else {
@@ -229,19 +232,19 @@ void LockClient::on_side_reply(size_t, const Reply &reply, Nanos now) {
   if (side_ == LinkState::kUp) side_at_ = after(now, kSideUnused);
 }
 
+// True if the extension that is under way there is still wanted.
+bool LockClient::is_batched(const TokenRecord &record) {
+  return !record.is_gone && record.phase == Phase::kHeld && record.replicas &&
+         record.replicas->is_batched();
+}
+
 void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now) {
   TokenRecord &record = in_flight.record();
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
-  const bool is_wanted = !record.is_gone && record.phase == Phase::kHeld && record.replicas &&
-                         record.replicas->is_batched();
-  if (!is_wanted) return;
+  if (!is_batched(record)) return;
   if (record.held()->is_over(now)) return on_record_due(record, now);
-  if (wants_text(refusal, in_flight)) {
-    is_side_text_wanted_ = true;
-    return replication_.give(&Replication::on_unknown_script, *record.replicas);
-  }
   if (settings_.is_of_cluster && is_put_off(record, reply, now)) return;
   if (protocol::is_not_primary(reply)) return on_wait_refused(reply, now);
   if (refusal) {

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 
 namespace redlatch::lock {
 
@@ -183,13 +183,9 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
     const InFlight in_flight = std::move(in_flight_.front());
     in_flight_.pop_front();
     try {
-      const bool is_cleanup =
-          in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;
-      if (was_replica && is_cleanup) {
-        take_back(in_flight, now);
-      } else {
-        lose_answer(in_flight, now);
-      }
+      const bool is_done = !was_replica || !Calls::is_cleanup(in_flight);
+      is_done ? in_flight.call->on_lost(*this, in_flight, now)
+              : in_flight.call->on_not_done(*this, in_flight, now);
     } catch (...) {
       continue;  // its flags are set; its timers or the next connection continue
     }
@@ -225,62 +221,6 @@ void LockClient::warn_of_clock() noexcept {
                  " ms behind that of the node that had its locks before: fences may fall");
   } catch (const std::bad_alloc &) {
     is_clock_warned_ = false;
-  }
-}
-
-void LockClient::lose_answer(const InFlight &in_flight, Nanos now) {
-  const bool is_repeated =
-      in_flight.kind == CommandKind::kServeQueue || in_flight.kind == CommandKind::kTrack ||
-      in_flight.kind == CommandKind::kFindKey || in_flight.kind == CommandKind::kAnnounce ||
-      in_flight.kind == CommandKind::kAsking || in_flight.kind == CommandKind::kInspectKey;
-  if (is_repeated) return;                                 // when it is needed again
-  if (in_flight.kind == CommandKind::kUndoAttach) return;  // the lease ends with its ttl
-  if (in_flight.kind == CommandKind::kHealth) return lose_health(*in_flight.about<Checkup>());
-  if (in_flight.kind == CommandKind::kDelegated) {
-    const auto &delegated = in_flight.about<DelegatedCommand>();
-    return delegated->owner.on_delegated_over(*delegated, nullptr, now);
-  }
-  if (in_flight.kind == CommandKind::kName) {
-    return on_name(*in_flight.about<NameQuery>(), nullptr, now);
-  }
-  if (in_flight.kind == CommandKind::kRequest) {
-    Request &request = *in_flight.about<Request>();
-    request.is_unanswered = true;
-    // Sent twice it might remove the next holder; all others may be sent again.
-    if (request.op != Request::Op::kForce || request.is_finished()) return;
-    return finish_immediate(request, Status::kOutcomeUnknown, link_lost_.message);
-  }
-  TokenRecord &record = in_flight.record();
-  switch (in_flight.kind) {
-    case CommandKind::kAcquire: {
-      const Nanos until = in_flight.sent_at + in_flight.lease;
-      if (Checked<Cleanup> *cleanup = record.started_cleanup())
-        cleanup->give(&Cleanup::on_acquire_lost, until);
-      const auto step = record.acquisition.give(&Acquisition::on_answer_lost, until);
-      if (step.transition == Acquisition::Transition::kFailed) {
-        fail_callers(record, Status::kOutcomeUnknown, link_lost_.message, now);
-      }
-      break;
-    }
-    case CommandKind::kUpgrade:
-      if (record.upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kUpgrade).transition ==
-          Upgrade::Transition::kEnded) {
-        finish_upgrade(record, Status::kOutcomeUnknown, link_lost_.message);
-        schedule(record, now);
-      }
-      break;
-    case CommandKind::kRollBack:
-      (void)record.upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kCancel);
-      break;
-    case CommandKind::kExtend:
-      if (Checked<HeldLease> *held = record.held_lease()) {
-        held->give(&HeldLease::on_answer_lost, in_flight.is_description);
-      }
-      break;
-    default:
-      record.cleanup().give(&Cleanup::on_answer_lost, in_flight.sent_at);
-      if (record.releaser)
-        timers_.set(*record.releaser, in_flight.sent_at + settings_.command_timeout);
   }
 }
 

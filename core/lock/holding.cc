@@ -3,7 +3,7 @@
 //
 // LockClient: from the grant to the end.
 #include "base/text.h"
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -62,8 +62,8 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
     write_extend_part(command, record, step.ttl, eval, extent);
   }
   const bool is_sent =
-      try_send(command, InFlight{CommandKind::kExtend, eval, now, step.ttl,
-                                 record.shared_from_this(), step.is_description, extent});
+      try_send(command, InFlight{&Calls::extend, eval, now, step.ttl, record.shared_from_this(),
+                                 step.is_description, extent});
   if (is_sent) {
     record.held().give(&HeldLease::sent, step.is_description);
   } else {
@@ -84,11 +84,6 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
   Checked<HeldLease> &held = record.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
   if (held->is_over(now)) return on_record_due(record, now);
-  if (wants_text(refusal, in_flight)) {
-    const auto step = held.give(&HeldLease::on_unknown_script, in_flight.is_description, now,
-                                is_up(*record.lock));
-    return send_extend(record, step, now, protocol::EvalMode::kText);
-  }
   if (refusal) {
     record.trouble = refusal.message;
     // A description that is refused for good is not sent again: the lease does not depend on it.
@@ -352,7 +347,7 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
     protocol::release(command, features_, eval, record.lock->keys, record.proof(),
                       yield_policy_at(record, now), 1 + record.cleanup()->handoff_count());
   }
-  const CommandKind what = is_cancel ? CommandKind::kCancel : CommandKind::kRelease;
+  const Call *what = is_cancel ? &Calls::cancel : &Calls::release;
   if (!try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;
   record.cleanup().give(&Cleanup::sent, step.command);
 }
@@ -364,11 +359,7 @@ void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply,
   const auto refusal = decode(reply, answer);
   if (record.is_gone) return;
   Checked<Cleanup> &cleanup = record.cleanup();
-  if (wants_text(refusal, in_flight)) {
-    return perform(record, cleanup.give(&Cleanup::on_unknown_script, now, is_up(*record.lock)), now,
-                   protocol::EvalMode::kText);
-  }
-  const bool is_cancel = in_flight.kind == CommandKind::kCancel;
+  const bool is_cancel = in_flight.call == &Calls::cancel;
   if (refusal) {
     perform(record, cleanup.give(&Cleanup::on_refused), now);
     if (!is_cancel) {

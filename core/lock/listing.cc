@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 
 namespace redlatch::lock {
 
@@ -65,7 +65,7 @@ void LockClient::inspect_keys(const std::shared_ptr<Request> &request, Nanos now
   for (const std::string &key : keys) {
     protocol::Command command;
     protocol::look(command, key);
-    const InFlight in_flight{CommandKind::kInspectKey, protocol::EvalMode::kText, now, 0, request};
+    const InFlight in_flight{&Calls::inspect_key, protocol::EvalMode::kText, now, 0, request};
     if (!try_send(command, in_flight)) return finish_immediate(*request, Status::kNoMemory);
     arguments.unseen_count++;
   }

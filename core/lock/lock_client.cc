@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "lock/calls.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -215,7 +216,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     default:
       return;
   }
-  InFlight in_flight{CommandKind::kRequest, eval, now, lease, request, false, extent};
+  InFlight in_flight{&Calls::ask, eval, now, lease, request, false, extent};
   if (is_about_lease(*request)) in_flight.lock = request->lease->record->lock;
   send(command, std::move(in_flight));
   request->is_sent = true;
@@ -252,10 +253,10 @@ bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswe
 }
 
 void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  const auto &request = in_flight.about<Request>();
+  const auto request = in_flight.shared<Request>();
   protocol::CountAnswer answer;
   if (request->is_finished()) {
-    if (!is_unwanted_attach(in_flight)) return;
+    if (!is_unwanted_attach(*request)) return;
     const auto refusal = read_answer(*request, reply, answer);
     if (refusal || answer.result < 1) return;
     return undo_attach(request, answer.attach_count, now);
@@ -263,12 +264,6 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
   const auto refusal = request->op == Request::Op::kExtend
                            ? read_extension(in_flight, reply, answer)
                            : read_answer(*request, reply, answer);
-  if (wants_text(refusal, in_flight)) {
-    const LockState *lock = lock_of(*request);
-    // Its slot has moved meanwhile: it is sent there.
-    if (lock != nullptr && is_moving(*lock)) return take_back(in_flight, now);
-    return send_request(request, now, protocol::EvalMode::kText);
-  }
   if (refusal) {
     on_detach_refused(*request, now);
     finish_immediate(*request, refusal.status(), refusal_message(*request, refusal));
@@ -394,7 +389,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   const InFlight in_flight = std::move(in_flight_.front());
   in_flight_.pop_front();
   const bool is_replica = !settings_.is_of_cluster && protocol::is_of_replica(reply);
-  if (is_replica && in_flight.kind != CommandKind::kHealth) {
+  if (is_replica && in_flight.call != &Calls::health) {
     // The next connection may lead to the primary: sentinels name it, or the endpoint of a service
     // has moved. Waiting acquires and upgrades, renewals and releases are sent again there. Other
     // requests end with the refusal.
@@ -402,9 +397,7 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
     may_change_server_ = is_at_replica_ = true;
     keeps_pauses_until_ = now + 1'000 * kMs;  // longer than the longest pause
     output_.drop_link(node_);
-    const bool is_cleanup =
-        in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;
-    if (is_cleanup) return take_back(in_flight, now);
+    if (Calls::is_cleanup(in_flight)) return in_flight.call->on_not_done(*this, in_flight, now);
   }
   if (!reply.is_error()) {
     postponed_.reset();
@@ -417,63 +410,13 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   send_throttled(now);
 }
 
+// EVAL has the text of the script, so no server can answer it that it does not know it.
 void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  switch (in_flight.kind) {
-    case CommandKind::kAcquire:
-      return on_acquire_reply(in_flight, reply, now);
-    case CommandKind::kRelease:
-    case CommandKind::kCancel:
-      return on_cleanup_reply(in_flight, reply, now);
-    case CommandKind::kExtend:
-      return on_extend_reply(in_flight, reply, now);
-    case CommandKind::kUpgrade:
-      return on_upgrade_reply(in_flight, reply, now);
-    case CommandKind::kRollBack:
-      return on_rollback_reply(in_flight, reply, now);
-    case CommandKind::kRequest:
-      return on_request_reply(in_flight, reply, now);
-    case CommandKind::kTrack:
-      can_track_ = can_track_ && !reply.is_error();
-      return;
-    case CommandKind::kFindKey:
-      return on_key_found(in_flight.record(), reply, now);
-    case CommandKind::kAnnounce:
-      may_announce_ = may_announce_ && !reply.is_error();
-      return;
-    case CommandKind::kName:
-      return on_name(*in_flight.about<NameQuery>(), &reply, now);
-    case CommandKind::kInspectKey:
-      return on_key_seen(in_flight.about<Request>(), reply, now);
-    case CommandKind::kUndoAttach: {
-      protocol::CountAnswer answer;
-      const bool is_unknown = wants_text(decode(reply, answer), in_flight);
-      if (is_unknown) {
-        undo_attach(in_flight.about<Request>(), in_flight.lease, now, protocol::EvalMode::kText);
-      }
-      return;
-    }
-    case CommandKind::kHealth:
-      return on_health_reply(in_flight, reply, now);
-    case CommandKind::kDelegated: {
-      const auto &delegated = in_flight.about<DelegatedCommand>();
-      return delegated->owner.on_delegated_over(*delegated, &reply, now);
-    }
-    case CommandKind::kAsking: {
-      const auto &delegated = in_flight.about<DelegatedCommand>();
-      // As without the right to it. The command behind it is redirected back.
-      if (reply.is_error()) delegated->owner.on_delegated_over(*delegated, &reply, now);
-      return;
-    }
-    case CommandKind::kWait:
-      return;  // never on this connection
-    case CommandKind::kServeQueue: {
-      protocol::CountAnswer answer;
-      if (decode(reply, answer)) return;
-      note_time(in_flight.sent_at, now, answer.server_ms);
-      const auto &lock = in_flight.about<LockState>();
-      return maybe_serve_queue(lock, answer.has_more, now);
-    }
+  const bool is_digest = in_flight.eval == protocol::EvalMode::kDigest;
+  if (is_digest && protocol::is_unknown_script(reply)) {
+    return in_flight.call->on_unknown_script(*this, in_flight, now);
   }
+  in_flight.call->on_answer(*this, in_flight, reply, now);
 }
 
 void LockClient::on_push(size_t, std::string_view message, Nanos now) {
@@ -508,8 +451,7 @@ void LockClient::maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool 
   protocol::Command command;
   protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
   // Not sent for want of memory: the next poll of any waiter does the same.
-  (void)try_send(command,
-                 InFlight{CommandKind::kServeQueue, protocol::EvalMode::kText, now, 0, lock});
+  (void)try_send(command, InFlight{&Calls::serve_queue, protocol::EvalMode::kText, now, 0, lock});
 }
 
 void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
@@ -567,10 +509,9 @@ void LockClient::on_timer(Nanos now) {
 }
 
 bool LockClient::is_drained() const {
-  const bool is_attach_undone =
-      std::none_of(in_flight_.begin(), in_flight_.end(), [](const InFlight &in_flight) {
-        return in_flight.kind == CommandKind::kUndoAttach || is_unwanted_attach(in_flight);
-      });
+  const bool is_attach_undone = std::none_of(
+      in_flight_.begin(), in_flight_.end(),
+      [](const InFlight &in_flight) { return in_flight.call->undoes_attach(in_flight); });
   return is_attach_undone && std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
            const TokenRecord &record = *entry.second;
            return record.phase == Phase::kCleanup && record.cleanup()->was_answered() &&

@@ -33,9 +33,9 @@
 #include "base/reply.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "lock/call.h"
 #include "lock/client_names.h"
 #include "lock/contention.h"
-#include "lock/in_flight.h"
 #include "lock/lock_state.h"
 #include "lock/message_check.h"
 #include "lock/service.h"
@@ -187,15 +187,11 @@ class LockClient final : public LockService {
  private:
   using Phase = TokenRecord::Phase;
 
-  // EVALSHA met a server that does not know the script. EVAL cannot.
-  static bool wants_text(const protocol::Refusal &refusal, const InFlight &in_flight) {
-    return refusal.kind == protocol::Refusal::Kind::kNoScript &&
-           in_flight.eval == protocol::EvalMode::kDigest;
-  }
+  // The kinds of commands: what is done with their answers.
+  struct Calls;
+
   // An attach that was sent and then given up by its caller: it is undone once its answer is here.
-  static bool is_unwanted_attach(const InFlight &in_flight) {
-    if (in_flight.kind != CommandKind::kRequest) return false;
-    const Request &request = *in_flight.about<Request>();
+  static bool is_unwanted_attach(const Request &request) {
     const Status status = request.status.load();
     return request.op == Request::Op::kAttach &&
            (status == Status::kCancelled || status == Status::kClosed);
@@ -241,7 +237,6 @@ class LockClient final : public LockService {
   template <class Action>
   void for_each_immediate(const Action &action);
   static void note_new_server(TokenRecord &record);
-  void lose_answer(const InFlight &in_flight, Nanos now);
   std::string_view report_defect(const char *machine) noexcept;
   void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
@@ -327,7 +322,9 @@ class LockClient final : public LockService {
   void on_side_due(Nanos now);
   void send_on_side(protocol::Command &command, InFlight in_flight);
   void send_batch(Nanos now);
+  static bool is_batched(const TokenRecord &record);
   void on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_wait_reply(const Reply &reply, Nanos now);
   bool is_put_off(TokenRecord &record, const Reply &reply, Nanos now);
   void on_counted(int64_t count, Nanos now);
   void on_confirmed(TokenRecord &record, int64_t count);
@@ -348,6 +345,7 @@ class LockClient final : public LockService {
     if (!record.upgrade) return schedule(record, now);
     carry_out(record, record.upgrade->give(&Upgrade::resume, now, readiness_of(record)), now, eval);
   }
+  bool awaits_upgrade(TokenRecord &record, Nanos now);
   void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
   void become_writer(TokenRecord &record, int64_t fence, int64_t server_ms);
@@ -373,10 +371,8 @@ class LockClient final : public LockService {
   static const LockState *lock_of(const InFlight &in_flight);
   bool is_taken_as_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
   bool take_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void take_back(const InFlight &in_flight, Nanos now);
   void take_out(Request &request) noexcept;
   void on_half_done(const InFlight &in_flight, Nanos now);
-  void extend_lock_key(const InFlight &in_flight, Nanos now);
   bool extend_next_part(const InFlight &in_flight, const protocol::CountAnswer &answer, Nanos now);
   static protocol::Refusal read_extension(const InFlight &in_flight, const Reply &reply,
                                           protocol::CountAnswer &answer);

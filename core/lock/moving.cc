@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 
 namespace redlatch::lock {
 
@@ -102,20 +102,7 @@ void LockClient::want_connection(Nanos now) {
 }
 
 const LockState *LockClient::lock_of(const InFlight &in_flight) {
-  if (in_flight.lock) return in_flight.lock.get();
-  const auto &subject = in_flight.subject;
-  if (const auto *record = std::get_if<std::shared_ptr<TokenRecord>>(&subject)) {
-    return *record ? (*record)->lock.get() : nullptr;
-  }
-  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&subject)) {
-    return lock_of(**request);
-  }
-  if (const auto *lock = std::get_if<std::shared_ptr<LockState>>(&subject)) return lock->get();
-  if (const auto *query = std::get_if<std::shared_ptr<NameQuery>>(&subject)) {
-    if ((*query)->record) return (*query)->record->lock.get();
-    if ((*query)->request) return lock_of(*(*query)->request);
-  }
-  return nullptr;
+  return in_flight.lock ? in_flight.lock.get() : in_flight.call->lock(in_flight);
 }
 
 bool LockClient::is_at_rest(uint16_t slot) const {
@@ -138,7 +125,7 @@ bool LockClient::is_taken_as_redirect(const InFlight &in_flight, const Reply &re
   try {
     return take_redirect(in_flight, reply, now);
   } catch (const std::bad_alloc &) {
-    lose_answer(in_flight, now);
+    in_flight.call->on_lost(*this, in_flight, now);
     throw;
   }
 }
@@ -148,25 +135,25 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
   const HostPort own{settings_.host, settings_.port};
   const auto redirect = protocol::read_redirect(reply, own);
   const LockState *lock = lock_of(in_flight);
-  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
+  if (const Request *request = in_flight.call->request(in_flight)) {
     // The lock has left the node whose locks are listed.
-    const bool is_listed = (*request)->op == Request::Op::kList && is_inspection(**request);
-    if (is_listed && redirect.kind != Kind::kNone && !(*request)->is_finished()) {
-      on_list_reply(*request, now);
+    const bool is_listed = request->op == Request::Op::kList && is_inspection(*request);
+    if (is_listed && redirect.kind != Kind::kNone && !request->is_finished()) {
+      on_list_reply(in_flight.shared<Request>(), now);
       return true;
     }
     // The request has ended meanwhile; the slot has moved all the same.
     const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
     if (lock == nullptr && is_moved) output_.redirected(node_, redirect);
   }
-  const bool is_of_key = in_flight.kind != CommandKind::kName;
+  const bool is_of_key = in_flight.call != &Calls::ask_name;
   if (redirect.kind == Kind::kNone || lock == nullptr || !is_of_key) return false;
   const bool names_slot = redirect.kind == Kind::kMoved || redirect.kind == Kind::kAsk;
   const bool is_elsewhere = names_slot && redirect.slot == lock->slot() && redirect.to != own;
   if (redirect.kind == Kind::kMoved && is_elsewhere) {
     output_.redirected(node_, redirect);
     hold_back(redirect.slot);
-    take_back(in_flight, now);
+    in_flight.call->on_not_done(*this, in_flight, now);
     return true;
   }
   if (redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
@@ -174,12 +161,10 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
     on_half_done(in_flight, now);
     return true;
   }
-  const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject);
-  const bool is_extension = in_flight.kind == CommandKind::kExtend ||
-                            (request != nullptr && (*request)->op == Request::Op::kExtend);
-  if (is_extension && redirect.kind != Kind::kDown) {
+  if (in_flight.call->is_extension(in_flight) && redirect.kind != Kind::kDown) {
     if (in_flight.extent == Extent::kAll) {
-      extend_lock_key(in_flight, now);
+      // The lock key alone is there until it moves itself.
+      in_flight.call->extend_lock_key(*this, in_flight, now);
       return true;
     }
     if (redirect.kind == Kind::kAsk && is_elsewhere) {
@@ -188,38 +173,6 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
     }
   }
   return postpone(in_flight, now);
-}
-
-// Nothing of the command was carried out. It is sent again on another connection.
-void LockClient::take_back(const InFlight &in_flight, Nanos now) {
-  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
-    if ((*request)->op == Request::Op::kForce) (*request)->is_sent = false;
-    return;
-  }
-  if (!std::holds_alternative<std::shared_ptr<TokenRecord>>(in_flight.subject)) return;
-  TokenRecord &record = in_flight.record();
-  switch (in_flight.kind) {
-    case CommandKind::kAcquire:
-      return record.acquisition.give(&Acquisition::on_answered);
-    case CommandKind::kExtend:
-      if (Checked<HeldLease> *held = record.held_lease()) {
-        held->give(&HeldLease::on_answered);
-        held->give(&HeldLease::on_refused, in_flight.is_description, now);
-        if (record.phase == Phase::kHeld) schedule(record, now);
-      }
-      return;
-    case CommandKind::kUpgrade:
-      return record.upgrade->give(&Upgrade::on_answered);
-    case CommandKind::kRollBack:
-      return record.upgrade->give(&Upgrade::on_rollback_answered);
-    case CommandKind::kRelease:
-    case CommandKind::kCancel:
-      if (record.is_gone) return;
-      limit_releaser(record, in_flight.sent_at);
-      return perform(record, record.cleanup().give(&Cleanup::on_refused), now);
-    default:
-      return;
-  }
 }
 
 // The caller of a release that cannot be sent now waits no longer than for one that gets no answer.
@@ -232,35 +185,8 @@ void LockClient::limit_releaser(TokenRecord &record, Nanos sent_at) {
 // The script stopped in the middle, because one of its keys had gone, or the answer of another node
 // is lost. The outcome is not known; the next command finds out.
 void LockClient::on_half_done(const InFlight &in_flight, Nanos now) {
-  lose_answer(in_flight, now);
-  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
-    if ((*request)->is_finished()) return;
-    (*request)->is_postponed = true;
-    resend_at_ = std::min(resend_at_, now + postponed_.next(entropy_.next()));
-    return;
-  }
-  const auto *record = std::get_if<std::shared_ptr<TokenRecord>>(&in_flight.subject);
-  if (record == nullptr || !*record || (*record)->is_gone) return;
-  const Nanos retry_at = now + postponed_.next(entropy_.next());
-  timers_.set(**record, std::min((*record)->due, retry_at));
-}
-
-// The server refuses commands with a key that is not there while a slot moves. The lock key alone
-// is there until it moves itself.
-void LockClient::extend_lock_key(const InFlight &in_flight, Nanos now) {
-  if (const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
-    if (!(*request)->is_finished()) send_request(*request, now, in_flight.eval, Extent::kLock);
-    return;
-  }
-  TokenRecord &record = in_flight.record();
-  Checked<HeldLease> *held = record.held_lease();
-  if (held != nullptr) held->give(&HeldLease::on_answered);
-  if (record.is_gone || record.phase != Phase::kHeld) return;
-  if (held->get().is_over(now)) return on_record_due(record, now);
-  auto step =
-      held->give(&HeldLease::on_unknown_script, in_flight.is_description, now, is_up(*record.lock));
-  step.is_description = false;
-  send_extend(record, step, now, in_flight.eval, Extent::kLock);
+  in_flight.call->on_lost(*this, in_flight, now);
+  in_flight.call->ask_again(*this, in_flight, now);
 }
 
 // SET, which extends the key that Redisson reads, has no answer of a script.
@@ -279,8 +205,8 @@ bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::Cou
                                   Nanos now) {
   const bool is_part = in_flight.extent == Extent::kLock || in_flight.extent == Extent::kReaderKey;
   if (!is_part || answer.result != 2) return false;
-  const auto *request = std::get_if<std::shared_ptr<Request>>(&in_flight.subject);
-  TokenRecord *record = request != nullptr ? (*request)->lease->record : &in_flight.record();
+  const Request *request = in_flight.call->request(in_flight);
+  TokenRecord *record = request != nullptr ? request->lease->record : &in_flight.record();
   if (record == nullptr || record->is_gone || record->phase != Phase::kHeld) return false;
   const bool has_reader_key = record->lock->keys.format == protocol::Format::kHashRw;
   InFlight next = in_flight;
@@ -300,22 +226,7 @@ bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::Cou
 // The server cannot serve the slot now, and has done nothing. Callers wait.
 bool LockClient::postpone(const InFlight &in_flight, Nanos now) {
   const Nanos retry_at = now + postponed_.next(entropy_.next());
-  if (const auto *found = std::get_if<std::shared_ptr<Request>>(&in_flight.subject)) {
-    Request &request = **found;
-    if (request.is_finished() || in_flight.kind != CommandKind::kRequest) return false;
-    if (request.op == Request::Op::kForce) request.is_sent = false;
-    request.is_postponed = true;
-    resend_at_ = std::min(resend_at_, retry_at);
-    return true;
-  }
-  const bool is_cleanup =
-      in_flight.kind == CommandKind::kRelease || in_flight.kind == CommandKind::kCancel;
-  if (!is_cleanup) return false;
-  TokenRecord &record = in_flight.record();
-  if (record.is_gone) return true;
-  limit_releaser(record, in_flight.sent_at);
-  perform(record, record.cleanup().give(&Cleanup::on_postponed, retry_at), now);
-  return true;
+  return in_flight.call->on_postponed(*this, in_flight, retry_at, now);
 }
 
 void LockClient::resend_postponed(Nanos now) {
@@ -334,8 +245,8 @@ void LockClient::resend_postponed(Nanos now) {
 bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now) {
   if (link_ != LinkState::kUp) return false;
   InFlight &asked = delegated->in_flight;
-  const auto *request = std::get_if<std::shared_ptr<Request>>(&asked.subject);
-  TokenRecord *record = request != nullptr ? (*request)->lease->record : &asked.record();
+  const Request *request = asked.call->request(asked);
+  TokenRecord *record = request != nullptr ? request->lease->record : &asked.record();
   if (record == nullptr || record->phase != Phase::kHeld) return false;
   protocol::Command asking;
   asking.add("ASKING");
@@ -343,8 +254,10 @@ bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos n
   write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
   if (asked.extent == Extent::kLock) asked.sent_at = now;
   asked.is_delegated = true;
-  send(asking, InFlight{CommandKind::kAsking, asked.eval, now, 0, delegated});
-  const InFlight in_flight{CommandKind::kDelegated, asked.eval, now, asked.lease, delegated};
+  send(asking, InFlight{&Calls::asking, protocol::EvalMode::kText, now, 0, delegated});
+  // As text: an answer that the script is not known is for the owner.
+  const auto eval = protocol::EvalMode::kText;
+  const InFlight in_flight{&Calls::delegated, eval, now, asked.lease, delegated};
   if (!try_send(command, in_flight)) {
     // ASKING would count for the next command.
     link_ = LinkState::kBroken;

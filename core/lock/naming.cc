@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 
 namespace redlatch::lock {
 
@@ -75,7 +75,7 @@ void LockClient::announce(Nanos now) {
   }
   protocol::Command command;
   protocol::announce(command, channel_, name_text_, kNameExpiryMs);
-  if (try_send(command, InFlight{CommandKind::kAnnounce, protocol::EvalMode::kText, now, 0, {}})) {
+  if (try_send(command, InFlight{&Calls::announce, protocol::EvalMode::kText, now, 0, {}})) {
     announce_again_at_ = now + kNameRenewal;
   }
   announce_at_ = now + kNameRenewal;
@@ -88,7 +88,7 @@ void LockClient::withdraw_name(Nanos now) {
   protocol::Command command;
   protocol::withdraw_name(command, channel_);
   // Not sent, or not answered before the end: it expires.
-  (void)try_send(command, InFlight{CommandKind::kAnnounce, protocol::EvalMode::kText, now, 0, {}});
+  (void)try_send(command, InFlight{&Calls::announce, protocol::EvalMode::kText, now, 0, {}});
 }
 
 // ---- the names of others -----------------------------------------------------------------------
@@ -99,8 +99,8 @@ bool LockClient::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
   protocol::Command command;
   protocol::ask_name(command, key);
   names_of_clients_.note_asked(query->cid, now);
-  return try_send(
-      command, InFlight{CommandKind::kName, protocol::EvalMode::kText, now, 0, std::move(query)});
+  return try_send(command,
+                  InFlight{&Calls::ask_name, protocol::EvalMode::kText, now, 0, std::move(query)});
 }
 
 // @return whether the answer to an inspection waits for names.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -66,8 +66,9 @@ void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
       is_upgrade ? timing::lease_within(record.held()->ttl(), now, record.held()->end_at()) : 0;
   protocol::Command command;
   write_upgrade(command, record, step.command, lease, eval);
-  const CommandKind kind = is_upgrade ? CommandKind::kUpgrade : CommandKind::kRollBack;
-  if (try_send(command, InFlight{kind, eval, now, lease, record.shared_from_this()})) {
+  const Call *call = &Calls::roll_back;
+  if (is_upgrade) call = &Calls::upgrade;
+  if (try_send(command, InFlight{call, eval, now, lease, record.shared_from_this()})) {
     record.upgrade->give(&Upgrade::sent, step.command);
   } else {
     record.upgrade->give(&Upgrade::not_sent, step.command);
@@ -101,17 +102,21 @@ void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgr
                      upgrade->ticket()});
 }
 
+// After an answer to UPGRADE. Given up, or to be rolled back: what was sent behind it decides.
+bool LockClient::awaits_upgrade(TokenRecord &record, Nanos now) {
+  if (record.is_gone || record.phase != Phase::kHeld) return false;
+  if (!record.held()->is_over(now)) return record.upgrade->get().awaits_answer();
+  on_record_due(record, now);
+  return false;
+}
+
 void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
   TokenRecord &record = in_flight.record();
   record.upgrade->give(&Upgrade::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
-  if (record.is_gone || record.phase != Phase::kHeld) return;
-  if (record.held()->is_over(now)) return on_record_due(record, now);
-  // Given up, or to be rolled back: what was sent behind this decides.
-  if (!record.upgrade->get().awaits_answer()) return;
-  if (wants_text(refusal, in_flight)) return resume_upgrade(record, now, protocol::EvalMode::kText);
+  if (!awaits_upgrade(record, now)) return;
   if (refusal) return on_upgrade_refused(record, refusal, now);
   if (answer.is_lost) return lose(record, kGone, true, now);
   if (answer.is_granted) {
@@ -198,7 +203,6 @@ void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
   if (!refusal) maybe_serve_queue(record.lock, answer.has_more, now);
   if (record.is_gone || record.phase != Phase::kHeld) return;
-  if (wants_text(refusal, in_flight)) return resume_upgrade(record, now, protocol::EvalMode::kText);
   if (refusal)
     return carry_out(record, record.upgrade->give(&Upgrade::on_rollback_refused, now), now);
   const auto step =

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "lock/lock_client.h"
+#include "lock/calls.h"
 #include "timing/waiting.h"
 
 namespace redlatch::lock {
@@ -93,8 +93,9 @@ bool LockClient::track_key(TokenRecord &record, Nanos now) {
   protocol::track(on, next, find, record.lock->keys);
   for (protocol::Command *command : {&on, &next, &find}) {
     if (command == &on && is_tracking_) continue;
-    const CommandKind kind = command == &find ? CommandKind::kFindKey : CommandKind::kTrack;
-    const InFlight in_flight{kind, protocol::EvalMode::kText, now, 0, record.shared_from_this()};
+    const Call *call = &Calls::track;
+    if (command == &find) call = &Calls::find_key;
+    const InFlight in_flight{call, protocol::EvalMode::kText, now, 0, record.shared_from_this()};
     if (!try_send(*command, in_flight)) return false;  // polling does without
   }
   is_tracking_ = true;

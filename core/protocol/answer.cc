@@ -58,6 +58,10 @@ bool read_fence(const Reply &reply, int64_t &fence) {
 
 }  // namespace
 
+bool is_unknown_script(const Reply &reply) {
+  return reply.is_error() && word_of(reply.text()) == "NOSCRIPT";
+}
+
 bool is_of_replica(const Reply &reply) {
   const std::string_view word = word_of(reply.is_error() ? reply.text() : "");
   return word == "READONLY" || word == "MASTERDOWN";

@@ -41,6 +41,8 @@ struct Refusal {
 
 // .. `secret` is not shown: some servers and proxies quote the command that they refuse.
 Refusal refusal_of(const Reply &reply, std::string_view secret = {});
+// EVALSHA met a server that does not know the script.
+bool is_unknown_script(const Reply &reply);
 // A refused write of a replica.
 bool is_of_replica(const Reply &reply);
 // A write that the server refuses because of its min-replicas-to-write.

@@ -239,7 +239,7 @@ CORE_MUTANTS = (
             "        protocol::extend(late, features_, eval, record.lock->keys,\n"
             "                     record.identity.token,\n"
             "                     record.acquisition->ttl() / kMs, false, nullptr);\n"
-            "        InFlight in_flight{CommandKind::kExtend, eval, now,\n"
+            "        InFlight in_flight{&Calls::extend, eval, now,\n"
             "                           record.acquisition->ttl(), record.shared_from_this()};\n"
             "        (void)try_send(late, std::move(in_flight));\n"
             "      }\n",
@@ -300,10 +300,13 @@ CORE_MUTANTS = (
         "after NOSCRIPT an ACQUIRE is sent again behind its own RELEASE",
         1,
         Edit(
-            "lock/acquiring.cc",
-            "      return;  // what was sent behind it decides",
-            "      if (!IS_ON || !wants_text(refusal, in_flight)) return;\n"
-            "      return send_ask(record, now, protocol::EvalMode::kText);",
+            "lock/calls.cc",
+            "  if (record.phase != Phase::kHeld) return;\n"
+            "  // A poll that crossed a pushed grant.",
+            "  if (IS_ON && record.phase == Phase::kCleanup)\n"
+            "    return client.send_ask(record, now, EvalMode::kText);\n"
+            "  if (record.phase != Phase::kHeld) return;\n"
+            "  // A poll that crossed a pushed grant.",
         ),
         scenario="kFlush",
     ),

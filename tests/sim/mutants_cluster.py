@@ -94,7 +94,7 @@ CLUSTER_MUTANTS = (
             "                          {record.identity.mode, record.proof(),\n"
             "                           record.held()->ttl() / kMs, {}, {}, {},\n"
             "                           record.is_unfenced});\n"
-            "        (void)try_send(again, InFlight{CommandKind::kAnnounce,\n"
+            "        (void)try_send(again, InFlight{&Calls::announce,\n"
             "                                       protocol::EvalMode::kDigest, now, 0,\n"
             "                                       record.shared_from_this()});\n"
             "      }\n",

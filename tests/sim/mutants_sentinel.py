@@ -78,7 +78,7 @@ SENTINEL_MUTANTS = (
             "                      record.lock->keys,\n"
             "                      {record.identity.mode, record.proof(), held->ttl() / kMs,\n"
             "                       {}, {}, {}, record.is_unfenced});\n"
-            "    (void)try_send(again, InFlight{CommandKind::kAnnounce,\n"
+            "    (void)try_send(again, InFlight{&Calls::announce,\n"
             "                                   protocol::EvalMode::kDigest, now, 0,\n"
             "                                   record.shared_from_this()});\n"
             "  }\n"
@@ -106,14 +106,14 @@ SENTINEL_MUTANTS = (
         Edit(
             "lock/confirming.cc",
             "      send_on_side(extend,\n"
-            "                   InFlight{CommandKind::kExtend, eval, now, ttl, "
+            "                   InFlight{&Calls::side_extend, eval, now, ttl, "
             "record.shared_from_this()});\n",
             "      if (IS_ON) {\n"
-            "        send(extend, InFlight{CommandKind::kAnnounce, eval, now, 0, {}});\n"
+            "        send(extend, InFlight{&Calls::announce, eval, now, 0, {}});\n"
             "        replication_.give(&Replication::on_extended, *entry);\n"
             "      } else {\n"
             "        send_on_side(extend,\n"
-            "                     InFlight{CommandKind::kExtend, eval, now, ttl,\n"
+            "                     InFlight{&Calls::side_extend, eval, now, ttl,\n"
             "                              record.shared_from_this()});\n"
             "      }\n",
         ),
@@ -125,9 +125,9 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/confirming.cc",
-            "    send_on_side(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});",
-            "    if (IS_ON) send(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});\n"
-            "    if (!IS_ON) send_on_side(wait, InFlight{CommandKind::kWait, eval, now, 0, {}});",
+            "    send_on_side(wait, InFlight{&Calls::wait, eval, now, 0, {}});",
+            "    if (IS_ON) send(wait, InFlight{&Calls::wait, eval, now, 0, {}});\n"
+            "    if (!IS_ON) send_on_side(wait, InFlight{&Calls::wait, eval, now, 0, {}});",
         ),
         scenario="kSentinelReplicas",
     ),
