@@ -593,7 +593,7 @@ int main(int argc, char** argv) {
   int result;
   err = rl_error_new();
   if (err == NULL) return EXIT_FAILURE;
-  result = run_tests(tests, TEST_COUNT(tests), 60, argc, argv);
+  result = run_tests(tests, TEST_COUNT(tests), argc, argv);
   rl_error_free(err);
   return result;
 }

@@ -65,4 +65,4 @@ static const struct test tests[] = {
     {"many_threads_may_wait_for_one_request", many_threads_may_wait_for_one_request},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 120, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

@@ -427,7 +427,7 @@ static const struct test tests[] = {
 int main(int argc, char** argv) {
   int result;
   err = rl_error_new();
-  result = run_tests(tests, TEST_COUNT(tests), 100, argc, argv);
+  result = run_tests(tests, TEST_COUNT(tests), argc, argv);
   rl_error_free(err);
   return result;
 }

@@ -475,5 +475,5 @@ constexpr test kTests[] = {
 
 int main(int argc, char** argv) {
   server_url();
-  return run_tests(kTests, TEST_COUNT(kTests), 60, argc, argv);
+  return run_tests(kTests, TEST_COUNT(kTests), argc, argv);
 }

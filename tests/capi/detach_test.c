@@ -194,4 +194,4 @@ static const struct test tests[] = {
     {"one_of_many_detaches_is_answered", one_of_many_detaches_is_answered},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 120, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

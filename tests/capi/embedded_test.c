@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   snprintf(g_parent, sizeof g_parent, "/tmp/rl-c-XXXXXX");
   if (mkdtemp(g_parent) == NULL) return 1;
   snprintf(g_url, sizeof g_url, "embedded://%s/e?connect_timeout=20s", g_parent);
-  result = run_tests(tests, sizeof tests / sizeof tests[0], 140, argc, argv);
+  result = run_tests(tests, TEST_COUNT(tests), argc, argv);
   snprintf(command, sizeof command, "rm -rf '%s'", g_parent);
   return system(command) == 0 ? result : 1;
 }

@@ -243,7 +243,7 @@ int main(int argc, char** argv) {
   err = rl_error_new();
   other = open_client();
   if (other == NULL) return EXIT_FAILURE;
-  result = run_tests(tests, TEST_COUNT(tests), 60, argc, argv);
+  result = run_tests(tests, TEST_COUNT(tests), argc, argv);
   rl_client_close(other);
   rl_error_free(err);
   return result;

@@ -474,7 +474,7 @@ int main(int argc, char** argv) {
   err = rl_error_new();
   client = rl_client_open(url, strlen(url), NULL, err);
   if (client == NULL) return EXIT_FAILURE;
-  result = run_tests(tests, TEST_COUNT(tests), 60, argc, argv);
+  result = run_tests(tests, TEST_COUNT(tests), argc, argv);
   rl_client_close(client);
   rl_error_free(err);
   return result;

@@ -297,7 +297,7 @@ int main(int argc, char** argv) {
   };
   int result;
   err = rl_error_new();
-  result = run_tests(tests, TEST_COUNT(tests), 120, argc, argv);
+  result = run_tests(tests, TEST_COUNT(tests), argc, argv);
   rl_error_free(err);
   return result;
 }

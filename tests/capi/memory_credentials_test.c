@@ -61,4 +61,4 @@ static const struct test tests[] = {
     {"a_lease_outlives_each_failure", a_lease_outlives_each_failure},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 60, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

@@ -197,5 +197,5 @@ static const struct test tests[] = {
 
 int main(int argc, char** argv) {
   start_sentinel();
-  return run_tests(tests, TEST_COUNT(tests), 140, argc, argv);
+  return run_tests(tests, TEST_COUNT(tests), argc, argv);
 }

@@ -589,5 +589,5 @@ static const struct test tests[] = {
 
 int main(int argc, char** argv) {
   server_url();
-  return run_tests(tests, TEST_COUNT(tests), 400, argc, argv);
+  return run_tests(tests, TEST_COUNT(tests), argc, argv);
 }

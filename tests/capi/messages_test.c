@@ -129,4 +129,4 @@ static const struct test tests[] = {
     {"an_option_without_memory_can_be_set_again", an_option_without_memory_can_be_set_again},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 60, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

@@ -268,4 +268,4 @@ static const struct test tests[] = {
     {"other_calls_are_cancelled", other_calls_are_cancelled},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 100, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

@@ -335,4 +335,4 @@ static const struct test tests[] = {
     {"closing_at_any_moment_returns", closing_at_any_moment_returns},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 140, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

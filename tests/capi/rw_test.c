@@ -195,4 +195,4 @@ static const struct test tests[] = {
     {"owners_exclude_each_other_and_not_themselves", owners_exclude_each_other_and_not_themselves},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 120, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

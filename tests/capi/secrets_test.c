@@ -192,4 +192,4 @@ static const struct test tests[] = {
     {"credentials", credentials},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 100, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

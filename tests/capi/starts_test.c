@@ -260,4 +260,4 @@ static const struct test tests[] = {
     {"an_attach_for_nobody_is_undone", an_attach_for_nobody_is_undone},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 60, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }

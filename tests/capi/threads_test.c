@@ -239,4 +239,4 @@ static const struct test tests[] = {
     {"max_local_handoffs_bounds_the_passing_on", max_local_handoffs_bounds_the_passing_on},
 };
 
-int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), 120, argc, argv); }
+int main(int argc, char** argv) { return run_tests(tests, TEST_COUNT(tests), argc, argv); }
