@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Session: the connection to one server, without I/O: its state, the commands under way in the
+// order of their answers, when to try to connect, and why it is down. It meets what every command
+// may meet: an answer that no command asked for, a script that the server does not know, a replica,
+// the end of the connection. Calls do the rest.
+//
+//   kDown --begin_connect--> kConnecting --on_connected--> kUp --drop--> kBroken
+//   all --on_connect_failed, on_disconnected--> kDown
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+#include <deque>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/reply.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "protocol/command.h"
+#include "session/call.h"
+#include "session/transport.h"
+#include "timing/backoff.h"
+
+namespace redlatch::session {
+
+class Session {
+ public:
+  // kBroken: given up, and not yet reported as disconnected.
+  enum class State : uint8_t { kDown, kConnecting, kUp, kBroken };
+  enum class Line : uint8_t { kMain, kSide };
+
+  // Settings, transport and entropy outlive the session.
+  Session(const Settings &settings, Transport &transport, Entropy &entropy, size_t node, Line line);
+
+  bool is_down() const { return state_ == State::kDown; }
+  bool is_up() const { return state_ == State::kUp; }
+  // Why it is down, or was last.
+  const Outcome &failure() const { return failure_; }
+  // The failure of a command whose answer was lost; its text is there without memory.
+  const Outcome &lost() const { return lost_; }
+
+  // ---- the connection
+  // @return true to connect now; then one of the next two follows.
+  [[nodiscard]] bool begin_connect(Nanos now);
+  void on_connected() { state_ = State::kUp; }
+  void on_connect_failed(const Outcome &why, Nanos now);
+  // lose_commands() is to follow. `is_to_connect`: without a pause.
+  void on_disconnected(bool is_to_connect, Nanos now) noexcept;
+  // Tells the calls that no answer comes.
+  void lose_commands(Nanos now) noexcept;
+  void drop();
+  // A connection that is down need not wait for its next attempt.
+  void connect_soon(Nanos now);
+  // When to connect, if it is wanted; kNever while it is not down.
+  Nanos connect_at() const { return is_down() ? connect_at_ : kNever; }
+  bool is_connecting() const { return state_ == State::kConnecting; }
+  // For a session that never connects, while something else is tried.
+  void set_trying(bool is_on) { state_ = is_on ? State::kConnecting : State::kDown; }
+  // The next connection may lead to another server, which has other data.
+  bool may_change_server() const { return may_change_server_; }
+
+  // ---- commands
+  // Throws std::bad_alloc, and then nothing was sent.
+  void send(protocol::Command &command, InFlight in_flight);
+  [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
+  void on_reply(const Reply &reply, Nanos now);
+  // Gives an answer to its call. EVAL has the text of the script, so no server can answer it that
+  // it does not know it.
+  static void deliver(const InFlight &in_flight, const Reply &reply, Nanos now);
+  const std::deque<InFlight> &in_flight() const { return in_flight_; }
+  // When the oldest answer is late by `limit`.
+  Nanos late_at(Nanos limit) const;
+  // When to repeat a command that the server cannot carry out now.
+  Nanos retry_at(Nanos now) { return now + repetition_.next(entropy_.next()); }
+
+ private:
+  void leave_replica(Nanos now);
+
+  const Settings &settings_;
+  Transport &transport_;
+  Entropy &entropy_;
+  const size_t node_;
+  const Line line_;
+
+  State state_ = State::kDown;
+  std::deque<InFlight> in_flight_;
+  Nanos connect_at_ = 0;
+  timing::Backoff reconnect_ = timing::kReconnect;
+  timing::Backoff repetition_ = timing::kServerRetry;
+  Nanos keeps_pauses_until_ = 0;  // reconnect_ is not reset before: the server was a replica
+  bool may_change_server_;
+  bool is_at_replica_ = false;  // this connection, which is left for that
+  Outcome failure_;
+  const Outcome lost_;  // made early: it must not fail for want of memory
+};
+
+}  // namespace redlatch::session
