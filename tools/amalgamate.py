@@ -29,7 +29,7 @@ MIN_HIREDIS = (1, 0, 0)
 # the files of capi/src open namespaces that the others must not see.
 FOLDERS = (
     *(f"core/{name}" for name in ("base", "timing", "protocol", "net", "embedded", "config")),
-    *(f"core/{name}" for name in ("sentinel", "lock", "quorum", "cluster", "runtime")),
+    *(f"core/{name}" for name in ("sentinel", "session", "lock", "quorum", "cluster", "runtime")),
     "capi/src",
 )
 INCLUDE_FOLDERS = ("core", "capi", "capi/include")

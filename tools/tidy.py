@@ -57,37 +57,39 @@ MAY_NAME = {
     "core/net": ("base", "net"),
     "core/embedded": ("base", "protocol", "net", "embedded"),
     "core/sentinel": ("base", "timing", "protocol", "sentinel"),
-    "core/lock": ("base", "timing", "protocol", "lock"),
-    "core/quorum": ("base", "timing", "protocol", "lock", "quorum"),
-    "core/cluster": ("base", "timing", "protocol", "lock", "cluster"),
+    "core/session": ("base", "timing", "protocol", "session"),
+    "core/lock": ("base", "timing", "protocol", "session", "lock"),
+    "core/quorum": ("base", "timing", "protocol", "session", "lock", "quorum"),
+    "core/cluster": ("base", "timing", "protocol", "session", "lock", "cluster"),
     "core/config": ("base", "protocol", "net", "embedded", "config"),
-    "core/runtime": ("base", "timing", "protocol", "net", "embedded", "sentinel", "lock", "quorum",
-                     "cluster", "runtime"),
+    "core/runtime": ("base", "timing", "protocol", "net", "embedded", "sentinel", "session",
+                     "lock", "quorum", "cluster", "runtime"),
     # The supervisor program.
     "embedded": ("base", "net", "embedded"),
     "capi/src": ("base", "config", "runtime", "redlatch"),
     "capi/include": ("redlatch",),
 }
 CORE = tuple(name[len("core/"):] for name in MAY_NAME if name.startswith("core/"))
-# The machines of core/lock, by file and class. Each takes events and returns values, and knows
-# nothing of the others; only LockClient does.
+# The machines of core/lock and core/session, by file and class. Each takes events and returns
+# values, and knows nothing of the others; only LockClient does.
 MACHINES = {
-    "acquisition": "Acquisition",
-    "cleanup": "Cleanup",
-    "held_lease": "HeldLease",
-    "key_watch": "KeyWatch",
-    "message_check": "MessageCheck",
-    "replication": "Replication",
-    "upgrade": "Upgrade",
-    "waitlist": "Waitlist",
+    "lock/acquisition": "Acquisition",
+    "lock/cleanup": "Cleanup",
+    "lock/held_lease": "HeldLease",
+    "lock/key_watch": "KeyWatch",
+    "session/message_check": "MessageCheck",
+    "lock/replication": "Replication",
+    "lock/upgrade": "Upgrade",
+    "lock/waitlist": "Waitlist",
 }
-MACHINE_FOLDER = "core/lock"
+MACHINE_FOLDERS = ("core/lock", "core/session")
+CLIENT_FOLDER = "core/lock"
 # The only files that may name machines: LockClient, and its state, of which machines are parts.
 # Another file that needs one is a part of LockClient, or does not need it.
 CLIENT_FILES = ("lock_client", "calls", "acquiring", "attaching", "checking", "confirming",
                 "connecting", "holding", "listing", "moving", "naming", "upgrading", "watching",
                 "lock_state", "request")
-MACHINE_HEADERS = tuple(f"lock/{name}.h" for name in MACHINES)
+MACHINE_HEADERS = tuple(f"{name}.h" for name in MACHINES)
 CLIENT_ONLY = "only the files of LockClient know machines (CLIENT_FILES of tools/tidy.py)"
 MACHINE_VALUES = "lock/lock_types.h"  # the values that machines share
 ENCODER = "protocol/command.h"
@@ -237,14 +239,13 @@ INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
 
 
 def machine_of(path):
-    folder, name = os.path.split(path)
-    stem, suffix = os.path.splitext(name)
-    return stem if folder == MACHINE_FOLDER and suffix in C_SUFFIXES and stem in MACHINES else None
+    stem, suffix = os.path.splitext(path.removeprefix("core/"))
+    return stem if path.startswith("core/") and suffix in C_SUFFIXES and stem in MACHINES else None
 
 
 def is_of_client(path):
     folder, name = os.path.split(path)
-    return folder == MACHINE_FOLDER and os.path.splitext(name)[0] in CLIENT_FILES
+    return folder == CLIENT_FOLDER and os.path.splitext(name)[0] in CLIENT_FILES
 
 
 def reached_headers(root, path):
@@ -288,9 +289,10 @@ def check_reach(root, path):
         name = way[-1]
         if by and name.split("/")[0] not in below:
             yield line, f"reaches {name}{by}; {folder} may not"
-        is_value = name.split("/")[0] != "lock" or name in (f"lock/{machine}.h", MACHINE_VALUES)
+        is_part = name.split("/")[0] in ("lock", "session")
+        is_value = not is_part or name in (f"{machine}.h", MACHINE_VALUES)
         if machine and (not is_value or name == ENCODER):
-            yield line, f"reaches {name}{by}; a machine includes values, no parts of core/lock"
+            yield line, f"reaches {name}{by}; a machine includes values, no other part"
 
 
 def check_names(path, text):
@@ -315,18 +317,18 @@ def check_machine_names(path, code):
     """In the files of core: only LockClient names a machine, and a machine names nothing else."""
     machine = machine_of(path)
     folder = os.path.dirname(path)
-    is_header = path.endswith(".h") and folder == MACHINE_FOLDER
+    is_header = path.endswith(".h") and folder in MACHINE_FOLDERS
     if is_header and not machine and re.search(r"const char \*check\(\) const", code):
         yield 1, "has a check() and is no machine of tools/tidy.py; add it to MACHINES"
     if is_of_client(path) or not under(path, "core"):
         return
     others = "|".join(name for stem, name in MACHINES.items() if stem != machine)
     if machine:
-        pattern = rf"(?:::)?(?:redlatch::)?(?:lock::)?(?:{others}|{CLIENT_NAMES})\b"
+        pattern = rf"(?:::)?(?:redlatch::)?(?:(?:lock|session)::)?(?:{others}|{CLIENT_NAMES})\b"
         why = "a machine knows neither others nor LockClient"
     else:
         # Elsewhere these words may be names of something else.
-        scope = "(?:lock::)?" if folder == MACHINE_FOLDER else "lock::"
+        scope = "(?:lock::|session::)" + ("?" if folder in MACHINE_FOLDERS else "")
         pattern = rf"(?:::)?(?:redlatch::)?{scope}(?:{others})\b"
         why = CLIENT_ONLY
     for found in re.finditer(rf"(?<![\w:.>]){pattern}", code):

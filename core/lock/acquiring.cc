@@ -83,7 +83,7 @@ TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, cons
   record->is_vote = caller.rid != 0;
   record->is_shared = is_shared;
   Identity &identity = record->identity;
-  identity.token = protocol::make_token(cid_, record->is_vote ? caller.rid : record->id);
+  identity.token = protocol::make_token(channel_.cid(), record->is_vote ? caller.rid : record->id);
   const AcquireOptions &options = caller.options;
   const bool is_hash = options.format == protocol::Format::kHash;
   identity.mode = options.mode;
@@ -238,14 +238,15 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   }
   std::string &member = record.identity.member;
   if (!member.empty() && !acquisition->was_sent()) {
-    protocol::set_polls(member, !is_heard(record.identity.token));
+    protocol::set_polls(member, !channel_.hears(record.identity.token));
   }
   protocol::Command command;
   protocol::acquire(command, features_, eval, record.lock->keys,
                     {record.identity.mode, record.proof(), ttl / kMs, member, acquisition->ticket(),
                      sibling_of(record), record.is_unfenced});
   timers_.remove(record);
-  if (try_send(command, InFlight{&Calls::acquire, eval, now, ttl, record.shared_from_this()})) {
+  if (session_.try_send(command,
+                        InFlight{&calls_->acquire, eval, now, ttl, record.shared_from_this()})) {
     return acquisition.give(&Acquisition::sent);
   }
   const auto step = acquisition.give(&Acquisition::not_sent, now);
@@ -256,7 +257,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
 // If as many commands as allowed are in flight, append `record` to throttled_ and return true.
 bool LockClient::must_throttle(TokenRecord &record) {
   while (!throttled_.empty() && throttled_.back()->is_gone) throttled_.pop_back();
-  const bool is_room = in_flight_.size() < kMaxInFlight && throttled_.empty();
+  const bool is_room = session_.in_flight().size() < kMaxInFlight && throttled_.empty();
   if (is_room) return false;
   try {
     throttled_.push_back(record.shared_from_this());
@@ -269,7 +270,7 @@ bool LockClient::must_throttle(TokenRecord &record) {
 }
 
 void LockClient::send_throttled(Nanos now) {
-  while (link_ == LinkState::kUp && !throttled_.empty() && in_flight_.size() < kMaxInFlight) {
+  while (session_.is_up() && !throttled_.empty() && session_.in_flight().size() < kMaxInFlight) {
     const auto record = std::move(throttled_.front());
     throttled_.pop_front();
     record->is_throttled = false;
@@ -280,7 +281,7 @@ void LockClient::send_throttled(Nanos now) {
 }
 
 void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = in_flight.record();
+  TokenRecord &record = record_of(in_flight);
   record.acquisition.give(&Acquisition::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = record.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
@@ -434,14 +435,14 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
       lose(record, kForced, false, now);
     return;
   }
-  const auto granted_at = clock_offset_.local_time(push.server_ms, now);
+  const auto granted_at = clock_.local_time(push.server_ms, now);
   const Acquisition::Message message{.key_digest = push.key_digest,
                                      .provisional_ms = push.ms,
                                      .granted_at = granted_at,
                                      .fence = push.fence,
                                      .server_ms = push.server_ms,
                                      .is_plausible = is_fence_plausible(record, push),
-                                     .is_counted = is_counted_};
+                                     .is_counted = channel_.is_counted()};
   follow(record,
          record.acquisition.give(&Acquisition::on_message, message, front_terms(record), now), now);
 }
@@ -454,12 +455,12 @@ void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
   if (place == nullptr || !is_grant || !is_up(*place->lock)) return;
   // The slot may have moved since. That of a name in use is here.
   if (settings_.is_of_cluster && !names_.contains(id_of(*place->lock))) return;
-  const std::string token = protocol::make_token(cid_, push.rid);
+  const std::string token = protocol::make_token(channel_.cid(), push.rid);
   protocol::Command command;
   protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
                     {token, place->owner}, place->yield_policy, 1);
-  (void)try_send(command,
-                 InFlight{&Calls::serve_queue, protocol::EvalMode::kText, now, 0, place->lock});
+  (void)session_.try_send(
+      command, InFlight{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, place->lock});
 }
 
 // The first caller leaves the queue, and uses up `record`. The others get a new place in the
@@ -581,12 +582,12 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
                                                 ", but no answer came within the wait; a cleanup "
                                                 "continues in the background");
   }
-  if (is_moving(*record.lock) || (request.wait_ms == 0 && link_ == LinkState::kUp)) {
+  if (is_moving(*record.lock) || (request.wait_ms == 0 && session_.is_up())) {
     return failure(Status::kUnavailable,
                    "no node serves lock " + quoted(record.lock->name) + ": " + settings_.address() +
                        " redirected it (MOVED) to a node that does not, or may not be used");
   }
-  if (link_ != LinkState::kUp) return link_failure_;
+  if (!session_.is_up()) return session_.failure();
   const LockState &lock = *record.lock;
   const std::string holder =
       waits_for_itself(request) ? "; holder: the thread that waits" : holder_text(lock.blocker);

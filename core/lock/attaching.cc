@@ -88,7 +88,8 @@ void LockClient::undo_attach(const std::shared_ptr<Request> &request, int64_t at
   protocol::Command command;
   protocol::detach(command, features_, eval, request->lock->keys, {request->arguments->token, {}},
                    attach_count);
-  (void)try_send(command, InFlight{&Calls::undo_attach, eval, now, attach_count, request});
+  (void)session_.try_send(command,
+                          InFlight{&calls_->undo_attach, eval, now, attach_count, request});
 }
 
 void LockClient::on_attached(Request &request, const InFlight &in_flight,

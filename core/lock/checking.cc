@@ -18,24 +18,24 @@ constexpr int kMaxLostChecks = 2;
 }  // namespace
 
 void LockClient::check_later(size_t, Nanos due) {
-  if (link_ == LinkState::kUp && !is_shut_ && lost_check_count_ < kMaxLostChecks) check_at_ = due;
+  if (session_.is_up() && !is_shut_ && lost_check_count_ < kMaxLostChecks) check_at_ = due;
 }
 
 // `request`: that waits for the answers; nullptr in the background, where a lack of memory ends it.
 void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) {
   if (!request) check_at_ = kNever;
-  if (link_ != LinkState::kUp) return;
+  if (!session_.is_up()) return;
   std::shared_ptr<Checkup> checkup;
   try {
     checkup = std::make_shared<Checkup>();
     checkup->request = request;
     checkup->check = protocol::HealthCheck(settings_.is_of_cluster);
     const auto ask = [&](protocol::Command &command) {
-      send(command, InFlight{&Calls::health, protocol::EvalMode::kText, now, 0, checkup});
+      session_.send(command, InFlight{&calls_->health, protocol::EvalMode::kText, now, 0, checkup});
     };
     // First: a checkup that could not be sent as a whole is never over.
-    const std::string_view tag = settings_.is_of_cluster ? channel_ : std::string_view();
-    if (request) checkup->trial.emplace(settings_.name_space, cid_, *last_id_ += 2, tag);
+    const std::string_view tag = settings_.is_of_cluster ? channel_.name() : std::string_view();
+    if (request) checkup->trial.emplace(settings_.name_space, channel_.cid(), *last_id_ += 2, tag);
     checkup->check.ask(ask);
     if (checkup->trial) checkup->trial->ask(features_, ask);
   } catch (const std::bad_alloc &) {
@@ -63,8 +63,8 @@ void LockClient::on_health_reply(const InFlight &in_flight, const Reply &reply, 
 // The message comes before the last replies of the trial, unless it has a connection of its own.
 // @return whether it is for the trial of a checkup.
 bool LockClient::note_trial_push(uint64_t rid) {
-  for (const InFlight &in_flight : in_flight_) {
-    if (in_flight.call != &Calls::health) continue;
+  for (const InFlight &in_flight : session_.in_flight()) {
+    if (in_flight.call != &calls_->health) continue;
     auto &trial = in_flight.about<Checkup>().trial;
     if (!trial || !trial->is_waiter(rid)) continue;
     trial->on_grant_push();
@@ -79,7 +79,7 @@ void LockClient::lose_health(Checkup &checkup) {
   if (!checkup.request) {
     lost_check_count_++;
   } else if (checkup.request->wait_ms == 0 && !checkup.request->is_finished()) {
-    finish_immediate(*checkup.request, link_lost_.status, link_lost_.message);
+    finish_immediate(*checkup.request, session_.lost().status, session_.lost().message);
   }
 }
 

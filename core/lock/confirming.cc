@@ -127,52 +127,45 @@ Outcome LockClient::why_unconfirmed(const TokenRecord &record) {
 // ---- the connection at the side ----------------------------------------------------------------
 
 bool LockClient::begin_side_connect(size_t, Nanos now) {
-  const bool is_wanted =
-      side_ == LinkState::kDown && link_ == LinkState::kUp && replication_->is_due();
-  if (!is_wanted || now < side_at_) return false;
-  side_ = LinkState::kConnecting;
+  if (!session_.is_up() || !replication_->is_due() || !side_.begin_connect(now)) return false;
   is_side_outdated_ = false;
   return true;
 }
 
 void LockClient::on_side_connected(size_t, Nanos now) {
-  side_ = LinkState::kUp;
-  side_at_ = after(now, kSideUnused);
+  side_.on_connected();
+  side_until_ = after(now, kSideUnused);
   // The other connection has ended meanwhile: the next one may be to another server.
   if (is_side_outdated_) drop_side();
 }
 
 void LockClient::on_side_connect_failed(size_t, const Outcome &why, Nanos now) {
-  side_ = LinkState::kDown;
-  side_at_ = after(now, side_reconnect_.next(entropy_.next()));
-  if (is_side_outdated_ || link_ != LinkState::kUp) return;
+  side_.on_connect_failed(why, now);
+  if (is_side_outdated_ || !session_.is_up()) return;
   refuse_all(why.status, "no connection for WAIT, which min_replicas needs: " + why.message, now);
 }
 
 void LockClient::on_side_disconnected(size_t, Nanos now) noexcept {
-  side_ = LinkState::kDown;
-  side_at_ = after(now, side_reconnect_.next(entropy_.next()));
-  side_in_flight_.clear();
+  side_.on_disconnected(false, now);
+  side_.lose_commands(now);
   replication_.give(&Replication::on_link_lost);
 }
 
 void LockClient::drop_side() noexcept {
   is_side_outdated_ = true;
-  if (side_ != LinkState::kUp) return;
-  side_ = LinkState::kBroken;
-  output_.drop_side(node_);
+  if (side_.is_up()) side_.drop();
 }
 
 Nanos LockClient::side_due() const {
-  if (link_ != LinkState::kUp) return kNever;
-  if (side_ == LinkState::kDown) return replication_->is_due() ? side_at_ : kNever;
-  if (side_ != LinkState::kUp) return kNever;
-  return replication_->is_due() ? 0 : std::min(side_at_, replication_->put_off_until());
+  if (!session_.is_up()) return kNever;
+  if (side_.is_down()) return replication_->is_due() ? side_.connect_at() : kNever;
+  if (!side_.is_up()) return kNever;
+  return replication_->is_due() ? 0 : std::min(side_until_, replication_->put_off_until());
 }
 
 // A batch is due, or an answer is late, or the connection was not used for long.
 void LockClient::on_side_due(Nanos now) {
-  if (side_ != LinkState::kUp) return;  // the next attempt is due
+  if (!side_.is_up()) return;  // the next attempt is due
   while (Replication::Entry *entry = replication_.give(&Replication::take_up, now).entry) {
     const std::string why = "replicas were not asked within " + in_seconds(entry->timeout() / kMs) +
                             ", because the slot of the lock is being moved to another node of the "
@@ -180,12 +173,7 @@ void LockClient::on_side_due(Nanos now) {
     refuse_confirmation(record_of(*entry), Status::kNotReplicated, why, now);
   }
   if (replication_->is_due()) return send_batch(now);
-  if (side_at_ <= now) drop_side();
-}
-
-void LockClient::send_on_side(protocol::Command &command, InFlight in_flight) {
-  side_in_flight_.push_back(std::move(in_flight));
-  output_.send_on_side(node_, command.argv());
+  if (side_until_ <= now) drop_side();
 }
 
 void LockClient::send_batch(Nanos now) {
@@ -198,15 +186,14 @@ void LockClient::send_batch(Nanos now) {
       const Nanos ttl = timing::lease_within(record.held()->ttl(), now, record.held()->end_at());
       protocol::Command extend;
       write_extend(extend, record, ttl, eval, nullptr);
-      send_on_side(extend,
-                   InFlight{&Calls::side_extend, eval, now, ttl, record.shared_from_this()});
+      side_.send(extend, InFlight{&calls_->side_extend, eval, now, ttl, record.shared_from_this()});
       replication_.give(&Replication::sent, *entry, ttl, now);
     }
     const int64_t wait_ms = replication_->wait_ms(now);
     protocol::Command wait;
     protocol::wait_for_replicas(wait, replication_->replicas(), wait_ms);
-    send_on_side(wait, InFlight{&Calls::wait, eval, now, 0, {}});
-    side_at_ = after(now, wait_ms * kMs + settings_.command_timeout);
+    side_.send(wait, InFlight{&calls_->wait, eval, now, 0, {}});
+    side_until_ = after(now, wait_ms * kMs + settings_.command_timeout);
   } catch (const std::bad_alloc &) {
     drop_side();  // it is all repeated on the next connection
   }
@@ -215,12 +202,7 @@ void LockClient::send_batch(Nanos now) {
 // ---- answers -----------------------------------------------------------------------------------
 
 void LockClient::on_side_reply(size_t, const Reply &reply, Nanos now) {
-  if (side_ != LinkState::kUp) return;
-  if (side_in_flight_.empty()) return drop_side();
-  const InFlight in_flight = std::move(side_in_flight_.front());
-  side_in_flight_.pop_front();
-  side_reconnect_.reset();
-  take_reply(in_flight, reply, now);
+  if (side_.is_up()) side_.on_reply(reply, now);
 }
 
 void LockClient::on_wait_reply(const Reply &reply, Nanos now) {
@@ -229,7 +211,7 @@ void LockClient::on_wait_reply(const Reply &reply, Nanos now) {
   } else {
     on_counted(reply.integer, now);
   }
-  if (side_ == LinkState::kUp) side_at_ = after(now, kSideUnused);
+  if (side_.is_up()) side_until_ = after(now, kSideUnused);
 }
 
 // True if the extension that is under way there is still wanted.
@@ -239,7 +221,7 @@ bool LockClient::is_batched(const TokenRecord &record) {
 }
 
 void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = in_flight.record();
+  TokenRecord &record = record_of(in_flight);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
@@ -267,8 +249,7 @@ bool LockClient::is_put_off(TokenRecord &record, const Reply &reply, Nanos now) 
   const bool is_moved = redirect.kind == Kind::kMoved && redirect.slot == record.lock->slot();
   if (is_moved || redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
   if (is_moved) hold_back(redirect.slot);
-  replication_.give(&Replication::on_put_off, *record.replicas,
-                    now + postponed_.next(entropy_.next()));
+  replication_.give(&Replication::on_put_off, *record.replicas, session_.retry_at(now));
   return true;
 }
 

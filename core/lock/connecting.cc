@@ -11,73 +11,42 @@
 namespace redlatch::lock {
 
 // A request that may not wait skips the pause between two attempts.
-void LockClient::connect_soon(Nanos now) {
-  if (link_ == LinkState::kDown) connect_at_ = std::min(connect_at_, now);
-}
+void LockClient::connect_soon(Nanos now) { session_.connect_soon(now); }
 
 bool LockClient::begin_connect(size_t, Nanos now) {
-  if (link_ != LinkState::kDown || !has_work() || now < connect_at_) return false;
+  if (!has_work() || !session_.begin_connect(now)) return false;
   // A client of a cluster draws one in a slot of the node.
-  if (is_channel_taken_ && !settings_.is_of_cluster) draw_channel(now);
-  link_ = LinkState::kConnecting;
-  return true;
-}
-
-// The server still counts an earlier connection of this client as a receiver, and would, while that
-// one is not noticed as dead: without another channel this client would poll for as long as it is
-// connected now. A count that is wrong for new channels, too, is that of a broken proxy.
-bool LockClient::leaves_channel(const ServerFacts &facts) {
-  constexpr int kMostChannels = 4;
-  if (facts.is_push_trusted) taken_count_ = 0;
-  is_channel_taken_ = facts.is_channel_taken && taken_count_ < kMostChannels;
-  if (!is_channel_taken_) return false;
-  taken_count_++;
-  is_push_trusted_ = is_counted_ = false;
-  link_ = LinkState::kBroken;
-  output_.drop_link(node_);
+  if (channel_.is_taken() && !settings_.is_of_cluster) draw_channel(now);
   return true;
 }
 
 // Without memory the next attempt to connect does it.
 void LockClient::draw_channel(Nanos now) noexcept {
   try {
-    entropy_.mix_into(random_);
-    change_channel(protocol::make_cid(random_), now);
-    is_channel_taken_ = false;
+    change_channel(channel_.draw(entropy_), now);
+    channel_.set_free();
   } catch (const std::bad_alloc &) {
     return;
   }
 }
 
-namespace {
-
-// True if PUBLISH counts each subscriber that its message reaches. The probe has shown that a proxy
-// does not. In a cluster a plain message reaches subscribers at all nodes, but PUBLISH counts only
-// those at its own.
-bool is_counted(const ServerFacts &facts, bool is_of_cluster) {
-  if (!facts.is_push_trusted) return false;
-  return !is_of_cluster || facts.is_sharded;
-}
-
-}  // namespace
-
 void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
-  if (leaves_channel(facts)) return;
-  link_ = LinkState::kUp;
+  if (channel_.is_left(facts)) return session_.drop();
+  session_.on_connected();
   is_wanted_ = false;
   features_.is_sharded = facts.is_sharded;
-  is_push_trusted_ = facts.is_push_trusted;
-  is_counted_ = is_counted(facts, settings_.is_of_cluster);
-  if (facts.has_messages) message_check_.give(&MessageCheck::open, settings_.command_timeout, now);
+  channel_.on_connected(facts, settings_.is_of_cluster);
+  if (facts.has_messages)
+    message_check_.give(&session::MessageCheck::open, settings_.command_timeout, now);
   can_track_ = facts.can_track;
   may_announce_ = true;
   announce_again_at_ = 0;
   if (const ServerAge &age = facts.age; settings_.is_of_cluster && age.round_trip > 0) {
-    clock_offset_.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs);
-    note_clock(now);
+    clock_.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs, now);
+    if (clock_.takes_arrivals()) compare_clocks(now);
   }
   if (!records_.empty()) announce_held(now);
-  const bool is_channel_new = std::exchange(is_channel_new_, false);
+  const bool is_channel_new = channel_.takes_change();
   if (settings_.is_of_cluster || is_channel_new) {
     resume_all(now);
   } else {
@@ -94,7 +63,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
 // The commands that `record` needs on a server that it was not connected to just before.
 void LockClient::resume(TokenRecord &record, Nanos now) {
   record.watcher.on_connected();
-  if (may_change_server_) note_new_server(record);
+  if (session_.may_change_server()) note_new_server(record);
   switch (record.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
@@ -124,10 +93,8 @@ bool LockClient::is_about_lease(const Request &request) {
 }
 
 void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
-  link_ = LinkState::kDown;
   is_wanted_ = false;
-  connect_at_ = after(now, reconnect_.next(entropy_.next()));
-  link_failure_ = why;
+  session_.on_connect_failed(why, now);
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
   if (!may_pass) return fail_all(why.status, why.message, now);
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
@@ -158,69 +125,38 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
 
 // Nothing here may fail: a record that still waited for an answer would be stuck.
 void LockClient::on_disconnected(size_t, Nanos now) noexcept {
-  link_ = LinkState::kDown;
-  connect_at_ = is_channel_taken_ ? now : after(now, reconnect_.next(entropy_.next()));
-  clock_offset_.forget();
-  is_clock_known_ = is_clock_warned_ = false;
+  session_.on_disconnected(channel_.is_taken(), now);
+  clock_.forget();
   check_at_ = kNever;
-  message_check_.give(&MessageCheck::close);
+  message_check_.give(&session::MessageCheck::close);
   is_tracking_ = false;
   drop_side();
   for (const auto &[id, record] : records_) record->confirmed_by = 0;
   for (const auto &record : throttled_) record->is_throttled = false;
   throttled_.clear();
   for (const auto &[name, lock] : names_) lock->key_watch.give(&KeyWatch::on_disconnected);
-  link_failure_.status = link_lost_.status;
-  try {
-    link_failure_.message = link_lost_.message;
-  } catch (const std::bad_alloc &) {
-    link_failure_.message.clear();
-  }
-  const size_t count = in_flight_.size();
-  // A replica has also refused the commands behind the one whose refusal showed it.
-  const bool was_replica = std::exchange(is_at_replica_, false);
-  for (size_t i = 0; i < count; i++) {
-    const InFlight in_flight = std::move(in_flight_.front());
-    in_flight_.pop_front();
-    try {
-      const bool is_done = !was_replica || !Calls::is_cleanup(in_flight);
-      is_done ? in_flight.call->on_lost(*this, in_flight, now)
-              : in_flight.call->on_not_done(*this, in_flight, now);
-    } catch (...) {
-      continue;  // its flags are set; its timers or the next connection continue
-    }
-  }
-}
-
-// The server's clock was compared with the local one.
-void LockClient::note_clock(Nanos now) {
-  const auto offset = settings_.is_of_cluster ? clock_offset_.offset(now) : std::nullopt;
-  if (!offset) return;
-  last_offset_ = offset;
-  is_clock_known_ = true;
-  if (has_arrivals_) compare_clocks(now);
+  session_.lose_commands(now);
 }
 
 // A lease that has moved here is believed for as long as both servers keep it.
 void LockClient::compare_clocks(Nanos now) noexcept {
-  has_arrivals_ = false;
   warn_of_clock();
   for (const auto &[id, record] : records_) {
     if (record->phase != Phase::kHeld || !record->held()->awaits_clock()) continue;
-    record->held().give(&HeldLease::on_clock, *last_offset_, now);
+    record->held().give(&HeldLease::on_clock, *clock_.last(), now);
     schedule(*record, now);
   }
 }
 
 // Once for each connection, however many slots move.
 void LockClient::warn_of_clock() noexcept {
-  const Nanos behind = source_offset_ ? *source_offset_ - *last_offset_ : 0;
-  if (behind <= timing::kClockLimit || std::exchange(is_clock_warned_, true)) return;
+  if (!clock_.warns()) return;
   try {
-    output_.warn("the clock of " + settings_.address() + " is " + std::to_string(behind / kMs) +
+    output_.warn("the clock of " + settings_.address() + " is " +
+                 std::to_string(clock_.behind() / kMs) +
                  " ms behind that of the node that had its locks before: fences may fall");
   } catch (const std::bad_alloc &) {
-    is_clock_warned_ = false;
+    clock_.warn_again();
   }
 }
 

@@ -31,13 +31,13 @@ void LockClient::write_extend(protocol::Command &out, const TokenRecord &record,
 }
 
 void LockClient::write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
-                                   protocol::EvalMode eval, Extent extent) {
+                                   protocol::EvalMode eval, protocol::Extent extent) {
   const auto &keys = record.lock->keys;
-  if (extent == Extent::kReaderKey) {
+  if (extent == protocol::Extent::kReaderKey) {
     reader_key_ = protocol::reader_key(keys, record.identity.token);
     return protocol::extend_reader_key(out, reader_key_, lease / kMs);
   }
-  const bool is_lock = extent == Extent::kLock;
+  const bool is_lock = extent == protocol::Extent::kLock;
   if (!record.is_sharing) {
     return protocol::extend_alone(out, features_, eval, keys, record.identity.token, lease / kMs);
   }
@@ -46,7 +46,7 @@ void LockClient::write_extend_part(protocol::Command &out, const TokenRecord &re
 }
 
 void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
-                             protocol::EvalMode eval, Extent extent) {
+                             protocol::EvalMode eval, protocol::Extent extent) {
   assert(step.transition != HeldLease::Transition::kDefect);
   if (step.transition == HeldLease::Transition::kDefect) {
     return lose(record, {LossReason::kDefect, std::string(report_defect("held lease"))}, false,
@@ -56,14 +56,14 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
   const protocol::HolderInfo info{settings_.holder, record.held()->label(),
                                   record.held()->since_ms()};
   protocol::Command command;
-  if (extent == Extent::kAll) {
+  if (extent == protocol::Extent::kAll) {
     write_extend(command, record, step.ttl, eval, step.is_description ? &info : nullptr);
   } else {
     write_extend_part(command, record, step.ttl, eval, extent);
   }
   const bool is_sent =
-      try_send(command, InFlight{&Calls::extend, eval, now, step.ttl, record.shared_from_this(),
-                                 step.is_description, extent});
+      session_.try_send(command, InFlight{&calls_->extend, eval, now, step.ttl,
+                                          record.shared_from_this(), step.is_description, extent});
   if (is_sent) {
     record.held().give(&HeldLease::sent, step.is_description);
   } else {
@@ -73,7 +73,7 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
 }
 
 void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = in_flight.record();
+  TokenRecord &record = record_of(in_flight);
   Checked<HeldLease> *extended = record.held_lease();
   if (extended != nullptr) extended->give(&HeldLease::on_answered);
   protocol::CountAnswer answer;
@@ -142,7 +142,7 @@ Loss LockClient::why_over(const TokenRecord &record, Nanos now) const noexcept {
     std::string reason = "the lease ended before a renewal was confirmed";
     if (!record.held()->is_renewed()) reason = "the lease ended, and renewal is off";
     if (!record.trouble.empty()) reason += ": " + record.trouble;
-    if (link_ != LinkState::kUp) reason += ": " + link_failure_.message;
+    if (!session_.is_up()) reason += ": " + session_.failure().message;
     return {LossReason::kExpired, std::move(reason)};
   } catch (const std::bad_alloc &) {
     return {LossReason::kExpired, "the lease ended"};  // short: this needs no memory
@@ -347,19 +347,19 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
     protocol::release(command, features_, eval, record.lock->keys, record.proof(),
                       yield_policy_at(record, now), 1 + record.cleanup()->handoff_count());
   }
-  const Call *what = is_cancel ? &Calls::cancel : &Calls::release;
-  if (!try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;
+  const LockCall *what = is_cancel ? &calls_->cancel : &calls_->release;
+  if (!session_.try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;
   record.cleanup().give(&Cleanup::sent, step.command);
 }
 
 // The answer to CANCEL or RELEASE.
 void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = in_flight.record();
+  TokenRecord &record = record_of(in_flight);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (record.is_gone) return;
   Checked<Cleanup> &cleanup = record.cleanup();
-  const bool is_cancel = in_flight.call == &Calls::cancel;
+  const bool is_cancel = in_flight.call == &calls_->cancel;
   if (refusal) {
     perform(record, cleanup.give(&Cleanup::on_refused), now);
     if (!is_cancel) {

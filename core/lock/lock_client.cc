@@ -18,16 +18,15 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
     : settings_(settings),
       output_(output),
       node_(node),
-      cid_(protocol::make_cid(random)),
-      prefix_(protocol::channel_prefix(settings.name_space)),
-      channel_(prefix_ + cid_),
       entropy_(seed),
-      link_lost_(failure(Status::kUnavailable, "lost the connection to " + settings.address())),
+      channel_(settings.name_space, random),
+      session_(settings, output, entropy_, node, session::Session::Line::kMain),
+      side_(settings, output, entropy_, node, session::Session::Line::kSide),
+      clock_(settings.is_of_cluster),
+      calls_(std::make_unique<Calls>(*this)),
       name_text_(protocol::name_text(settings.holder)) {
-  std::copy(random.begin(), random.end(), random_.begin());
-  features_.prefix = prefix_;
+  features_.prefix = channel_.prefix();
   features_.is_cluster = settings.is_of_cluster;
-  link_failure_ = failure(Status::kUnavailable, "not connected to " + settings.address() + " yet");
 }
 
 // Leases outlive the client and must not point into it; callers and their names refer to each
@@ -125,7 +124,7 @@ void LockClient::finish_immediate(Request &request, Status status,
 // A request that may not wait for long: it gets one attempt to connect and one command_timeout.
 void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
-  if (is_connect && link_ == LinkState::kUp) return finish(*request, Status::kOk);
+  if (is_connect && session_.is_up()) return finish(*request, Status::kOk);
   if (!request->name.empty()) {
     request->lock =
         std::make_shared<LockState>(settings_.name_space, request->name, protocol::Format::kString);
@@ -140,7 +139,7 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
     }
     timers_.set(*request, after(now, limit));
     const LockState *lock = moving_.empty() ? nullptr : lock_of(*request);
-    if (link_ != LinkState::kUp) {
+    if (!session_.is_up()) {
       connect_soon(now);
     } else if (lock == nullptr || !is_moving(*lock)) {
       send_request(request, now);
@@ -153,7 +152,7 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
 }
 
 void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now,
-                              protocol::EvalMode eval, Extent extent) {
+                              protocol::EvalMode eval, protocol::Extent extent) {
   protocol::Command command;
   Nanos lease = 0;
   request->is_postponed = false;
@@ -180,7 +179,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     case Request::Op::kAttach:
       lease = request->options.ttl;
       if (request->arguments->call.empty()) {
-        request->arguments->call = protocol::make_token(cid_, ++*last_id_);
+        request->arguments->call = protocol::make_token(channel_.cid(), ++*last_id_);
       }
       protocol::attach(command, features_, eval, request->lock->keys, request->arguments->token,
                        lease / kMs, request->arguments->call);
@@ -197,8 +196,8 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
       }
       if (request->op == Request::Op::kExtend) {
         lease = request->extend_to;
-        extent == Extent::kAll ? write_extend(command, *record, lease, eval, nullptr)
-                               : write_extend_part(command, *record, lease, eval, extent);
+        extent == protocol::Extent::kAll ? write_extend(command, *record, lease, eval, nullptr)
+                                         : write_extend_part(command, *record, lease, eval, extent);
       } else if (request->op == Request::Op::kDetach) {
         if (record->upgrader) give_up_upgrade(*record, Status::kNotHeld, "detached meanwhile", now);
         protocol::detach(command, features_, eval, record->lock->keys, record->proof(),
@@ -216,9 +215,9 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     default:
       return;
   }
-  InFlight in_flight{&Calls::ask, eval, now, lease, request, false, extent};
+  InFlight in_flight{&calls_->ask, eval, now, lease, request, false, extent};
   if (is_about_lease(*request)) in_flight.lock = request->lease->record->lock;
-  send(command, std::move(in_flight));
+  session_.send(command, std::move(in_flight));
   request->is_sent = true;
   if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->record);
 }
@@ -339,7 +338,7 @@ Outcome LockClient::why_late(const Request &request) const {
       if (request.record->is_writer_unconfirmed) {
         return why_unconfirmed(*request.record);
       }
-      if (link_ != LinkState::kUp) return link_failure_;
+      if (!session_.is_up()) return session_.failure();
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
                                            " was not upgraded within the wait: the lease "
                                            "continues to read");
@@ -348,7 +347,7 @@ Outcome LockClient::why_late(const Request &request) const {
                      "no answer within command_timeout; the release continues in the "
                      "background until the lease would have ended");
     default:
-      if (!request.is_sent && link_ != LinkState::kUp) return link_failure_;
+      if (!request.is_sent && !session_.is_up()) return session_.failure();
       if (request.is_postponed && !request.is_unanswered && !is_about_lease(request)) {
         return failure(Status::kUnavailable,
                        settings_.address() + " does not serve the slot of lock " +
@@ -362,61 +361,9 @@ Outcome LockClient::why_late(const Request &request) const {
 
 // ---- the connection ----------------------------------------------------------------------------
 
-void LockClient::send(protocol::Command &command, InFlight in_flight) {
-  in_flight_.push_back(std::move(in_flight));
-  try {
-    output_.send(node_, command.argv());
-  } catch (...) {
-    in_flight_.pop_back();
-    throw;
-  }
-}
-
-bool LockClient::try_send(protocol::Command &command, InFlight in_flight) noexcept {
-  try {
-    send(command, std::move(in_flight));
-    return true;
-  } catch (const std::bad_alloc &) {
-    return false;
-  }
-}
-
 void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
-  if (in_flight_.empty()) {
-    link_ = LinkState::kBroken;
-    return output_.drop_link(node_);
-  }
-  const InFlight in_flight = std::move(in_flight_.front());
-  in_flight_.pop_front();
-  const bool is_replica = !settings_.is_of_cluster && protocol::is_of_replica(reply);
-  if (is_replica && in_flight.call != &Calls::health) {
-    // The next connection may lead to the primary: sentinels name it, or the endpoint of a service
-    // has moved. Waiting acquires and upgrades, renewals and releases are sent again there. Other
-    // requests end with the refusal.
-    link_ = LinkState::kBroken;
-    may_change_server_ = is_at_replica_ = true;
-    keeps_pauses_until_ = now + 1'000 * kMs;  // longer than the longest pause
-    output_.drop_link(node_);
-    if (Calls::is_cleanup(in_flight)) return in_flight.call->on_not_done(*this, in_flight, now);
-  }
-  if (!reply.is_error()) {
-    postponed_.reset();
-    // A replica answers commands that write nothing. The pauses between connections to it grow.
-    if (link_ == LinkState::kUp && now >= keeps_pauses_until_) reconnect_.reset();
-  }
-  const bool is_redirected =
-      reply.is_error() && settings_.is_of_cluster && is_taken_as_redirect(in_flight, reply, now);
-  if (!is_redirected) take_reply(in_flight, reply, now);
+  session_.on_reply(reply, now);
   send_throttled(now);
-}
-
-// EVAL has the text of the script, so no server can answer it that it does not know it.
-void LockClient::take_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  const bool is_digest = in_flight.eval == protocol::EvalMode::kDigest;
-  if (is_digest && protocol::is_unknown_script(reply)) {
-    return in_flight.call->on_unknown_script(*this, in_flight, now);
-  }
-  in_flight.call->on_answer(*this, in_flight, reply, now);
 }
 
 void LockClient::on_push(size_t, std::string_view message, Nanos now) {
@@ -451,34 +398,27 @@ void LockClient::maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool 
   protocol::Command command;
   protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
   // Not sent for want of memory: the next poll of any waiter does the same.
-  (void)try_send(command, InFlight{&Calls::serve_queue, protocol::EvalMode::kText, now, 0, lock});
+  (void)session_.try_send(command,
+                          InFlight{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, lock});
 }
 
 void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
   if (server_ms <= 0) return;
-  clock_offset_.sample(sent_at, now, server_ms);
-  note_clock(now);
+  clock_.sample(sent_at, now, server_ms, now);
+  if (clock_.takes_arrivals()) compare_clocks(now);
 }
 
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos LockClient::next_due() const {
   Nanos due = std::min({timers_.next_due(), announce_at_, check_at_, resend_at_});
-  if (link_ == LinkState::kDown && has_work()) due = std::min(due, connect_at_);
-  return std::min({due, answer_due(), side_due(), message_check_->due()});
-}
-
-// When the oldest answer in flight is late.
-Nanos LockClient::answer_due() const {
-  if (link_ != LinkState::kUp || in_flight_.empty()) return kNever;
-  return after(in_flight_.front().sent_at, settings_.command_timeout);
+  if (has_work()) due = std::min(due, session_.connect_at());
+  return std::min(
+      {due, session_.late_at(settings_.command_timeout), side_due(), message_check_->due()});
 }
 
 void LockClient::on_timer(Nanos now) {
-  if (answer_due() <= now) {
-    link_ = LinkState::kBroken;
-    output_.drop_link(node_);
-  }
+  if (session_.late_at(settings_.command_timeout) <= now) session_.drop();
   if (announce_at_ <= now) announce(now);
   if (check_at_ <= now) ask_health(nullptr, now);
   if (resend_at_ <= now) resend_postponed(now);
@@ -510,8 +450,8 @@ void LockClient::on_timer(Nanos now) {
 
 bool LockClient::is_drained() const {
   const bool is_attach_undone = std::none_of(
-      in_flight_.begin(), in_flight_.end(),
-      [](const InFlight &in_flight) { return in_flight.call->undoes_attach(in_flight); });
+      session_.in_flight().begin(), session_.in_flight().end(),
+      [](const InFlight &in_flight) { return call_of(in_flight).undoes_attach(in_flight); });
   return is_attach_undone && std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
            const TokenRecord &record = *entry.second;
            return record.phase == Phase::kCleanup && record.cleanup()->was_answered() &&

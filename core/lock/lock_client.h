@@ -14,7 +14,6 @@
 // an event of the connection drops the connection, which every state here survives.
 #pragma once
 
-#include <array>
 #include <cassert>
 #include <cstdio>
 #include <deque>
@@ -37,13 +36,14 @@
 #include "lock/client_names.h"
 #include "lock/contention.h"
 #include "lock/lock_state.h"
-#include "lock/message_check.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
 #include "protocol/command.h"
 #include "protocol/token.h"
-#include "timing/backoff.h"
-#include "timing/clock_offset.h"
+#include "session/channel.h"
+#include "session/message_check.h"
+#include "session/node_clock.h"
+#include "session/session.h"
 
 namespace redlatch::lock {
 
@@ -55,7 +55,7 @@ class LockClient final : public LockService {
              Output &output, size_t node = 0);
   ~LockClient() override;
 
-  const std::string &channel(size_t) const override { return channel_; }
+  const std::string &channel(size_t) const override { return channel_.name(); }
   bool needs_identity() const override { return false; }
 
   void start(const std::shared_ptr<Request> &request, Nanos now) override;
@@ -83,7 +83,7 @@ class LockClient final : public LockService {
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
   void on_push(size_t node, std::string_view message, Nanos now) override;
   void on_messages_heard(size_t, Nanos now) override {
-    message_check_.give(&MessageCheck::on_heard, now);
+    message_check_.give(&session::MessageCheck::on_heard, now);
   }
   void on_invalidated(size_t node, std::string_view key, Nanos now) override;
   void on_all_invalidated(size_t node, Nanos now) override;
@@ -122,7 +122,7 @@ class LockClient final : public LockService {
   // std::bad_alloc, and then nothing has changed.
   void change_channel(const std::string &cid, Nanos now);
   // Another connection has the channel: it is changed before the next one.
-  bool is_channel_taken() const { return is_channel_taken_; }
+  bool is_channel_taken() const { return channel_.is_taken(); }
   // Which of these clients has the lock; nullopt: the request is about no lock, or not started.
   static std::optional<size_t> node_of(const Request &request);
   static std::optional<size_t> node_of(const Lease &lease);
@@ -135,9 +135,9 @@ class LockClient final : public LockService {
   // Asks the server, which may have the keys already, behind ASKING. @return whether it was sent.
   bool run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now);
 
-  size_t in_flight_count(size_t) const override { return in_flight_.size(); }
+  size_t in_flight_count(size_t) const override { return session_.in_flight().size(); }
   bool expects_push() const override { return waiting_count_ > 0; }
-  bool is_outstanding() const override { return !in_flight_.empty() || expects_push(); }
+  bool is_outstanding() const override { return !session_.in_flight().empty() || expects_push(); }
   // True if `request` waits for a release by another holder, not for a reply.
   static bool is_queued(const Request &request);
   // True if this client holds the lock that `request` waits for. The thread that releases it then
@@ -149,27 +149,27 @@ class LockClient final : public LockService {
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
   bool has_work() const { return !records_.empty() || !immediate_.empty() || is_wanted_; }
-  bool is_down() const { return link_ == LinkState::kDown; }
+  bool is_down() const { return session_.is_down(); }
   // For a client that never connects, while something else is tried.
-  void set_trying(bool is_on) { link_ = is_on ? LinkState::kConnecting : LinkState::kDown; }
+  void set_trying(bool is_on) { session_.set_trying(is_on); }
   // For users of several servers, which can do without this one.
-  bool is_up() const { return link_ == LinkState::kUp; }
+  bool is_up() const { return session_.is_up(); }
   // True if an attempt to connect is under way, or is due.
   bool is_connecting(Nanos now) const {
-    return link_ == LinkState::kConnecting ||
-           (link_ == LinkState::kDown && has_work() && connect_at_ <= now);
+    return session_.is_connecting() || (has_work() && session_.connect_at() <= now);
   }
   void describe(std::span<NodeStatus> nodes, Nanos now) override {
-    nodes.front().clock_difference = clock_offset_.offset(now);
+    nodes.front().clock_difference = clock_.offset(now);
   }
 
-  const Outcome &link_failure() const { return link_failure_; }
+  const Outcome &link_failure() const { return session_.failure(); }
   // Skip the pause between two attempts to connect.
   void connect_soon(Nanos now);
   void connect_soon(size_t, Nanos now) override { connect_soon(now); }
   // True if an answer is outstanding for longer than `limit`.
   bool is_late(Nanos limit, Nanos now) const {
-    return !in_flight_.empty() && in_flight_.front().sent_at + limit <= now;
+    const auto &in_flight = session_.in_flight();
+    return !in_flight.empty() && in_flight.front().sent_at + limit <= now;
   }
   // True if `request`, which waits, is next.
   static bool is_head(const Request &request) {
@@ -196,8 +196,6 @@ class LockClient final : public LockService {
     return request.op == Request::Op::kAttach &&
            (status == Status::kCancelled || status == Status::kClosed);
   }
-  // kBroken: given up, and not yet reported as disconnected.
-  enum class LinkState : uint8_t { kDown, kConnecting, kUp, kBroken };
 
   // lock_client.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
@@ -211,12 +209,9 @@ class LockClient final : public LockService {
   static bool shares_place(const Request &caller);
   // A command about what is held: it may outlast a short outage.
   static bool is_about_lease(const Request &request);
-  Nanos answer_due() const;
-  void send(protocol::Command &command, InFlight in_flight);
-  [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
                     protocol::EvalMode eval = protocol::EvalMode::kDigest,
-                    Extent extent = Extent::kAll);
+                    protocol::Extent extent = protocol::Extent::kAll);
   void start_immediate(const std::shared_ptr<Request> &request, Nanos now);
   static protocol::Refusal read_answer(Request &request, const Reply &reply,
                                        protocol::CountAnswer &answer);
@@ -229,7 +224,6 @@ class LockClient final : public LockService {
   void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
-  bool leaves_channel(const ServerFacts &facts);
   void draw_channel(Nanos now) noexcept;
   void fail_all(Status status, std::string_view message, Nanos now);
   template <class Action>
@@ -238,9 +232,7 @@ class LockClient final : public LockService {
   void for_each_immediate(const Action &action);
   static void note_new_server(TokenRecord &record);
   std::string_view report_defect(const char *machine) noexcept;
-  void take_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
-  void note_clock(Nanos now);
   void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
 
   // acquiring.cc: from a call to a grant
@@ -263,11 +255,6 @@ class LockClient final : public LockService {
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
   bool must_throttle(TokenRecord &record);
-  // Messages for this token arrive. An upgrade that began at another node of a cluster has a token
-  // with the channel of that one.
-  bool is_heard(std::string_view token) const {
-    return is_push_trusted_ && token.starts_with(cid_);
-  }
   void send_throttled(Nanos now);
   void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
   void on_granted(TokenRecord &record, const InFlight &in_flight,
@@ -320,7 +307,6 @@ class LockClient final : public LockService {
   void drop_side() noexcept;
   Nanos side_due() const;
   void on_side_due(Nanos now);
-  void send_on_side(protocol::Command &command, InFlight in_flight);
   void send_batch(Nanos now);
   static bool is_batched(const TokenRecord &record);
   void on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -366,7 +352,7 @@ class LockClient final : public LockService {
     return !moving_.empty() && moving_.contains(lock.slot());
   }
   // True if commands about `lock` can be sent.
-  bool is_up(const LockState &lock) const { return link_ == LinkState::kUp && !is_moving(lock); }
+  bool is_up(const LockState &lock) const { return session_.is_up() && !is_moving(lock); }
   static const LockState *lock_of(const Request &request);
   static const LockState *lock_of(const InFlight &in_flight);
   bool is_taken_as_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -456,9 +442,9 @@ class LockClient final : public LockService {
   void answer_releaser(TokenRecord &record, Status status, std::string_view message = {});
   void send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
                    protocol::EvalMode eval = protocol::EvalMode::kDigest,
-                   Extent extent = Extent::kAll);
+                   protocol::Extent extent = protocol::Extent::kAll);
   void write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
-                         protocol::EvalMode eval, Extent extent);
+                         protocol::EvalMode eval, protocol::Extent extent);
   void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                     protocol::EvalMode eval, const protocol::HolderInfo *info) const;
   void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
@@ -477,38 +463,19 @@ class LockClient final : public LockService {
   const Settings &settings_;
   Output &output_;
   const size_t node_;
-  std::string cid_;
-  const std::string prefix_;
-  std::string channel_;
-  protocol::ServerFeatures features_;
   Entropy entropy_;
+  session::Channel channel_;
+  session::Session session_;
+  session::Session side_;  // for WAIT
+  session::NodeClock clock_;
+  const std::unique_ptr<const Calls> calls_;
+  protocol::ServerFeatures features_;
   uint64_t own_last_id_ = 0;
   uint64_t *last_id_ = &own_last_id_;
 
-  LinkState link_ = LinkState::kDown;
-  bool is_push_trusted_ = true, can_track_ = false;  // track: until it was refused
-  bool is_counted_ = true;            // PUBLISH counts each subscriber that its message reaches
-  std::array<uint8_t, 16> random_{};  // of the channel
-  bool is_channel_taken_ = false;     // by another connection: this one is left for that
-  bool is_channel_new_ = false;       // since the last connection
-  int taken_count_ = 0;               // of channels, since messages were trusted
-  bool is_tracking_ = false;          // asked for on this connection
+  bool can_track_ = false;                    // until it was refused
+  bool is_tracking_ = false;                  // asked for on this connection
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
-  Nanos connect_at_ = 0;
-  timing::Backoff reconnect_ = timing::kReconnect;
-  Nanos keeps_pauses_until_ = 0;  // reconnect_ is not reset before: the server was a replica
-  // The next connection may lead to another server, which has other data.
-  bool may_change_server_ = settings_.has_sentinels() || settings_.is_of_cluster;
-  bool is_at_replica_ = false;  // this connection, which is left for that
-  Outcome link_failure_;        // why it is down, or was last
-  const Outcome link_lost_;     // made early: it must not fail for want of memory
-  timing::ClockOffset clock_offset_;
-  // In a cluster. It is kept when the connection ends, for leases that move away then.
-  std::optional<Nanos> last_offset_;
-  std::optional<Nanos> source_offset_;  // of the node that locks came from last
-  bool is_clock_known_ = false;         // last_offset_ is of this connection
-  bool is_clock_warned_ = false;        // .. in which it was reported to be behind
-  bool has_arrivals_ = false;           // locks that came while the clock was not known
 
   struct NameId {
     protocol::Format format;
@@ -524,7 +491,6 @@ class LockClient final : public LockService {
   std::unordered_map<NameId, std::shared_ptr<LockState>, NameHash> names_;  // borrow their names
   Records records_;                                     // by id: a fixed order for every run
   std::list<std::shared_ptr<Request>> immediate_;       // requests without a record, sent or not
-  std::deque<InFlight> in_flight_;                      // replies come in this order
   std::deque<std::shared_ptr<TokenRecord>> throttled_;  // to be asked for, when less is in flight
   EndedPlaces ended_places_;
   TimerQueue timers_;
@@ -536,19 +502,15 @@ class LockClient final : public LockService {
   int lost_check_count_ = 0;     // such questions that the connection did not survive
   std::set<uint16_t> moving_;    // slots of a cluster that another node serves
   std::string reader_key_;       // that the last command named: a Command only borrows it
-  Checked<MessageCheck> message_check_;
+  Checked<session::MessageCheck> message_check_;
   Nanos resend_at_ = kNever;  // when to send postponed requests again
-  timing::Backoff postponed_ = timing::kServerRetry;
   ClientNames names_of_clients_;
   Contention contention_;
   Checked<Replication> replication_;
-  std::deque<InFlight> side_in_flight_;
-  LinkState side_ = LinkState::kDown;
   bool is_side_outdated_ = false;     // it is, or will be, to a server that may be another one
   bool is_side_text_wanted_ = false;  // the server did not know the digest of a script
-  Nanos side_at_ = 0;                 // when to connect; kUp: when a reply is late, or it is unused
-  timing::Backoff side_reconnect_ = timing::kReconnect;
-  size_t waiting_count_ = 0;  // asking, queued, or waiting to upgrade
+  Nanos side_until_ = 0;              // while it is up: when an answer is late, or it is unused
+  size_t waiting_count_ = 0;          // asking, queued, or waiting to upgrade
 };
 
 // Those that exist now; `action` may forget any of them and open others. Allocates nothing.

@@ -71,7 +71,7 @@ std::set<uint16_t> LockClient::slots() const {
     if (lock != nullptr) slots.insert(lock->slot());
   }
   // Also of a lock that no caller uses any more: one SERVE QUEUE may follow another.
-  for (const InFlight &in_flight : in_flight_) {
+  for (const InFlight &in_flight : session_.in_flight()) {
     const LockState *lock = lock_of(in_flight);
     if (lock != nullptr) slots.insert(lock->slot());
   }
@@ -97,12 +97,13 @@ std::shared_ptr<Request> LockClient::take_request() {
 }
 
 void LockClient::want_connection(Nanos now) {
-  is_wanted_ = link_ == LinkState::kDown;
+  is_wanted_ = session_.is_down();
   connect_soon(now);
 }
 
 const LockState *LockClient::lock_of(const InFlight &in_flight) {
-  return in_flight.lock ? in_flight.lock.get() : in_flight.call->lock(in_flight);
+  return in_flight.lock ? static_cast<const LockState *>(in_flight.lock.get())
+                        : call_of(in_flight).lock(in_flight);
 }
 
 bool LockClient::is_at_rest(uint16_t slot) const {
@@ -110,8 +111,8 @@ bool LockClient::is_at_rest(uint16_t slot) const {
     const LockState *lock = lock_of(in_flight);
     return lock != nullptr && lock->slot() == slot;
   };
-  return std::none_of(in_flight_.begin(), in_flight_.end(), is_about) &&
-         std::none_of(side_in_flight_.begin(), side_in_flight_.end(), is_about) &&
+  return std::none_of(session_.in_flight().begin(), session_.in_flight().end(), is_about) &&
+         std::none_of(side_.in_flight().begin(), side_.in_flight().end(), is_about) &&
          std::none_of(names_.begin(), names_.end(), [slot](const auto &entry) {
            return entry.second->delegated_count > 0 && entry.second->slot() == slot;
          });
@@ -125,7 +126,7 @@ bool LockClient::is_taken_as_redirect(const InFlight &in_flight, const Reply &re
   try {
     return take_redirect(in_flight, reply, now);
   } catch (const std::bad_alloc &) {
-    in_flight.call->on_lost(*this, in_flight, now);
+    in_flight.call->on_lost(in_flight, now);
     throw;
   }
 }
@@ -135,7 +136,7 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
   const HostPort own{settings_.host, settings_.port};
   const auto redirect = protocol::read_redirect(reply, own);
   const LockState *lock = lock_of(in_flight);
-  if (const Request *request = in_flight.call->request(in_flight)) {
+  if (const Request *request = call_of(in_flight).request(in_flight)) {
     // The lock has left the node whose locks are listed.
     const bool is_listed = request->op == Request::Op::kList && is_inspection(*request);
     if (is_listed && redirect.kind != Kind::kNone && !request->is_finished()) {
@@ -146,14 +147,13 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
     const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
     if (lock == nullptr && is_moved) output_.redirected(node_, redirect);
   }
-  const bool is_of_key = in_flight.call != &Calls::ask_name;
-  if (redirect.kind == Kind::kNone || lock == nullptr || !is_of_key) return false;
+  if (redirect.kind == Kind::kNone || lock == nullptr) return false;
   const bool names_slot = redirect.kind == Kind::kMoved || redirect.kind == Kind::kAsk;
   const bool is_elsewhere = names_slot && redirect.slot == lock->slot() && redirect.to != own;
   if (redirect.kind == Kind::kMoved && is_elsewhere) {
     output_.redirected(node_, redirect);
     hold_back(redirect.slot);
-    in_flight.call->on_not_done(*this, in_flight, now);
+    in_flight.call->on_not_done(in_flight, now);
     return true;
   }
   if (redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
@@ -161,10 +161,10 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
     on_half_done(in_flight, now);
     return true;
   }
-  if (in_flight.call->is_extension(in_flight) && redirect.kind != Kind::kDown) {
-    if (in_flight.extent == Extent::kAll) {
+  if (call_of(in_flight).is_extension(in_flight) && redirect.kind != Kind::kDown) {
+    if (in_flight.extent == protocol::Extent::kAll) {
       // The lock key alone is there until it moves itself.
-      in_flight.call->extend_lock_key(*this, in_flight, now);
+      call_of(in_flight).extend_lock_key(in_flight, now);
       return true;
     }
     if (redirect.kind == Kind::kAsk && is_elsewhere) {
@@ -185,14 +185,15 @@ void LockClient::limit_releaser(TokenRecord &record, Nanos sent_at) {
 // The script stopped in the middle, because one of its keys had gone, or the answer of another node
 // is lost. The outcome is not known; the next command finds out.
 void LockClient::on_half_done(const InFlight &in_flight, Nanos now) {
-  in_flight.call->on_lost(*this, in_flight, now);
-  in_flight.call->ask_again(*this, in_flight, now);
+  in_flight.call->on_lost(in_flight, now);
+  call_of(in_flight).ask_again(in_flight, now);
 }
 
 // SET, which extends the key that Redisson reads, has no answer of a script.
 protocol::Refusal LockClient::read_extension(const InFlight &in_flight, const Reply &reply,
                                              protocol::CountAnswer &answer) {
-  if (in_flight.extent != Extent::kReaderKey || reply.is_error()) return decode(reply, answer);
+  if (in_flight.extent != protocol::Extent::kReaderKey || reply.is_error())
+    return decode(reply, answer);
   answer.result = 2;
   return {};
 }
@@ -203,19 +204,21 @@ protocol::Refusal LockClient::read_extension(const InFlight &in_flight, const Re
 // the time at which the first of them was sent. @return whether `in_flight` is not the last one.
 bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::CountAnswer &answer,
                                   Nanos now) {
-  const bool is_part = in_flight.extent == Extent::kLock || in_flight.extent == Extent::kReaderKey;
+  const bool is_part = in_flight.extent == protocol::Extent::kLock ||
+                       in_flight.extent == protocol::Extent::kReaderKey;
   if (!is_part || answer.result != 2) return false;
-  const Request *request = in_flight.call->request(in_flight);
-  TokenRecord *record = request != nullptr ? request->lease->record : &in_flight.record();
+  const Request *request = call_of(in_flight).request(in_flight);
+  TokenRecord *record = request != nullptr ? request->lease->record : &record_of(in_flight);
   if (record == nullptr || record->is_gone || record->phase != Phase::kHeld) return false;
   const bool has_reader_key = record->lock->keys.format == protocol::Format::kHashRw;
   InFlight next = in_flight;
-  next.extent =
-      in_flight.extent == Extent::kLock && has_reader_key ? Extent::kReaderKey : Extent::kReaders;
+  next.extent = in_flight.extent == protocol::Extent::kLock && has_reader_key
+                    ? protocol::Extent::kReaderKey
+                    : protocol::Extent::kReaders;
   next.is_delegated = false;
   protocol::Command command;
   write_extend_part(command, *record, in_flight.lease, in_flight.eval, next.extent);
-  if (!is_up(*record->lock) || !try_send(command, std::move(next))) {
+  if (!is_up(*record->lock) || !session_.try_send(command, std::move(next))) {
     on_half_done(in_flight, now);
   } else if (request == nullptr) {
     record->held().give(&HeldLease::sent, false);
@@ -225,13 +228,13 @@ bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::Cou
 
 // The server cannot serve the slot now, and has done nothing. Callers wait.
 bool LockClient::postpone(const InFlight &in_flight, Nanos now) {
-  const Nanos retry_at = now + postponed_.next(entropy_.next());
-  return in_flight.call->on_postponed(*this, in_flight, retry_at, now);
+  const Nanos retry_at = session_.retry_at(now);
+  return call_of(in_flight).on_postponed(in_flight, retry_at, now);
 }
 
 void LockClient::resend_postponed(Nanos now) {
   resend_at_ = kNever;
-  if (link_ != LinkState::kUp) return;  // the next connection sends them all
+  if (!session_.is_up()) return;  // the next connection sends them all
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
     if (!std::exchange(request->is_postponed, false)) return;
     const LockState *lock = lock_of(*request);
@@ -243,25 +246,24 @@ void LockClient::resend_postponed(Nanos now) {
 
 // An ASK is never remembered: the next command about the lock goes to its owner first.
 bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now) {
-  if (link_ != LinkState::kUp) return false;
+  if (!session_.is_up()) return false;
   InFlight &asked = delegated->in_flight;
-  const Request *request = asked.call->request(asked);
-  TokenRecord *record = request != nullptr ? request->lease->record : &asked.record();
+  const Request *request = call_of(asked).request(asked);
+  TokenRecord *record = request != nullptr ? request->lease->record : &record_of(asked);
   if (record == nullptr || record->phase != Phase::kHeld) return false;
   protocol::Command asking;
   asking.add("ASKING");
   protocol::Command command;
   write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
-  if (asked.extent == Extent::kLock) asked.sent_at = now;
+  if (asked.extent == protocol::Extent::kLock) asked.sent_at = now;
   asked.is_delegated = true;
-  send(asking, InFlight{&Calls::asking, protocol::EvalMode::kText, now, 0, delegated});
+  session_.send(asking, InFlight{&calls_->asking, protocol::EvalMode::kText, now, 0, delegated});
   // As text: an answer that the script is not known is for the owner.
   const auto eval = protocol::EvalMode::kText;
-  const InFlight in_flight{&Calls::delegated, eval, now, asked.lease, delegated};
-  if (!try_send(command, in_flight)) {
+  const InFlight in_flight{&calls_->delegated, eval, now, asked.lease, delegated};
+  if (!session_.try_send(command, in_flight)) {
     // ASKING would count for the next command.
-    link_ = LinkState::kBroken;
-    output_.drop_link(node_);
+    session_.drop();
     return false;
   }
   delegated->lock = record->lock;
@@ -277,7 +279,8 @@ void LockClient::on_delegated_over(DelegatedCommand &delegated, const Reply *rep
   if (reply == nullptr) return on_half_done(in_flight, now);  // the own connection is still there
   const auto redirect = protocol::read_redirect(*reply, {});
   const bool is_redirected = redirect.kind != protocol::Redirect::Kind::kNone;
-  if (!is_redirected || !postpone(in_flight, now)) take_reply(in_flight, *reply, now);
+  if (!is_redirected || !postpone(in_flight, now))
+    session::Session::deliver(in_flight, *reply, now);
 }
 
 // ---- from one client to another ----------------------------------------------------------------
@@ -372,7 +375,7 @@ void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
 }
 
 void LockClient::take_over_all(LockClient &from, Nanos now) {
-  assert(&from != this && link_ != LinkState::kUp && from.in_flight_.empty());
+  assert(&from != this && !session_.is_up() && from.session_.in_flight().empty());
   take_cargo(from, from.gather(std::nullopt), now);
 }
 
@@ -380,7 +383,8 @@ void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
   Records numbered;
   std::vector<NewIdentity> renamed;
   for (const auto &record : cargo.records) {
-    if (is_waiting(record->phase)) renamed.push_back(new_identity(*record, cid_, numbered));
+    if (is_waiting(record->phase))
+      renamed.push_back(new_identity(*record, channel_.cid(), numbered));
   }
   names_.reserve(names_.size() + cargo.locks.size());
   timers_.admit(cargo.records.size() + cargo.callers.size() + cargo.immediate.size() +
@@ -393,9 +397,8 @@ void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
     lock->key_watch.give(&KeyWatch::on_disconnected);
   }
   for (const auto &record : cargo.records) take_record(from, record, now);
-  source_offset_ = from.last_offset_ ? from.last_offset_ : from.source_offset_;
-  has_arrivals_ = true;
-  if (is_clock_known_) compare_clocks(now);
+  clock_.note_arrivals(from.clock_);
+  if (clock_.takes_arrivals()) compare_clocks(now);
   for (Request *caller : cargo.callers) move_timer(from.timers_, *caller);
   for (Request *request : cargo.immediate) {
     immediate_.splice(immediate_.end(), from.immediate_, request->place);
@@ -423,13 +426,13 @@ void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord
     confirm(*record, limit);
   }
   if (record->phase != Phase::kHeld) return;
-  record->held().give(&HeldLease::on_moved, from.last_offset_);
+  record->held().give(&HeldLease::on_moved, from.clock_.last());
   schedule(*record, now);
 }
 
 void LockClient::resume(uint16_t slot, Nanos now) {
   moving_.erase(slot);
-  if (link_ != LinkState::kUp) return connect_soon(now);
+  if (!session_.is_up()) return connect_soon(now);
   resume_waiters_first([slot](const TokenRecord &record) { return record.lock->slot() == slot; },
                        now);
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
@@ -468,19 +471,17 @@ void LockClient::resume_all(Nanos now) {
 }
 
 void LockClient::change_channel(const std::string &cid, Nanos now) {
-  assert(link_ != LinkState::kUp && in_flight_.empty());
+  assert(!session_.is_up() && session_.in_flight().empty());
   Records numbered;
   std::vector<NewIdentity> renamed;
   for (const auto &[id, record] : records_) {
     if (is_waiting(record->phase)) renamed.push_back(new_identity(*record, cid, numbered));
   }
-  std::string channel = prefix_ + cid;
+  std::string channel = channel_.prefix() + cid;
   std::string copy = cid;
   timers_.admit(numbered.size());
   records_.merge(numbered);
-  cid_ = std::move(copy);
-  channel_ = std::move(channel);
-  is_channel_new_ = true;
+  channel_.change(std::move(copy), std::move(channel));
   for (NewIdentity &one : renamed) rename(one, now);
 }
 

@@ -62,7 +62,7 @@ void LockClient::announce_held(Nanos now) { announce_by(now + kMoment); }
 
 void LockClient::announce(Nanos now) {
   announce_at_ = kNever;
-  if (link_ != LinkState::kUp || !may_announce_) return;
+  if (!session_.is_up() || !may_announce_) return;
   Nanos due = kNever;
   for (const auto &[id, record] : records_) {
     if (record->phase == Phase::kQueued) due = now;
@@ -74,8 +74,9 @@ void LockClient::announce(Nanos now) {
     return;
   }
   protocol::Command command;
-  protocol::announce(command, channel_, name_text_, kNameExpiryMs);
-  if (try_send(command, InFlight{&Calls::announce, protocol::EvalMode::kText, now, 0, {}})) {
+  protocol::announce(command, channel_.name(), name_text_, kNameExpiryMs);
+  if (session_.try_send(command,
+                        InFlight{&calls_->announce, protocol::EvalMode::kText, now, 0, {}})) {
     announce_again_at_ = now + kNameRenewal;
   }
   announce_at_ = now + kNameRenewal;
@@ -84,23 +85,24 @@ void LockClient::announce(Nanos now) {
 void LockClient::withdraw_name(Nanos now) {
   announce_at_ = kNever;
   may_announce_ = false;
-  if (link_ != LinkState::kUp || announce_again_at_ == 0) return;
+  if (!session_.is_up() || announce_again_at_ == 0) return;
   protocol::Command command;
-  protocol::withdraw_name(command, channel_);
+  protocol::withdraw_name(command, channel_.name());
   // Not sent, or not answered before the end: it expires.
-  (void)try_send(command, InFlight{&Calls::announce, protocol::EvalMode::kText, now, 0, {}});
+  (void)session_.try_send(command,
+                          InFlight{&calls_->announce, protocol::EvalMode::kText, now, 0, {}});
 }
 
 // ---- the names of others -----------------------------------------------------------------------
 
 bool LockClient::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
-  if (link_ != LinkState::kUp) return false;
-  const std::string key = prefix_ + query->cid;
+  if (!session_.is_up()) return false;
+  const std::string key = channel_.prefix() + query->cid;
   protocol::Command command;
   protocol::ask_name(command, key);
   names_of_clients_.note_asked(query->cid, now);
-  return try_send(command,
-                  InFlight{&Calls::ask_name, protocol::EvalMode::kText, now, 0, std::move(query)});
+  return session_.try_send(
+      command, InFlight{&calls_->ask_name, protocol::EvalMode::kText, now, 0, std::move(query)});
 }
 
 // @return whether the answer to an inspection waits for names.
@@ -108,7 +110,7 @@ bool LockClient::name_clients(const std::shared_ptr<Request> &request, Nanos now
   RequestArguments &arguments = *request->arguments;
   arguments.unnamed_count = 0;
   for (auto &cid : clients_in(arguments.info)) {
-    if (cid == cid_) {
+    if (cid == channel_.cid()) {
       fill(arguments.info, cid, settings_.holder);
       continue;
     }
@@ -123,7 +125,7 @@ bool LockClient::name_clients(const std::shared_ptr<Request> &request, Nanos now
 // @return whether a refused try is answered later, when the name of the holder is known.
 bool LockClient::awaits_name(TokenRecord &record, const std::string &message, Nanos now) {
   const std::string_view cid = record.lock->blocker;
-  if (cid.empty() || cid == cid_ || !names_of_clients_.is_due(cid, now)) return false;
+  if (cid.empty() || cid == channel_.cid() || !names_of_clients_.is_due(cid, now)) return false;
   auto query = std::make_shared<NameQuery>();
   query->cid = cid;
   // A vote is one of several answers: it does not wait for the name, which the next round knows.
@@ -138,7 +140,7 @@ bool LockClient::awaits_name(TokenRecord &record, const std::string &message, Na
 void LockClient::ask_wanted_name(LockState &lock, Nanos now) {
   if (!lock.is_name_wanted || lock.blocker.empty()) return;
   lock.is_name_wanted = false;
-  if (lock.blocker == cid_ || !names_of_clients_.is_due(lock.blocker, now)) return;
+  if (lock.blocker == channel_.cid() || !names_of_clients_.is_due(lock.blocker, now)) return;
   auto query = std::make_shared<NameQuery>();
   query->cid = lock.blocker;
   (void)ask_name(std::move(query), now);
@@ -214,7 +216,7 @@ std::string_view LockClient::blocker_of(std::string_view name) const {
 }
 
 std::string LockClient::holder_text(std::string_view cid) const {
-  if (cid == cid_) return std::string(kHolderIs) + "this client";
+  if (cid == channel_.cid()) return std::string(kHolderIs) + "this client";
   const std::string_view name = names_of_clients_.find(cid);
   return name.empty() ? std::string() : std::string(kHolderIs).append(name);
 }

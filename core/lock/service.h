@@ -24,6 +24,7 @@
 #include "lock/request.h"
 #include "protocol/health.h"
 #include "protocol/slots.h"
+#include "session/transport.h"
 
 namespace redlatch::lock {
 
@@ -37,22 +38,12 @@ inline Outcome needs_one_server(std::string_view what) {
 }
 
 // Where the actions of a service go. No call comes back into the service from here.
-class Output {
+class Output : public session::Transport {
  public:
-  virtual ~Output() = default;
-  // Append one command to what is to be sent to `node`. The text is borrowed for the call.
-  virtual void send(size_t node, std::span<const std::string_view> argv) = 0;
   virtual void finished(Request &request) = 0;
   virtual void lease_ended(Lease &lease) = 0;
   // Its deadline has changed.
   virtual void lease_moved(Lease &) {}
-  // The connection is of no use any more; on_disconnected() is to follow.
-  virtual void drop_link(size_t node) = 0;
-  // The same for the second connection to `node`, which LockService::begin_side_connect() asks for.
-  virtual void send_on_side(size_t, std::span<const std::string_view>) {}
-  virtual void drop_side(size_t) {}
-  // Append one command to what is to be sent on the connection for messages, if there is one.
-  virtual void send_on_messages(size_t, std::span<const std::string_view>) {}
   // `node` does not serve a slot that it was asked about. Nothing was carried out there, and
   // nothing about this slot is sent to it until LockClient::take_over().
   virtual void redirected(size_t, const protocol::Redirect &) {}

@@ -66,9 +66,9 @@ void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
       is_upgrade ? timing::lease_within(record.held()->ttl(), now, record.held()->end_at()) : 0;
   protocol::Command command;
   write_upgrade(command, record, step.command, lease, eval);
-  const Call *call = &Calls::roll_back;
-  if (is_upgrade) call = &Calls::upgrade;
-  if (try_send(command, InFlight{call, eval, now, lease, record.shared_from_this()})) {
+  const LockCall *call = &calls_->roll_back;
+  if (is_upgrade) call = &calls_->upgrade;
+  if (session_.try_send(command, InFlight{call, eval, now, lease, record.shared_from_this()})) {
     record.upgrade->give(&Upgrade::sent, step.command);
   } else {
     record.upgrade->give(&Upgrade::not_sent, step.command);
@@ -93,7 +93,7 @@ void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgr
       member = protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
                                      std::min(record.held()->ttl() / kMs, kProvisionalMs),
                                      record.upgrader->wait_ms);
-      protocol::set_polls(member, !is_heard(record.identity.token));
+      protocol::set_polls(member, !channel_.hears(record.identity.token));
     }
     upgrade.give(&Upgrade::set_member, std::move(member));
   }
@@ -111,7 +111,7 @@ bool LockClient::awaits_upgrade(TokenRecord &record, Nanos now) {
 }
 
 void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = in_flight.record();
+  TokenRecord &record = record_of(in_flight);
   record.upgrade->give(&Upgrade::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
@@ -196,7 +196,7 @@ void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string
 }
 
 void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = in_flight.record();
+  TokenRecord &record = record_of(in_flight);
   record.upgrade->give(&Upgrade::on_rollback_answered);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);

@@ -15,19 +15,19 @@ void LockClient::note_waiting(TokenRecord &record) {
   Checked<KeyWatch> &watch = record.lock->key_watch;
   const bool is_waiting = record.phase == Phase::kQueued || record.upgrader != nullptr;
   watch.give(&KeyWatch::set_waiting, record.watcher, is_waiting);
-  if (is_waiting) message_check_.give(&MessageCheck::on_waiting);
+  if (is_waiting) message_check_.give(&session::MessageCheck::on_waiting);
 }
 
 void LockClient::check_messages(Nanos now) {
-  switch (message_check_.give(&MessageCheck::on_time, expects_push(), now)) {
-    case MessageCheck::Command::kNone:
+  switch (message_check_.give(&session::MessageCheck::on_time, expects_push(), now)) {
+    case session::MessageCheck::Command::kNone:
       return;
-    case MessageCheck::Command::kAsk: {
+    case session::MessageCheck::Command::kAsk: {
       protocol::Command ping;
       ping.add("PING");
       return output_.send_on_messages(node_, ping.argv());
     }
-    case MessageCheck::Command::kDrop:
+    case session::MessageCheck::Command::kDrop:
       return drop_deaf("no answer came within command_timeout");
   }
 }
@@ -35,16 +35,17 @@ void LockClient::check_messages(Nanos now) {
 // The fence is the time of the grant by the server's clock, unless that was stepped back.
 void LockClient::note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer,
                                  Nanos now) {
-  const bool is_told = is_heard(record.identity.token) && !protocol::polls(record.identity.member);
+  const bool is_told =
+      channel_.hears(record.identity.token) && !protocol::polls(record.identity.member);
   if (!is_told || record.is_sharing || record.is_unfenced || answer.fence <= 0) return;
   const Nanos age = answer.server_ms * kMs - answer.fence * 1'000;
-  const auto command = message_check_.give(&MessageCheck::on_late_grant, age, now);
-  if (command == MessageCheck::Command::kDrop) drop_deaf("the message of a grant did not come");
+  const auto command = message_check_.give(&session::MessageCheck::on_late_grant, age, now);
+  if (command == session::MessageCheck::Command::kDrop)
+    drop_deaf("the message of a grant did not come");
 }
 
 void LockClient::drop_deaf(std::string_view why) {
-  link_ = LinkState::kBroken;
-  output_.drop_link(node_);
+  session_.drop();
   output_.warn("the connection for messages to " + settings_.address() +
                " is dead: " + std::string(why) + "; connecting anew");
 }
@@ -58,7 +59,7 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   // A waiter whose entry says that it polls gets the lock without a message.
   const std::string &member =
       record.upgrader ? record.upgrade->get().member() : record.identity.member;
-  const bool is_notified = is_heard(record.identity.token) && !protocol::polls(member);
+  const bool is_notified = channel_.hears(record.identity.token) && !protocol::polls(member);
   const KeyWatch::Abilities abilities{can_track_, is_notified};
   const auto step = watch.give(&KeyWatch::on_refused, record.watcher, seen, now, abilities);
   if (step.command == KeyWatch::Command::kTrack && track_key(record, now)) {
@@ -74,7 +75,7 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
 void LockClient::on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
   record.watcher.set_rank(0);
   // A script that did not count this waiter may have removed it from the queue.
-  const Nanos due = is_counted_ ? now + (push.ms + 1) * kMs : now;
+  const Nanos due = channel_.is_counted() ? now + (push.ms + 1) * kMs : now;
   // On a connection of its own the notice may overtake the answer, which names a far later time.
   if (record.acquisition.give(&Acquisition::keep_hint, due)) return;
   if (record.phase == Phase::kQueued) {
@@ -93,10 +94,10 @@ bool LockClient::track_key(TokenRecord &record, Nanos now) {
   protocol::track(on, next, find, record.lock->keys);
   for (protocol::Command *command : {&on, &next, &find}) {
     if (command == &on && is_tracking_) continue;
-    const Call *call = &Calls::track;
-    if (command == &find) call = &Calls::find_key;
+    const LockCall *call = &calls_->track;
+    if (command == &find) call = &calls_->find_key;
     const InFlight in_flight{call, protocol::EvalMode::kText, now, 0, record.shared_from_this()};
-    if (!try_send(*command, in_flight)) return false;  // polling does without
+    if (!session_.try_send(*command, in_flight)) return false;  // polling does without
   }
   is_tracking_ = true;
   return true;

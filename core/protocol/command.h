@@ -60,6 +60,11 @@ struct ServerFeatures {
 // EVALSHA, or EVAL after NOSCRIPT.
 enum class EvalMode : uint8_t { kDigest, kText };
 
+// The keys that an extension names. While their slot moves only one at a time: the lock key, and
+// if several hold the lock, behind it the readers' key, in the hash_rw format after the key that
+// Redisson reads.
+enum class Extent : uint8_t { kAll, kLock, kReaderKey, kReaders };
+
 struct HolderInfo {
   std::string_view who, label;
   int64_t since_ms = 0;  // on the server's clock

@@ -6,8 +6,8 @@
 
 namespace redlatch::session {
 
-void NodeClock::sample(Nanos sent_at, Nanos now, int64_t server_ms) {
-  offset_.sample(sent_at, now, server_ms);
+void NodeClock::sample(Nanos sent_at, Nanos read_at, int64_t server_ms, Nanos now) {
+  offset_.sample(sent_at, read_at, server_ms);
   const auto offset = is_of_cluster_ ? offset_.offset(now) : std::nullopt;
   if (!offset) return;
   last_ = offset;

@@ -17,8 +17,9 @@ class NodeClock {
  public:
   explicit NodeClock(bool is_of_cluster) : is_of_cluster_(is_of_cluster) {}
 
-  // The server answered at `now` to what was sent at `sent_at`: its clock read `server_ms`.
-  void sample(Nanos sent_at, Nanos now, int64_t server_ms);
+  // The answer to what was sent at `sent_at` was read at `read_at`: the server's clock read
+  // `server_ms`.
+  void sample(Nanos sent_at, Nanos read_at, int64_t server_ms, Nanos now);
   // The connection ended: the next server may have another clock.
   void forget();
   // Locks have come from the node with `source`.

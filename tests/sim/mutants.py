@@ -6,8 +6,8 @@ sources, where one at a time is switched on at run time.
 
     mutants.py CORE OUTPUT_DIR
 
-copies core/{base,timing,protocol,lock,quorum,sentinel,cluster} to OUTPUT_DIR and changes there
-every place of CORE_MUTANTS; the product itself has no hooks. It also writes core_mutants.inc, the
+copies core/{base,timing,protocol,session,lock,quorum,sentinel,cluster} to OUTPUT_DIR and changes
+there every place of CORE_MUTANTS; the product itself has no hooks. It also writes core_mutants.inc, the
 list for mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they are in
 mutants.cc.
 """
@@ -24,7 +24,7 @@ from mutants_handshake import HANDSHAKE_MUTANTS
 from mutants_quorum import QUORUM_MUTANTS
 from mutants_sentinel import SENTINEL_MUTANTS
 
-FOLDERS = ("base", "timing", "protocol", "lock", "quorum", "sentinel", "cluster")
+FOLDERS = ("base", "timing", "protocol", "session", "lock", "quorum", "sentinel", "cluster")
 
 CORE_MUTANTS = (
     Mutant(
@@ -59,9 +59,9 @@ CORE_MUTANTS = (
         9,
         Edit(
             "lock/acquiring.cc",
-            "const auto granted_at = clock_offset_.local_time(push.server_ms, now);",
+            "const auto granted_at = clock_.local_time(push.server_ms, now);",
             "const auto granted_at = IS_ON ? std::optional<Nanos>(now)\n"
-            "                                : clock_offset_.local_time(push.server_ms, now);",
+            "                                : clock_.local_time(push.server_ms, now);",
         ),
     ),
     Mutant(
@@ -204,14 +204,14 @@ CORE_MUTANTS = (
         "a waiter that polls does not say so, and believes a grant whose receiver is not counted",
         3,
         Edit(
-            "lock/connecting.cc",
-            "  if (!facts.is_push_trusted) return false;\n",
-            "  if (!facts.is_push_trusted) return IS_ON;\n",
+            "session/channel.cc",
+            "is_trusted_ && (!is_of_cluster || facts.is_sharded);",
+            "is_trusted_ ? !is_of_cluster || facts.is_sharded : IS_ON;",
         ),
         Edit(
             "lock/acquiring.cc",
-            "!is_heard(record.identity.token)",
-            "!IS_ON && !is_heard(record.identity.token)",
+            "!channel_.hears(record.identity.token)",
+            "!IS_ON && !channel_.hears(record.identity.token)",
         ),
     ),
     Mutant(

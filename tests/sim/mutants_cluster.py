@@ -145,8 +145,8 @@ CLUSTER_MUTANTS = (
         269,
         Edit(
             "lock/moving.cc",
-            "&HeldLease::on_moved, from.last_offset_);",
-            "&HeldLease::on_moved, IS_ON ? std::nullopt : from.last_offset_);",
+            "&HeldLease::on_moved, from.clock_.last());",
+            "&HeldLease::on_moved, IS_ON ? std::nullopt : from.clock_.last());",
         ),
         scenario="kClusterClocks",
     ),
@@ -155,9 +155,10 @@ CLUSTER_MUTANTS = (
         "a grant by a plain channel is believed on a cluster",
         3,
         Edit(
-            "lock/connecting.cc",
-            "return !is_of_cluster || facts.is_sharded;",
-            "return !is_of_cluster || IS_ON || facts.is_sharded;",
+            "session/channel.cc",
+            "is_trusted_ = facts.is_push_trusted;\n",
+            "is_trusted_ = facts.is_push_trusted;\n"
+            "  is_of_cluster = is_of_cluster && !IS_ON;\n",
         ),
         scenario="kClusterMoves",
     ),
@@ -167,9 +168,9 @@ CLUSTER_MUTANTS = (
         11,
         Edit(
             "lock/moving.cc",
-            "    if (in_flight.extent == Extent::kAll) {",
+            "    if (in_flight.extent == protocol::Extent::kAll) {",
             "    if (IS_ON) return postpone(in_flight, now);\n"
-            "    if (in_flight.extent == Extent::kAll) {",
+            "    if (in_flight.extent == protocol::Extent::kAll) {",
         ),
         scenario="kClusterClocks",
     ),

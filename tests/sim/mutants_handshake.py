@@ -33,7 +33,7 @@ HANDSHAKE_MUTANTS = (
         "a client keeps the channel that its old connection still has, and polls",
         6,
         Edit(
-            "lock/connecting.cc",
+            "session/channel.cc",
             "constexpr int kMostChannels = 4;",
             "const int kMostChannels = IS_ON ? 0 : 4;",
         ),
@@ -43,7 +43,7 @@ HANDSHAKE_MUTANTS = (
         "a connection for messages that has died silently is kept",
         3,
         Edit(
-            "lock/message_check.cc",
+            "session/message_check.cc",
             "  if (now < due()) return Command::kNone;",
             "  if (IS_ON && now >= due()) state_ = State::kIdle;\n"
             "  if (now < due()) return Command::kNone;",

@@ -105,16 +105,14 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/confirming.cc",
-            "      send_on_side(extend,\n"
-            "                   InFlight{&Calls::side_extend, eval, now, ttl, "
+            "      side_.send(extend, InFlight{&calls_->side_extend, eval, now, ttl, "
             "record.shared_from_this()});\n",
             "      if (IS_ON) {\n"
-            "        send(extend, InFlight{&Calls::announce, eval, now, 0, {}});\n"
+            "        session_.send(extend, InFlight{&calls_->announce, eval, now, 0, {}});\n"
             "        replication_.give(&Replication::on_extended, *entry);\n"
             "      } else {\n"
-            "        send_on_side(extend,\n"
-            "                     InFlight{&Calls::side_extend, eval, now, ttl,\n"
-            "                              record.shared_from_this()});\n"
+            "        side_.send(extend, InFlight{&calls_->side_extend, eval, now, ttl,\n"
+            "                                    record.shared_from_this()});\n"
             "      }\n",
         ),
         scenario="kSentinelReplicas",
@@ -125,9 +123,9 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/confirming.cc",
-            "    send_on_side(wait, InFlight{&Calls::wait, eval, now, 0, {}});",
-            "    if (IS_ON) send(wait, InFlight{&Calls::wait, eval, now, 0, {}});\n"
-            "    if (!IS_ON) send_on_side(wait, InFlight{&Calls::wait, eval, now, 0, {}});",
+            "    side_.send(wait, InFlight{&calls_->wait, eval, now, 0, {}});",
+            "    session::Session &to = IS_ON ? session_ : side_;\n"
+            "    to.send(wait, InFlight{&calls_->wait, eval, now, 0, {}});",
         ),
         scenario="kSentinelReplicas",
     ),
@@ -181,8 +179,8 @@ SENTINEL_MUTANTS = (
         1056,
         Edit(
             "lock/connecting.cc",
-            "  if (may_change_server_) note_new_server(record);",
-            "  if (!IS_ON && may_change_server_) note_new_server(record);",
+            "  if (session_.may_change_server()) note_new_server(record);",
+            "  if (!IS_ON && session_.may_change_server()) note_new_server(record);",
         ),
         scenario="kSentinelReplicas",
     ),

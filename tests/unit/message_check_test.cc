@@ -3,14 +3,14 @@
 //
 // Goal: a connection for messages that died silently is noticed while a lock is waited for, within
 // two limits; one that lives is kept, and an idle client asks nothing.
-#include "lock/message_check.h"
+#include "session/message_check.h"
 
 #include "lock_client_world.h"
 
 namespace redlatch {
 namespace {
 
-using lock::MessageCheck;
+using session::MessageCheck;
 using Command = MessageCheck::Command;
 
 constexpr Nanos kLimit = 2'000 * kMs;
