@@ -68,8 +68,9 @@ int run_tests(const struct test* tests, size_t test_count, int argc, char** argv
     if (!is_chosen(tests[i].name, argc, argv)) continue;
     printf("%s ..", tests[i].name);
     fflush(stdout);
-    /* A test that hangs must fail by itself: its server dies with it, and its name is on the screen.
-     * Speed is not tested: with ThreadSanitizer on a busy machine a test takes ten times as long. */
+    /* A test that hangs must fail by itself: its server dies with it, and the name is on the
+     * screen. Speed is not tested here: with ThreadSanitizer on a busy machine a test takes ten
+     * times as long as alone. */
     alarm(HANG_S);
     tests[i].run();
     ++run_count;

@@ -112,6 +112,47 @@ TEST(OptionTableTest, messages_say_what_is_allowed_and_what_was_given) {
   }
 }
 
+TEST(OptionTableTest, options_of_a_client_have_edges) {
+  struct Row {
+    const char *name;
+    std::string value;
+    const char *says;  // nullptr: it is allowed
+  };
+  for (const Row &row : {
+           Row{"db", "0", nullptr},
+           Row{"db", "16383", nullptr},
+           Row{"db", "16384", "16383"},
+           Row{"db", "-1", "(got '-1')"},
+           Row{"db", "1x", "(got '1x')"},
+           Row{"db", "99999999999999999999", "16383"},
+           Row{"command_timeout", "1ms", nullptr},
+           Row{"command_timeout", "1h", nullptr},
+           Row{"command_timeout", "3600s", nullptr},
+           Row{"command_timeout", "5m", nullptr},
+           Row{"command_timeout", "0ms", "1 ms to 1 hour"},
+           Row{"command_timeout", "3600001ms", "1 hour"},
+           Row{"command_timeout", "-1s", "(got '-1s')"},
+           Row{"command_timeout", "soon", "(got 'soon')"},
+           Row{"command_timeout", "2 s", "(got '2 s')"},
+           Row{"command_timeout", "9223372036854775807h", "1 hour"},
+           Row{"connect_timeout", "2d", "(got '2d')"},
+           Row{"protocol", "2", nullptr},
+           Row{"namespace", "a}b", "brace"},
+           Row{"namespace", std::string(128, 'n'), nullptr},
+           Row{"namespace", std::string(129, 'n'), "128"},
+           Row{"holder", std::string(256, 'h'), nullptr},
+           Row{"holder", std::string(257, 'h'), "256"},
+           Row{"password", "", nullptr},
+           Row{"name_space", "x", "'namespace'"},
+       }) {
+    Options options;
+    const auto outcome = options.set(row.name, row.value);
+    EXPECT_EQ(outcome.ok(), row.says == nullptr) << row.name << "=" << row.value;
+    if (row.says == nullptr) continue;
+    EXPECT_NE(outcome.message.find(row.says), std::string::npos) << outcome.message;
+  }
+}
+
 TEST(OptionTableTest, typed_values_have_the_same_ranges) {
   AcquireSettings settings;
   EXPECT_TRUE(set_number(settings, "ttl", 10).ok());

@@ -132,17 +132,38 @@ TEST(UrlTest, planted_secrets_are_never_shown_of_a_redlock) {
 static_assert(kWords.size() % 3 != 0 && kSeparators.size() % 3 != 0);
 
 TEST(UrlTest, secrets_behind_a_password_are_a_part_of_it) {
-  for (const std::string url :
-       {"redis://h?password=ab&S3cretC4nary=x", "redis://h:1:S3cretC4nary",
-        "redis://h?password=ab&S3cretC4nary", "redis://[::1]S3cretC4nary:1",
-        "redis://u:ab?namespace=S3cretC4nary@h", "S3cretC4nary",
-        "redis://u:ab@S3cretC4nary?holder=x@h", "redis://S3cretC4nary@h:0",
-        "redis://u:1/S3cretC4nary", "redis://h/0S3cretC4nary", "redis://h?db=S3cretC4nary",
-        "redis://h?password_file=S3cretC4nary",
-        "rediss://h?tls_key=-----BEGIN%20KEY-----S3cretC4nary", "redis://h&password=x@S3cretC4nary",
-        "redis://h:1;pasword=x@S3cretC4nary:1",
-        "redis-sentinel://h,sentinel_password=x@S3cretC4nary/m", "redis://password=x@S3cretC4nary",
-        "redis://u:S3cretC4nary", "redis://ab;cd:S3cretC4nary@h:0"}) {
+  for (const std::string url : {"redis://h?password=ab&S3cretC4nary=x",
+                                "redis://h:1:S3cretC4nary",
+                                "redis://h?password=ab&S3cretC4nary",
+                                "redis://[::1]S3cretC4nary:1",
+                                "redis://u:ab?namespace=S3cretC4nary@h",
+                                "S3cretC4nary",
+                                "redis://u:ab@S3cretC4nary?holder=x@h",
+                                "redis://S3cretC4nary@h:0",
+                                "redis://u:1/S3cretC4nary",
+                                "redis://h/0S3cretC4nary",
+                                "redis://h?db=S3cretC4nary",
+                                "redis://h?password_file=S3cretC4nary",
+                                "rediss://h?tls_key=-----BEGIN%20KEY-----S3cretC4nary",
+                                "redis://h&password=x@S3cretC4nary",
+                                "redis://h:1;pasword=x@S3cretC4nary:1",
+                                "redis-sentinel://h,sentinel_password=x@S3cretC4nary/m",
+                                "redis://password=x@S3cretC4nary",
+                                "redis://u:S3cretC4nary",
+                                "redis://ab;cd:S3cretC4nary@h:0",
+                                "redsi://u:S3cretC4nary@h",
+                                "redis://u:S3cretC4nary@h?bad=1",
+                                "u:S3cretC4nary@h",
+                                "redis://u:12/S3cretC4nary@localhost:1",
+                                "redis://u/:S3cretC4nary@h:1/2",
+                                "redis://u:S3cretC4naryh:1/2",
+                                "S3cretC4nary@h:0",
+                                "S3cretC4nary:x@h",
+                                "unix://:S3cretC4naryf/tmp/x",
+                                "valkey://h/0namespace=x&password=S3cretC4nary",
+                                "embedded://u:S3cretC4nary@/d",
+                                "embedded:///d?password=S3cretC4nary",
+                                "embedded://u:S3cretC4nary"}) {
     Settings settings;
     const auto outcome = Options().resolve(url, settings);
     EXPECT_EQ(outcome.status, Status::kInvalid) << url;
