@@ -3,6 +3,7 @@
  */
 #include "calls.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <string.h>
 
@@ -11,6 +12,12 @@
 
 rl_client* server_client(void) {
   const char* url = server_url();
+  return rl_client_open(url, strlen(url), NULL, NULL);
+}
+
+rl_client* client_with(const char* options) {
+  char url[256];
+  snprintf(url, sizeof url, "%s?%s", server_url(), options);
   return rl_client_open(url, strlen(url), NULL, NULL);
 }
 
@@ -35,3 +42,43 @@ void empty_log(rl_client* client) {
   char line[1024];
   while (rl_client_log_next(client, line, sizeof line) > 0) continue;
 }
+
+int is_free(const char* name) { return server_number("EXISTS", name, NULL) == 0; }
+
+void check_attachable(rl_client* client, const char* name, const char* token) {
+  const int64_t end_ms = now_ms() + 10000;
+  rl_lease* lease = NULL;
+  while (lease == NULL && now_ms() < end_ms) {
+    lease = rl_lease_attach(client, name, strlen(name), token, strlen(token), 0, NULL, NULL);
+  }
+  REQUIRE(lease != NULL);
+  give_back(lease);
+  CHECK(is_free(name));
+}
+
+void set_password(const char* password) {
+  char reply[256], rule[512];
+  snprintf(rule, sizeof rule, ">%s", password);
+  server_command(reply, sizeof reply, "ACL", "SETUSER", "app", "reset", "on", rule, "~*", "&*",
+                 "+@all", NULL);
+  CHECK_HAS("OK", reply);
+}
+
+void kill_connections(void) {
+  char reply[64];
+  server_command(reply, sizeof reply, "CLIENT", "KILL", "USER", "app", NULL);
+}
+
+static int entry_count(const char* folder) {
+  DIR* directory = opendir(folder);
+  const struct dirent* entry;
+  int count = 0;
+  if (!CHECK(directory != NULL)) return -1;
+  while ((entry = readdir(directory)) != NULL) count += entry->d_name[0] != '.';
+  closedir(directory);
+  return count;
+}
+
+int thread_count(void) { return entry_count("/proc/self/task"); }
+
+int fd_count(void) { return entry_count("/proc/self/fd"); }

@@ -21,15 +21,6 @@ enum { TAG = 7, OTHER_TAG = 8, LOG_BYTES = 600, CALLER_COUNT = 64, NAME_COUNT = 
 
 static rl_error* err;
 
-/* The user "app" has `password` from now on, and no other. */
-static void rotate(const char* password) {
-  char reply[256], rule[64];
-  snprintf(rule, sizeof rule, ">%s", password);
-  server_command(reply, sizeof reply, "ACL", "SETUSER", "app", "reset", "on", rule, "~*", "&*",
-                 "+@all", NULL);
-  CHECK_HAS("OK", reply);
-}
-
 /* Of the only connection of the user "app"; 0 without one. */
 static int64_t connection_id(void) {
   char list[8192], *line;
@@ -46,24 +37,6 @@ static int64_t auth_count(void) {
   server_command(stats, sizeof stats, "INFO", "commandstats", NULL);
   found = strstr(stats, "cmdstat_auth:calls=");
   return found == NULL ? 0 : strtoll(found + strlen("cmdstat_auth:calls="), NULL, 10);
-}
-
-static void kill_connections(void) {
-  char reply[64];
-  server_command(reply, sizeof reply, "CLIENT", "KILL", "USER", "app", NULL);
-}
-
-static rl_client* open_client(const char* option, const char* value) {
-  rl_client_options* options = rl_client_options_new();
-  rl_client* client;
-  if (option != NULL) {
-    CHECK_INT(RL_OK,
-              rl_client_options_set(options, option, strlen(option), value, strlen(value), err));
-  }
-  client = rl_client_open(server_url(), strlen(server_url()), options, err);
-  CHECK_INT(RL_OK, rl_error_status(err));
-  rl_client_options_free(options);
-  return client;
 }
 
 static rl_status give(rl_client* client, const char* password, int64_t valid_ms) {
@@ -91,17 +64,17 @@ static int is_logged(rl_client* client, const char* part) {
 }
 
 static void given_at_any_time(void) {
-  rl_client* client = open_client(NULL, NULL);
+  rl_client* client = server_client();
   rl_lease* lease;
   int64_t id, count;
-  rotate("S3cret1");
+  set_password("S3cret1");
   CHECK_INT(RL_OK, give(client, "S3cret1", -1));
   lease = take(client, "kept");
   REQUIRE(lease != NULL);
   id = connection_id();
   CHECK(id > 0);
   count = auth_count();
-  rotate("S3cret2");
+  set_password("S3cret2");
   CHECK_INT(RL_OK, give(client, "S3cret2", -1));
   EVENTUALLY(auth_count() == count + 1, 5000);
   CHECK_INT(RL_OK, rl_extend(lease, 5000, err));
@@ -116,11 +89,11 @@ static void given_at_any_time(void) {
 }
 
 static void asked_for_before_they_end(void) {
-  rl_client* client = open_client(NULL, NULL);
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(err);
   rl_lease* lease;
   int64_t id, count;
-  rotate("S3cret1");
+  set_password("S3cret1");
   CHECK_INT(RL_OK, rl_client_credentials_watch(client, queue, TAG));
   CHECK_INT(0, rl_queue_next(queue, 0)); /* nothing connects yet */
   CHECK_INT(RL_OK, give(client, "S3cret1", 1000));
@@ -129,7 +102,7 @@ static void asked_for_before_they_end(void) {
   id = connection_id();
   count = auth_count();
   CHECK_INT(TAG, rl_queue_next(queue, 10000));
-  rotate("S3cret2");
+  set_password("S3cret2");
   CHECK_INT(RL_OK, give(client, "S3cret2", -1));
   EVENTUALLY(auth_count() == count + 1, 5000);
   CHECK_INT(id, connection_id());
@@ -165,10 +138,10 @@ static void* call_until_stopped(void* argument) {
 
 static void callers_during_changes(void) {
   static struct caller callers[CALLER_COUNT];
-  rl_client* client = open_client(NULL, NULL);
+  rl_client* client = server_client();
   int64_t id, count;
   int i;
-  rotate("S3cret0");
+  set_password("S3cret0");
   CHECK_INT(RL_OK, give(client, "S3cret0", -1));
   CHECK_INT(RL_OK, rl_client_connect(client, 10000, err));
   id = connection_id();
@@ -182,7 +155,7 @@ static void callers_during_changes(void) {
     char password[32];
     const int before = atomic_load(&taken_count);
     snprintf(password, sizeof password, "S3cret%d", i);
-    rotate(password);
+    set_password(password);
     CHECK_INT(RL_OK, give(client, password, -1));
     EVENTUALLY(auth_count() == count + i, 20000);
     EVENTUALLY(atomic_load(&taken_count) > before + CALLER_COUNT, 20000);
@@ -194,10 +167,10 @@ static void callers_during_changes(void) {
 }
 
 static void answers_of_no_use(void) {
-  rl_client* client = open_client("connect_timeout", "200ms");
+  rl_client* client = client_with("connect_timeout=200ms");
   rl_queue* queue = rl_queue_new(err);
   rl_request* request;
-  rotate("S3cret1");
+  set_password("S3cret1");
   CHECK_INT(RL_OK, rl_client_credentials_watch(client, queue, TAG));
   /* None. */
   CHECK_INT(RL_E_UNAVAILABLE, rl_client_connect(client, 0, err));
@@ -228,11 +201,11 @@ static void answers_of_no_use(void) {
 }
 
 static void refused_on_a_live_connection(void) {
-  rl_client* client = open_client(NULL, NULL);
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(err);
   rl_lease* lease;
   int64_t id;
-  rotate("S3cret1");
+  set_password("S3cret1");
   CHECK_INT(RL_OK, rl_client_credentials_watch(client, queue, TAG));
   CHECK_INT(RL_OK, give(client, "S3cret1", -1));
   lease = take(client, "refused");
@@ -253,15 +226,15 @@ static void refused_on_a_live_connection(void) {
 /* Old credentials are refused when the connection is made anew: the application is asked, and its
    answer is used in the same attempt. */
 static void replaced_while_connected(void) {
-  rl_client* client = open_client(NULL, NULL);
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(err);
   rl_lease* lease;
-  rotate("S3cret1");
+  set_password("S3cret1");
   CHECK_INT(RL_OK, rl_client_credentials_watch(client, queue, TAG));
   CHECK_INT(RL_OK, give(client, "S3cret1", -1));
   lease = take(client, "replaced");
   REQUIRE(lease != NULL);
-  rotate("S3cret2");
+  set_password("S3cret2");
   kill_connections();
   CHECK_INT(TAG, rl_queue_next(queue, 10000));
   CHECK_INT(RL_OK, give(client, "S3cret2", -1));
@@ -273,7 +246,7 @@ static void replaced_while_connected(void) {
 }
 
 static void closed_while_asked(void) {
-  rl_client* client = open_client(NULL, NULL);
+  rl_client* client = server_client();
   rl_queue* queue = rl_queue_new(err);
   rl_request* request;
   CHECK_INT(RL_OK, rl_client_credentials_watch(client, queue, TAG));
@@ -300,7 +273,7 @@ static void every_node_and_every_connection(void) {
   for (i = 0; i < 3; ++i) {
     server_select(i);
     snprintf(urls + strlen(urls), sizeof urls - strlen(urls), "%s ", server_url());
-    rotate("S3cret1");
+    set_password("S3cret1");
     counts[i] = auth_count();
   }
   rl_client_options_set(durable, "durable", 7, "yes", 3, err);
@@ -321,7 +294,7 @@ static void every_node_and_every_connection(void) {
   server_select(0);
 
   /* The connection for WAIT, which counts no replica here. */
-  client = open_client(NULL, NULL);
+  client = server_client();
   CHECK_INT(RL_OK, give(client, "S3cret1", -1));
   rl_acquire_options_set(options, "min_replicas", 12, "1", 1, err);
   rl_acquire_options_set(options, "sync_timeout", 12, "1ms", 3, err);
@@ -335,18 +308,13 @@ static void every_node_and_every_connection(void) {
 }
 
 static void bad_arguments(void) {
-  rl_client* client = open_client(NULL, NULL);
+  rl_client* client = server_client();
   rl_client* embedded = rl_client_open("embedded://", 11, NULL, err);
   rl_queue* queue = rl_queue_new(err);
-  CHECK_INT(RL_E_INVALID, give(NULL, "x", -1));
   CHECK_INT(RL_E_INVALID, give(client, "", -1));
   CHECK_HAS("password must be 1 to 65536 bytes (got 0)", rl_error_message(err));
   CHECK_INT(RL_E_INVALID, give(client, "S3cret1", 999));
   CHECK_HAS("valid_ms must be 1000 or more, or -1 for no end (got 999)", rl_error_message(err));
-  CHECK_INT(RL_E_INVALID, rl_client_credentials_set(client, NULL, 1, "x", 1, -1, err));
-  CHECK_INT(RL_E_INVALID, rl_client_credentials_fail(NULL, "x", 1, err));
-  CHECK_INT(RL_E_INVALID, rl_client_credentials_watch(NULL, queue, TAG));
-  CHECK_INT(RL_E_INVALID, rl_client_credentials_watch(client, queue, 0));
   if (embedded != NULL) {
     CHECK_INT(RL_E_INVALID, give(embedded, "S3cret1", -1));
     CHECK_INT(RL_E_INVALID, rl_client_credentials_watch(embedded, queue, TAG));
@@ -365,26 +333,21 @@ static void write_file(const char* path, const char* text) {
 
 static void file_that_is_rotated(void) {
   char folder[] = "/tmp/redlatch-file-XXXXXX";
-  char path[64];
+  char path[64], options[128];
   rl_client* client;
   rl_lease* lease;
   int64_t id;
   REQUIRE(mkdtemp(folder) != NULL);
   snprintf(path, sizeof path, "%s/password", folder);
-  rotate("S3cret1");
+  set_password("S3cret1");
   write_file(path, "S3cret1\n");
-  {
-    rl_client_options* options = rl_client_options_new();
-    rl_client_options_set(options, "user", 4, "app", 3, err);
-    CHECK_INT(RL_OK, rl_client_options_set(options, "password_file", 13, path, strlen(path), err));
-    client = rl_client_open(server_url(), strlen(server_url()), options, err);
-    rl_client_options_free(options);
-  }
+  snprintf(options, sizeof options, "user=app&password_file=%s", path);
+  client = client_with(options);
   REQUIRE(client != NULL);
   lease = take(client, "file");
   REQUIRE(lease != NULL);
   id = connection_id();
-  rotate("S3cret2");
+  set_password("S3cret2");
   /* Missing, empty, too long, and no regular file: the attempt fails, and is repeated. */
   unlink(path);
   kill_connections();

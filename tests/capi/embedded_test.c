@@ -5,7 +5,6 @@
  * program that starts one, as a user's does, and looks at itself; hosts that ignore SIGCHLD, or
  * collect all children themselves.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,15 +19,6 @@
 
 static char g_parent[64];
 static char g_url[128];
-
-static int entry_count(const char* path) {
-  int count = 0;
-  DIR* folder = opendir(path);
-  if (folder == NULL) return -1;
-  while (readdir(folder) != NULL) count++;
-  closedir(folder);
-  return count;
-}
 
 static int64_t server_field(int32_t field) {
   rl_info* info = rl_embedded_inspect(g_url, strlen(g_url), NULL, NULL);
@@ -55,15 +45,14 @@ static void use_it(void) {
 static void end_it(void) { EVENTUALLY(server_field(RL_FIELD_PID) == 0, 60000); }
 
 static void a_host_is_left_as_it_was(void) {
-  int fd_count;
-  int thread_count;
+  int fds, threads;
   use_it(); /* What is made once in a process is there now. */
   end_it();
-  fd_count = entry_count("/proc/self/fd");
-  thread_count = entry_count("/proc/self/task");
+  fds = fd_count();
+  threads = thread_count();
   use_it();
-  CHECK_INT(fd_count, entry_count("/proc/self/fd"));
-  EVENTUALLY(entry_count("/proc/self/task") == thread_count, 5000);
+  CHECK_INT(fds, fd_count());
+  EVENTUALLY(thread_count() == threads, 5000);
   CHECK_INT(-1, waitpid(-1, NULL, WNOHANG));
   CHECK_INT(ECHILD, errno);
   end_it();

@@ -7,6 +7,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "calls.h"
+#include "harness.h"
 
 atomic_long calls_left;
 atomic_int is_failing_on;
@@ -70,4 +74,74 @@ VISIBLE int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
   if (is_thread_refused()) return EAGAIN; /* as with RLIMIT_NPROC */
   *(void**)&real = dlsym(RTLD_NEXT, "pthread_create");
   return real(thread, attributes, body, argument);
+}
+
+/* ---- scenarios ------------------------------------------------------------------------------- */
+
+enum { MOST_CALLS = 5000 };
+
+static int64_t scenario_began_ms;
+
+int may_be_over(void) { return now_ms() - scenario_began_ms >= SCENARIO_TTL_MS * 9 / 10; }
+
+void check_honest(rl_status status, const char* step) {
+  const int is_honest = status == RL_OK || status == RL_E_NO_MEMORY || status == RL_E_UNAVAILABLE ||
+                        status == RL_E_OUTCOME_UNKNOWN || (status == RL_E_LOST && may_be_over());
+  if (!CHECK(is_honest)) fprintf(stderr, "  %s: %s\n", step, rl_status_name(status));
+}
+
+void use_with_threads(rl_client* client, long thread_count) {
+  rl_request* waiting;
+  if (client == NULL) return;
+  atomic_store(&threads_left, thread_count);
+  check_honest(rl_client_connect(client, 0, NULL), "connect");
+  rl_lease_free(rl_acquire(client, TEXT("blocking"), 15, NULL, NULL));
+  waiting = rl_acquire_start(client, TEXT("blocking"), 15, NULL);
+  if (waiting != NULL) {
+    const rl_status status = rl_request_wait(waiting, 3000);
+    if (status != RL_TIMEOUT) check_honest(status, "request"); /* behind the acquire above */
+  }
+  rl_request_free(waiting);
+  atomic_store(&threads_left, -1);
+  atomic_store(&calls_left, 0);
+  CHECK_INT(RL_OK, rl_client_connect(client, 10000, NULL));
+  rl_client_close(client);
+}
+
+static void check_nothing_is_left(rl_client* looker) {
+  static const char* const names[] = {"blocking", "request"};
+  rl_error* err = rl_error_new();
+  size_t i;
+  for (i = 0; i < TEST_COUNT(names); ++i) {
+    rl_lease* lease =
+        rl_acquire(looker, names[i], strlen(names[i]), SCENARIO_TTL_MS + 5000, NULL, err);
+    if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
+    if (lease != NULL) CHECK_INT(RL_OK, rl_release(lease, err));
+    rl_lease_free(lease);
+  }
+  rl_error_free(err);
+}
+
+void fail_at_each(void (*scenario)(void), long step, int fail_on, rl_client* looker,
+                  void (*check)(void)) {
+  long nth;
+  int is_met = 1;
+  alarm(HANG_S); /* Each scenario has the time of a test. */
+  for (nth = 1; is_met && nth < MOST_CALLS && failure_count() < 10; nth += step) {
+    const int before = failure_count();
+    atomic_store(&failed_count, 0);
+    atomic_store(&is_failing_on, fail_on);
+    atomic_store(&calls_left, nth);
+    scenario_began_ms = now_ms();
+    scenario();
+    atomic_store(&calls_left, 0);
+    is_met = atomic_load(&failed_count) > 0;
+    check_nothing_is_left(looker);
+    if (check != NULL) check();
+    if (failure_count() != before) fprintf(stderr, "  at call %ld\n", nth);
+  }
+  /* A scenario that needs no memory tests nothing. */
+  CHECK(nth > 20);
+  CHECK(!is_met);
+  printf(" (%ld calls)", nth);
 }

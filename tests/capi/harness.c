@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HANG_S = 600 };
-
 static atomic_int failures;
 
 int failure_count(void) { return atomic_load(&failures); }

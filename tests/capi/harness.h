@@ -27,7 +27,8 @@ int check_int(int64_t expected, int64_t actual, const char* text, const char* fi
 /* `part` must stand in `whole`. */
 int check_has(const char* part, const char* whole, const char* file, int line);
 
-/* Run the tests. One that hangs for ten minutes ends the program by SIGALRM. */
+/* A test that takes so long hangs, and ends the program by SIGALRM. */
+enum { HANG_S = 600 };
 int run_tests(const struct test* tests, size_t test_count, int argc, char** argv);
 
 /* Failures so far: a child process ends with it. */

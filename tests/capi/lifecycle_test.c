@@ -26,17 +26,10 @@ struct handles {
   rl_info* info;
 };
 
-static rl_client* open_client(void) {
-  const char* url = server_url();
-  return rl_client_open(url, strlen(url), NULL, err);
-}
-
-static int is_free(const char* name) { return server_number("EXISTS", name, NULL) == 0; }
-
 static int make_handles(struct handles* all) {
   rl_lease* four;
   memset(all, 0, sizeof *all);
-  all->client = open_client();
+  all->client = server_client();
   if (!CHECK(all->client != NULL)) return 0;
   all->lease = rl_acquire(all->client, TEXT("one"), 1000, NULL, err);
   all->pending = rl_acquire_start(all->client, TEXT("two"), -1, NULL);
@@ -241,7 +234,7 @@ static const struct test tests[] = {
 int main(int argc, char** argv) {
   int result;
   err = rl_error_new();
-  other = open_client();
+  other = server_client();
   if (other == NULL) return EXIT_FAILURE;
   result = run_tests(tests, TEST_COUNT(tests), argc, argv);
   rl_client_close(other);

@@ -2,7 +2,7 @@
  * Copyright The redlatch authors
  *
  * Goal: a listing shows each held lock once and leaves other keys alone; the log tells what no call
- * reports; a client says what it was told. Method: one server, one client.
+ * reports; client and lease say what became of them. Method: one server, one client.
  */
 #include <stdlib.h>
 
@@ -14,18 +14,6 @@
 enum { LOCK_COUNT = 40 };
 
 static rl_error* err;
-
-static rl_client* open_client(const char* name_space) {
-  rl_client_options* options = rl_client_options_new();
-  const char* url = server_url();
-  rl_client* client;
-  CHECK_INT(RL_OK,
-            rl_client_options_set(options, TEXT("namespace"), name_space, strlen(name_space), err));
-  client = rl_client_open(url, strlen(url), options, err);
-  rl_client_options_free(options);
-  CHECK(client != NULL);
-  return client;
-}
 
 /* How many locks a listing shows; the last name goes to `name`. */
 static int listed(rl_client* client, const char* pattern, char* name, size_t name_size) {
@@ -49,8 +37,8 @@ static int listed(rl_client* client, const char* pattern, char* name, size_t nam
 }
 
 static void list_shows_each_held_lock_once(void) {
-  rl_client* client = open_client("list*[:");
-  rl_client* stranger = open_client("other:");
+  rl_client* client = client_with("namespace=list%2A%5B:");
+  rl_client* stranger = client_with("namespace=other:");
   rl_lease* leases[LOCK_COUNT];
   rl_lease* foreign = rl_acquire(stranger, TEXT("lock-1"), 0, NULL, err);
   char name[64];
@@ -73,28 +61,19 @@ static void list_shows_each_held_lock_once(void) {
   rl_client_close(client);
 }
 
-static void list_outlives_its_client_and_refuses_nonsense(void) {
-  rl_client* client = open_client("list:");
+static void list_outlives_its_client(void) {
+  rl_client* client = client_with("namespace=list:");
   rl_list* list = rl_list_open(client, NULL, 0, err);
   char pattern[RL_MAX_NAME_BYTES + 1];
   CHECK(list != NULL);
   memset(pattern, 'a', sizeof pattern);
   CHECK(rl_list_open(client, pattern, sizeof pattern, err) == NULL);
   CHECK_INT(RL_E_INVALID, rl_error_status(err));
-  CHECK(rl_list_open(NULL, NULL, 0, err) == NULL);
-  CHECK_INT(RL_E_INVALID, rl_error_status(err));
-  CHECK_INT(RL_E_INVALID, rl_list_next(NULL, err));
-  CHECK_INT(RL_E_INVALID, rl_error_status(err));
   rl_client_close(client);
   CHECK_INT(RL_E_CLOSED, rl_list_next(list, err));
   CHECK_INT(RL_E_CLOSED, rl_error_status(err));
   CHECK(rl_list_info(list) == NULL);
   rl_list_free(list);
-}
-
-static void drop_log(rl_client* client) {
-  char line[1024];
-  while (rl_client_log_next(client, line, sizeof line) > 0) continue;
 }
 
 /* Until a line with `part` comes; other lines are dropped. */
@@ -116,12 +95,12 @@ static int log_gets(rl_client* client, const char* part) {
 }
 
 static void log_tells_of_losses_and_keeps_long_lines(void) {
-  rl_client* client = open_client("log:");
+  rl_client* client = client_with("namespace=log:");
   rl_acquire_options* options = rl_acquire_options_new();
   rl_lease* lease;
   char line[1024];
   size_t size;
-  drop_log(client);
+  empty_log(client);
   CHECK_INT(0, rl_client_log_next(client, line, sizeof line));
   CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, 500));
   CHECK_INT(RL_OK, rl_acquire_options_set_renew(options, 0));
@@ -138,10 +117,10 @@ static void log_tells_of_losses_and_keeps_long_lines(void) {
 }
 
 static void log_tells_of_an_outage_once(void) {
-  rl_client* client = open_client("log:");
+  rl_client* client = client_with("namespace=log:");
   rl_lease* lease;
   CHECK_INT(RL_OK, rl_client_connect(client, -1, err));
-  drop_log(client);
+  empty_log(client);
   server_kill();
   /* Until it has noticed, it counts as connected. */
   EVENTUALLY(rl_client_connect(client, 100, err) == RL_E_UNAVAILABLE, 20000);
@@ -155,28 +134,9 @@ static void log_tells_of_an_outage_once(void) {
   rl_client_close(client);
 }
 
-static size_t option(rl_client* client, const char* name, char* buffer, size_t size) {
-  return rl_client_option(client, name, strlen(name), buffer, size);
-}
-
-static void client_says_what_it_was_told(void) {
-  rl_client* client = open_client("told:");
-  char text[256];
-  CHECK_INT(5, option(client, "namespace", text, sizeof text));
-  CHECK(strcmp(text, "told:") == 0);
-  CHECK(option(client, "holder", text, sizeof text) > 0);
-  CHECK(option(client, "url", text, sizeof text) > 0);
-  CHECK(strcmp(text, server_url()) == 0);
-  CHECK_INT(0, option(client, "delivery", text, sizeof text));
-  CHECK_INT(0, option(client, "nodes", text, sizeof text));
-  CHECK_INT(0, option(client, "password", text, sizeof text));
-  CHECK_INT(0, rl_client_option(NULL, TEXT("url"), text, sizeof text));
-  rl_client_close(client);
-}
-
 /* One server: its row before, while and after it can be reached. */
 static void client_knows_its_server(void) {
-  rl_client* client = open_client("node:");
+  rl_client* client = client_with("namespace=node:");
   rl_info* info = rl_client_info(client, err);
   rl_lease* lease;
   char text[256];
@@ -218,7 +178,7 @@ static void client_knows_its_server(void) {
   (rl_lease_lost_text(lease, text, sizeof(text)), rl_lease_lost_reason(lease))
 
 static void lease_says_why_it_was_lost(void) {
-  rl_client* client = open_client("why:");
+  rl_client* client = client_with("namespace=why:");
   rl_acquire_options* options = rl_acquire_options_new();
   rl_queue* queue = rl_queue_new(err);
   rl_lease* lease;
@@ -272,25 +232,20 @@ static void environment_is_read_when_asked(void) {
   CHECK_INT(RL_OK, rl_client_options_set_from_env(options, err));
   client = rl_client_open(NULL, 0, options, err);
   CHECK(client != NULL);
-  CHECK(option(client, "url", text, sizeof text) > 0);
+  CHECK(rl_client_option(client, TEXT("url"), text, sizeof text) > 0);
   CHECK(strcmp(text, "redis://from-env:1") == 0);
-  CHECK_INT(RL_E_INVALID, rl_client_options_set_from_env(NULL, err));
+  CHECK_INT(0, rl_client_option(client, TEXT("password"), text, sizeof text));
   rl_client_close(client);
   unsetenv("REDLATCH_URL");
-  CHECK_INT(RL_OK, rl_client_options_set_from_env(options, err));
-  CHECK(rl_client_open(NULL, 0, options, err) == NULL);
-  CHECK_HAS("or set REDLATCH_URL", rl_error_message(err));
   rl_client_options_free(options);
 }
 
 int main(int argc, char** argv) {
   static const struct test tests[] = {
       {"list_shows_each_held_lock_once", list_shows_each_held_lock_once},
-      {"list_outlives_its_client_and_refuses_nonsense",
-       list_outlives_its_client_and_refuses_nonsense},
+      {"list_outlives_its_client", list_outlives_its_client},
       {"log_tells_of_losses_and_keeps_long_lines", log_tells_of_losses_and_keeps_long_lines},
       {"log_tells_of_an_outage_once", log_tells_of_an_outage_once},
-      {"client_says_what_it_was_told", client_says_what_it_was_told},
       {"client_knows_its_server", client_knows_its_server},
       {"lease_says_why_it_was_lost", lease_says_why_it_was_lost},
       {"environment_is_read_when_asked", environment_is_read_when_asked},

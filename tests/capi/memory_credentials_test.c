@@ -21,14 +21,10 @@ static void a_lease_outlives_each_failure(void) {
   rl_client* client;
   rl_queue* queue = rl_queue_new(NULL);
   rl_lease* lease;
-  char reply[256], rule[128];
   rl_status status = RL_E_NO_MEMORY;
   long nth;
-  snprintf(rule, sizeof rule, ">%s", kPassword);
   client = server_client();
-  server_command(reply, sizeof reply, "ACL", "SETUSER", "app", "on", rule, "~*", "&*", "+@all",
-                 NULL);
-  CHECK_HAS("OK", reply);
+  set_password(kPassword);
   CHECK_INT(RL_OK, rl_client_credentials_watch(client, queue, 1));
   CHECK_INT(RL_OK, rl_client_credentials_set(client, TEXT("app"), TEXT(kPassword), -1, NULL));
   lease = rl_acquire(client, TEXT("memory"), 0, NULL, NULL);

@@ -20,27 +20,9 @@
 #include "redlatch/redlatch.h"
 #include "server.h"
 
-enum { TTL_MS = 200, WAITER_LIMIT_MS = 3000, MOST_CALLS = 5000 };
+enum { WAITER_LIMIT_MS = 3000 };
 
 /* ---- scenarios ------------------------------------------------------------------------------- */
-
-static int64_t scenario_began_ms;
-
-/* What a caller may be told when memory ran out. A wrong cause (RL_E_LOST, RL_BUSY, RL_E_INTERNAL,
-   ..) would make a caller do the wrong thing. On a busy machine a lease may end: then RL_E_LOST is
-   the truth. */
-static int may_be_over(void) { return now_ms() - scenario_began_ms >= TTL_MS * 9 / 10; }
-
-static int is_honest(rl_status status) {
-  return status == RL_OK || status == RL_E_NO_MEMORY || status == RL_E_UNAVAILABLE ||
-         status == RL_E_OUTCOME_UNKNOWN || (status == RL_E_LOST && may_be_over());
-}
-
-static void check_honest(rl_status status, const char* step) {
-  if (!CHECK(is_honest(status))) {
-    fprintf(stderr, "  %s: %s\n", step, rl_status_name(status));
-  }
-}
 
 static rl_client* open_for_scenario(void) {
   char url[256];
@@ -79,8 +61,8 @@ static void use_lease(rl_client* client, rl_lease* lease) {
   char text[40];
   if (info != NULL) rl_info_text(info, RL_PART_HOLDER, 0, RL_FIELD_TOKEN, text, sizeof text);
   rl_info_free(info);
-  check_honest(rl_extend(lease, TTL_MS, NULL), "extend");
-  extension = rl_extend_start(lease, TTL_MS);
+  check_honest(rl_extend(lease, SCENARIO_TTL_MS, NULL), "extend");
+  extension = rl_extend_start(lease, SCENARIO_TTL_MS);
   if (extension != NULL) check_honest(rl_request_wait(extension, 10000), "extend request");
   rl_request_free(extension);
 }
@@ -117,7 +99,7 @@ static void run_scenario(void) {
   rl_lease* second = NULL;
   rl_request* waiting = NULL;
   if (options == NULL) return;
-  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, TTL_MS));
+  CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS));
   check_honest(rl_acquire_options_set_label(options, TEXT("a label that is no short string")),
                "label");
   client = open_for_scenario();
@@ -162,7 +144,7 @@ static void run_sharing_scenario(void) {
   rl_lease* leases[3] = {NULL, NULL, NULL};
   size_t i;
   if (client != NULL) {
-    rl_acquire_options_set_ttl_ms(options, TTL_MS);
+    rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
     check_honest(rl_acquire_options_set_owner(options, TEXT("an owner, no short string")), "owner");
     leases[0] = rl_rw_acquire_read(client, TEXT("blocking"), 2000, options, NULL);
     if (leases[0] != NULL) climb(leases[0]);
@@ -245,12 +227,12 @@ static void run_redlock_scenario(void) {
   rl_lease* lease = NULL;
   rl_request* waiting = NULL;
   if (redlock != NULL) {
-    rl_acquire_options_set_ttl_ms(options, TTL_MS);
+    rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
     check_honest(rl_client_connect(redlock, 2000, NULL), "connect");
     rl_info_free(rl_client_info(redlock, NULL));
     lease = rl_redlock_acquire(redlock, TEXT("blocking"), 2000, options, NULL);
     waiting = rl_redlock_acquire_start(redlock, TEXT("blocking"), -1, options);
-    if (lease != NULL) check_honest(rl_extend(lease, TTL_MS, NULL), "extend");
+    if (lease != NULL) check_honest(rl_extend(lease, SCENARIO_TTL_MS, NULL), "extend");
     if (lease != NULL) release_in_the_end(lease);
     if (waiting != NULL) end_wait(waiting);
   }
@@ -262,44 +244,12 @@ static void run_redlock_scenario(void) {
 
 /* ---- threads that cannot be started ---------------------------------------------------------- */
 
-/* From here on there is memory, and threads can be started. */
-static void end_all_failures(void) {
-  atomic_store(&threads_left, -1);
-  atomic_store(&calls_left, 0);
-}
-
-/* With so few threads, each call ends with a status; afterwards the same client is as good as any
-   other. */
-static void run_with_threads(long thread_count) {
-  rl_client* client = open_for_scenario();
-  rl_request* waiting;
-  if (client == NULL) return;
-  atomic_store(&threads_left, thread_count);
-  check_honest(rl_client_connect(client, 0, NULL), "connect");
-  rl_lease_free(rl_acquire(client, TEXT("blocking"), 15, NULL, NULL));
-  waiting = rl_acquire_start(client, TEXT("blocking"), 15, NULL);
-  if (waiting != NULL) check_honest(rl_request_wait(waiting, WAITER_LIMIT_MS), "request");
-  rl_request_free(waiting);
-  end_all_failures();
-  CHECK_INT(RL_OK, rl_client_connect(client, 10000, NULL));
-  rl_client_close(client);
-}
-
-static void run_without_a_thread(void) { run_with_threads(0); }
+static void run_without_a_thread(void) { use_with_threads(open_for_scenario(), 0); }
 
 /* The client's own thread, and none to connect with. */
-static void run_with_one_thread(void) { run_with_threads(1); }
+static void run_with_one_thread(void) { use_with_threads(open_for_scenario(), 1); }
 
-static void run_redlock_with_one_thread(void) {
-  rl_client* redlock = open_redlock();
-  if (redlock == NULL) return;
-  atomic_store(&threads_left, 1);
-  check_honest(rl_client_connect(redlock, 15, NULL), "connect");
-  rl_lease_free(rl_redlock_acquire(redlock, TEXT("blocking"), 15, NULL, NULL));
-  end_all_failures();
-  CHECK_INT(RL_OK, rl_client_connect(redlock, 10000, NULL));
-  rl_redlock_close(redlock);
-}
+static void run_redlock_with_one_thread(void) { use_with_threads(open_redlock(), 1); }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
@@ -375,7 +325,7 @@ static void run_queue_scenario(void) {
   if (queue == NULL && err != NULL) CHECK_INT(RL_E_NO_MEMORY, rl_error_status(err));
   if (options != NULL && queue != NULL) client = open_for_scenario();
   if (client != NULL) {
-    CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, TTL_MS));
+    CHECK_INT(RL_OK, rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS));
     use_queue(client, queue, options);
   }
   rl_queue_free(queue);
@@ -386,93 +336,36 @@ static void run_queue_scenario(void) {
 
 /* ---- each call in turn ----------------------------------------------------------------------- */
 
-/* Nothing may stay locked for longer than its lease. */
-static void check_nothing_is_left(rl_client* looker, rl_error* err) {
-  static const char* const names[] = {"blocking", "request"};
+static void (*const scenarios[])(void) = {run_scenario, run_sharing_scenario, run_queue_scenario,
+                                          run_detach_scenario, run_redlock_scenario};
+
+static void one_call_fails(void) {
+  rl_client* looker = server_client();
   size_t i;
-  for (i = 0; i < TEST_COUNT(names); ++i) {
-    rl_lease* lease = rl_acquire(looker, names[i], strlen(names[i]), TTL_MS + 1000, NULL, err);
-    if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
-    if (lease != NULL) CHECK_INT(RL_OK, rl_release(lease, err));
-    rl_lease_free(lease);
-  }
-}
-
-static void fail_at_each(long step, void (*scenario)(void), int fail_on) {
-  const char* url = server_url();
-  rl_error* err = rl_error_new();
-  rl_client* looker = rl_client_open(url, strlen(url), NULL, err);
-  long nth;
-  int is_met = 1;
-  REQUIRE(looker != NULL);
-  for (nth = 1; is_met && nth < MOST_CALLS && failure_count() < 10; nth += step) {
-    const int before = failure_count();
-    atomic_store(&failed_count, 0);
-    atomic_store(&is_failing_on, fail_on);
-    atomic_store(&calls_left, nth);
-    scenario_began_ms = now_ms();
-    scenario();
-    atomic_store(&calls_left, 0);
-    is_met = atomic_load(&failed_count) > 0;
-    check_nothing_is_left(looker, err);
-    if (failure_count() != before) fprintf(stderr, "  at call %ld\n", nth);
-  }
-  /* A scenario that needs no memory tests nothing. */
-  CHECK(nth > 20);
-  CHECK(!is_met);
-  printf(" (%ld calls)", nth);
+  for (i = 0; i < TEST_COUNT(scenarios); ++i) fail_at_each(scenarios[i], 1, 0, looker, NULL);
   rl_client_close(looker);
-  rl_error_free(err);
 }
 
-static void fail_at_each_call(void (*scenario)(void), int fail_on) {
-  fail_at_each(fail_on ? 2 : 1, scenario, fail_on);
-}
-
-static void one_call_fails(void) { fail_at_each_call(run_scenario, 0); }
-
-static void all_calls_fail_from_one_on(void) { fail_at_each_call(run_scenario, 1); }
-
-static void one_call_fails_with_readers(void) { fail_at_each_call(run_sharing_scenario, 0); }
-
-static void all_calls_fail_from_one_on_with_readers(void) {
-  fail_at_each_call(run_sharing_scenario, 1);
-}
-
-static void one_call_fails_with_queues(void) { fail_at_each_call(run_queue_scenario, 0); }
-
-static void all_calls_fail_from_one_on_with_queues(void) {
-  fail_at_each_call(run_queue_scenario, 1);
-}
-
-static void one_call_fails_with_a_detach(void) { fail_at_each_call(run_detach_scenario, 0); }
-
-static void all_calls_fail_from_one_on_with_a_detach(void) {
-  fail_at_each_call(run_detach_scenario, 1);
-}
-
-static void one_call_fails_with_a_redlock(void) { fail_at_each_call(run_redlock_scenario, 0); }
-
-static void all_calls_fail_from_one_on_with_a_redlock(void) {
-  fail_at_each_call(run_redlock_scenario, 1);
+static void all_calls_fail_from_one_on(void) {
+  rl_client* looker = server_client();
+  size_t i;
+  for (i = 0; i < TEST_COUNT(scenarios); ++i) fail_at_each(scenarios[i], 2, 1, looker, NULL);
+  rl_client_close(looker);
 }
 
 /* With every call failing first: what is only built once must not have been built by then. */
-static void fail_without_threads(void (*scenario)(void)) {
-  atomic_store(&refused_thread_count, 0);
-  fail_at_each(1, scenario, 1);
-  fail_at_each(1, scenario, 0);
-  CHECK(atomic_load(&refused_thread_count) > 0);
-}
-
-static void calls_fail_without_a_thread(void) { fail_without_threads(run_without_a_thread); }
-
-static void calls_fail_without_a_thread_to_connect_with(void) {
-  fail_without_threads(run_with_one_thread);
-}
-
-static void calls_fail_without_a_thread_for_a_node(void) {
-  fail_without_threads(run_redlock_with_one_thread);
+static void calls_fail_without_a_thread(void) {
+  static void (*const with_few[])(void) = {run_without_a_thread, run_with_one_thread,
+                                           run_redlock_with_one_thread};
+  rl_client* looker = server_client();
+  size_t i;
+  for (i = 0; i < TEST_COUNT(with_few); ++i) {
+    atomic_store(&refused_thread_count, 0);
+    fail_at_each(with_few[i], 1, 1, looker, NULL);
+    fail_at_each(with_few[i], 1, 0, looker, NULL);
+    CHECK(atomic_load(&refused_thread_count) > 0);
+  }
+  rl_client_close(looker);
 }
 
 /* Lose a lock, and with it write a line to the log. */
@@ -570,18 +463,8 @@ static void a_log_watch_that_is_refused_changes_nothing(void) {
 
 static const struct test tests[] = {
     {"calls_fail_without_a_thread", calls_fail_without_a_thread},
-    {"calls_fail_without_a_thread_to_connect_with", calls_fail_without_a_thread_to_connect_with},
-    {"calls_fail_without_a_thread_for_a_node", calls_fail_without_a_thread_for_a_node},
     {"one_call_fails", one_call_fails},
     {"all_calls_fail_from_one_on", all_calls_fail_from_one_on},
-    {"one_call_fails_with_readers", one_call_fails_with_readers},
-    {"all_calls_fail_from_one_on_with_readers", all_calls_fail_from_one_on_with_readers},
-    {"one_call_fails_with_queues", one_call_fails_with_queues},
-    {"all_calls_fail_from_one_on_with_queues", all_calls_fail_from_one_on_with_queues},
-    {"one_call_fails_with_a_detach", one_call_fails_with_a_detach},
-    {"all_calls_fail_from_one_on_with_a_detach", all_calls_fail_from_one_on_with_a_detach},
-    {"one_call_fails_with_a_redlock", one_call_fails_with_a_redlock},
-    {"all_calls_fail_from_one_on_with_a_redlock", all_calls_fail_from_one_on_with_a_redlock},
     {"the_log_goes_on_being_watched", the_log_goes_on_being_watched},
     {"a_fork_needs_no_memory", a_fork_needs_no_memory},
     {"a_log_watch_that_is_refused_changes_nothing", a_log_watch_that_is_refused_changes_nothing},

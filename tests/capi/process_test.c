@@ -134,20 +134,6 @@ static void a_blocking_acquire_goes_on_after_signals(void) {
 
 /* ---- threads and descriptors ----------------------------------------------------------------- */
 
-static int entry_count(const char* folder) {
-  DIR* directory = opendir(folder);
-  const struct dirent* entry;
-  int count = 0;
-  if (directory == NULL) return -1;
-  while ((entry = readdir(directory)) != NULL) {
-    count += entry->d_name[0] != '.';
-  }
-  closedir(directory);
-  return count;
-}
-
-static int thread_count(void) { return entry_count("/proc/self/task"); }
-
 /* Of a thread: its name, and the mask of the signals that it blocks. */
 static int read_thread(const char* id, char* name, size_t name_size, uint64_t* blocked) {
   char path[300];
@@ -234,11 +220,11 @@ static void descriptors_do_not_leak(void) {
   int before;
   int i;
   open_and_close(1);
-  before = entry_count("/proc/self/fd");
+  before = fd_count();
   for (i = 0; i < 200; ++i) {
     open_and_close(i % 4 != 0);
   }
-  CHECK_INT(before, entry_count("/proc/self/fd"));
+  CHECK_INT(before, fd_count());
 }
 
 static int is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }

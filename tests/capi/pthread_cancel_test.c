@@ -19,14 +19,7 @@
 enum { WAIT_MS = 20000, WAITER_COUNT = 4 };
 
 /* With RESP2 the library's thread reads a second connection. */
-static const char* protocol = "3";
-
-static char url[256];
-
-static rl_client* open_client(void) {
-  snprintf(url, sizeof url, "%s?protocol=%s", server_url(), protocol);
-  return rl_client_open(url, strlen(url), NULL, NULL);
-}
+static const char* protocol = "protocol=3";
 
 /* What a thread did before it ended. */
 struct victim {
@@ -118,7 +111,7 @@ static void* make_each_call(void* argument) {
   pthread_cancel(pthread_self());
   CHECK(rl_client_options_set(options, TEXT("password_file"), TEXT("/none"), err) < 0);
   CHECK_INT(RL_OK, rl_client_options_set_from_env(options, err));
-  client = rl_client_open(url, strlen(url), NULL, err);
+  client = server_client();
   CHECK_INT(RL_OK, rl_client_connect(client, WAIT_MS, err));
   take_turns_with_a_lease(client);
   take_turns_with_a_queue(client);
@@ -130,7 +123,7 @@ static void* make_each_call(void* argument) {
   rl_info_free(info);
   empty_log(client);
   rl_client_close(client);
-  client = rl_client_open(url, strlen(url), NULL, err);
+  client = server_client();
   lease = rl_acquire(client, TEXT("last"), WAIT_MS, NULL, err);
   rl_client_close(client);
   rl_lease_free(lease); /* the last handle of its client */
@@ -142,7 +135,7 @@ static void* make_each_call(void* argument) {
 static void no_call_is_a_cancellation_point(void) {
   struct victim victim;
   memset(&victim, 0, sizeof victim);
-  rl_client_close(open_client()); /* starts the server, which this thread may */
+  rl_client_close(client_with(protocol)); /* starts the server, which this thread may */
   begin(&victim, make_each_call);
   join_cancelled(&victim);
 }
@@ -166,8 +159,8 @@ static void* wait_for_the_lock(void* argument) {
 /* The first of them watches the socket, the others sleep. Each gets the lock, and gives it back. */
 static void waiters_are_cancelled(void) {
   struct victim victims[WAITER_COUNT];
-  rl_client* holder = open_client();
-  rl_client* client = open_client();
+  rl_client* holder = client_with(protocol);
+  rl_client* client = client_with(protocol);
   rl_lease* lease = rl_acquire(holder, TEXT("wanted"), 0, NULL, NULL);
   size_t i;
   memset(victims, 0, sizeof victims);
@@ -187,9 +180,9 @@ static void waiters_are_cancelled(void) {
 }
 
 static void waiters_are_cancelled_with_resp2(void) {
-  protocol = "2";
+  protocol = "protocol=2";
   waiters_are_cancelled();
-  protocol = "3";
+  protocol = "protocol=3";
 }
 
 static void* release(void* argument) {
@@ -229,7 +222,7 @@ static void begin_and_cancel(struct victim* victim, void* (*body)(void*)) {
 
 static void other_calls_are_cancelled(void) {
   struct victim releases, waits, watches, closes;
-  rl_client* client = open_client();
+  rl_client* client = client_with(protocol);
   memset(&releases, 0, sizeof releases);
   memset(&waits, 0, sizeof waits);
   memset(&watches, 0, sizeof watches);
@@ -237,7 +230,7 @@ static void other_calls_are_cancelled(void) {
   releases.lease = rl_acquire(client, TEXT("released"), 0, NULL, NULL);
   watches.lease = rl_acquire(client, TEXT("watched"), 0, NULL, NULL);
   waits.queue = rl_queue_new(NULL);
-  closes.client = open_client();
+  closes.client = client_with(protocol);
   closes.lease = rl_acquire(closes.client, TEXT("closed"), 0, NULL, NULL);
   begin_and_cancel(&waits, wait_for_a_tag);
   begin_and_cancel(&watches, wait_for_the_end);

@@ -20,13 +20,7 @@
 
 enum { WAIT_MS = 30000, CYCLE_COUNT = 500, MANY = 64, TAKER_COUNT = 4, TAG_COUNT = 2000 };
 
-static rl_client* open_client(const char* options) {
-  char url[256];
-  snprintf(url, sizeof url, "%s?%s", server_url(), options);
-  return rl_client_open(url, strlen(url), NULL, NULL);
-}
-
-static rl_client* open_patient(void) { return open_client("command_timeout=60s"); }
+static rl_client* open_patient(void) { return client_with("command_timeout=60s"); }
 
 static int is_readable_within(const rl_queue* queue, int limit_ms) {
   struct pollfd pollfd = {rl_queue_fd(queue), POLLIN, 0};
@@ -174,7 +168,7 @@ static void a_late_look_loses_nothing(void) {
   for (i = 0; i < COUNT; ++i) {
     char name[32];
     const int size = snprintf(name, sizeof name, "driven-late-%d", i);
-    clients[i] = open_client(limits[i]);
+    clients[i] = client_with(limits[i]);
     queues[i] = rl_queue_new(NULL);
     CHECK_INT(RL_OK, rl_queue_drive(queues[i], clients[i]));
     leases[i] = rl_acquire(clients[i], name, (size_t)size, WAIT_MS, options, NULL);

@@ -17,6 +17,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "harness.h"
 #include "redlatch/redlatch.h"
 #include "server.h"
@@ -241,14 +242,14 @@ static void drop_connections(void) {
 
 static void run_mix(const char* protocol, int is_dropping, int is_driving) {
   pthread_t loopers[LOOPER_COUNT], poller, sender, nudger;
-  char url[256];
+  char options[64];
   intptr_t i;
   memset(&mix, 0, sizeof mix);
   mix.is_dropping = is_dropping;
   mix.is_driving = is_driving;
   /* With this limit of a command the library's thread has no other reason to look for a minute. */
-  snprintf(url, sizeof url, "%s?command_timeout=60s&protocol=%s", server_url(), protocol);
-  mix.client = rl_client_open(url, strlen(url), NULL, NULL);
+  snprintf(options, sizeof options, "command_timeout=60s&protocol=%s", protocol);
+  mix.client = client_with(options);
   mix.queue = rl_queue_new(NULL);
   if (is_driving) CHECK_INT(RL_OK, rl_queue_drive(mix.queue, mix.client));
   REQUIRE(pthread_create(&poller, NULL, poll_loop, NULL) == 0);
@@ -293,10 +294,8 @@ static void whoever_leaves_passes_the_watch_on(void) {
   rl_client* clients[2];
   rl_lease* lease;
   rl_request* request;
-  char url[256];
   size_t i;
-  snprintf(url, sizeof url, "%s?command_timeout=60s", server_url());
-  for (i = 0; i < 2; ++i) clients[i] = rl_client_open(url, strlen(url), NULL, NULL);
+  for (i = 0; i < 2; ++i) clients[i] = client_with("command_timeout=60s");
   lease = rl_acquire(clients[0], name, 4, WAIT_MS, NULL, NULL);
   request = rl_acquire_start(clients[1], name, 4, -1, NULL);
   CHECK_INT(RL_OK, rl_request_watch(request, queue, 1));
@@ -322,14 +321,12 @@ static void* wait_for_lock(void* name) {
 static void a_reader_sends_what_was_left_to_it(void) {
   static char names[2][4] = {"x", "y"};
   rl_queue* queue = rl_queue_new(NULL);
-  rl_client* holder = rl_client_open(server_url(), strlen(server_url()), NULL, NULL);
+  rl_client* holder = server_client();
   rl_lease* leases[2];
   rl_request* request;
   pthread_t waiters[2];
-  char url[256];
   size_t i;
-  snprintf(url, sizeof url, "%s?command_timeout=60s", server_url());
-  mix.client = rl_client_open(url, strlen(url), NULL, NULL);
+  mix.client = client_with("command_timeout=60s");
   for (i = 0; i < 2; ++i) leases[i] = rl_acquire(holder, names[i], 1, WAIT_MS, NULL, NULL);
   REQUIRE(pthread_create(&waiters[0], NULL, wait_for_lock, names[0]) == 0);
   sleep_ms(100); /* It stands in its queue, and watches. */

@@ -22,13 +22,7 @@ enum { RACE_COUNT = 1000, CHAIN = 100, CHAIN_ROUNDS = 60, CLIENT_COUNT = 3, WAIT
 enum { AFTER_COUNT = 10000 };
 
 /* With RESP2 the library's thread reads a second connection, and messages overtake answers. */
-static const char* protocol = "3";
-
-static rl_client* open_client(void) {
-  char url[256];
-  snprintf(url, sizeof url, "%s?protocol=%s", server_url(), protocol);
-  return rl_client_open(url, strlen(url), NULL, NULL);
-}
+static const char* protocol = "protocol=3";
 
 static void spin(int count) {
   volatile int left = count;
@@ -126,9 +120,9 @@ static void race_many(rl_client* holder, rl_client* waiter, rl_client* behind, i
 }
 
 static void cancels_cross_grants_of_another_client(void) {
-  rl_client* holder = open_client();
-  rl_client* waiter = open_client();
-  rl_client* behind = open_client();
+  rl_client* holder = client_with(protocol);
+  rl_client* waiter = client_with(protocol);
+  rl_client* behind = client_with(protocol);
   race_many(holder, waiter, behind, 0);
   race_many(holder, waiter, behind, 1);
   rl_client_close(holder);
@@ -138,7 +132,7 @@ static void cancels_cross_grants_of_another_client(void) {
 }
 
 static void cancels_cross_grants_of_the_same_client(void) {
-  rl_client* client = open_client();
+  rl_client* client = client_with(protocol);
   race_many(client, client, client, 0);
   race_many(client, client, client, 1);
   rl_client_close(client);
@@ -233,20 +227,20 @@ static void run_chains(rl_client* const* clients, int client_count) {
 static void cancels_in_a_chain_between_clients(void) {
   rl_client* clients[CLIENT_COUNT];
   int i;
-  for (i = 0; i < CLIENT_COUNT; ++i) clients[i] = open_client();
+  for (i = 0; i < CLIENT_COUNT; ++i) clients[i] = client_with(protocol);
   run_chains(clients, CLIENT_COUNT);
   for (i = 0; i < CLIENT_COUNT; ++i) rl_client_close(clients[i]);
   EVENTUALLY(server_number("EXISTS", "chain", NULL) == 0, 2000);
 }
 
 static void cancels_in_a_chain_with_resp2(void) {
-  protocol = "2";
+  protocol = "protocol=2";
   cancels_in_a_chain_between_clients();
-  protocol = "3";
+  protocol = "protocol=3";
 }
 
 static void cancels_in_a_chain_of_one_client(void) {
-  rl_client* client = open_client();
+  rl_client* client = client_with(protocol);
   run_chains(&client, 1);
   rl_client_close(client);
   EVENTUALLY(server_number("EXISTS", "chain", NULL) == 0, 2000);
@@ -257,7 +251,7 @@ static void cancels_in_a_chain_of_one_client(void) {
 /* Whoever has freed a request has seen its tag, finds it in the queue, or gets none: a tag that
    comes later may be the address of something that is gone. */
 static void no_tag_comes_after_free(void) {
-  rl_client* client = open_client();
+  rl_client* client = client_with(protocol);
   rl_queue* queue = rl_queue_new(NULL);
   rl_lease* lease = rl_acquire(client, TEXT("after"), WAIT_MS, NULL, NULL);
   int seen_count = 0;
@@ -324,7 +318,7 @@ static void each_tag_goes_to_one_consumer(void) {
   int i;
   shared_queue = rl_queue_new(NULL);
   atomic_store(&shared_left, ALL_COUNT);
-  for (i = 0; i < CLIENT_COUNT; ++i) clients[i] = open_client();
+  for (i = 0; i < CLIENT_COUNT; ++i) clients[i] = client_with(protocol);
   for (i = 0; i < CONSUMER_COUNT; ++i) {
     REQUIRE(pthread_create(&consumers[i], NULL, consume, NULL) == 0);
   }

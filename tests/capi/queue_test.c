@@ -7,7 +7,6 @@
  * own while grants are under way, and a count of descriptors and threads; calls in a thread that
  * the kernel ends at the first system call. Tags in order: completion_queue_test.cc.
  */
-#include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -129,17 +128,6 @@ static void starting_never_waits_for_the_server(void) {
   rl_queue_free(queue);
   rl_client_close(client);
 }
-
-static int count_entries(const char* folder) {
-  DIR* directory = opendir(folder);
-  int count = 0;
-  while (directory != NULL && readdir(directory) != NULL) ++count;
-  if (directory != NULL) closedir(directory);
-  return count;
-}
-
-static int fd_count(void) { return count_entries("/proc/self/fd"); }
-static int thread_count(void) { return count_entries("/proc/self/task"); }
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 

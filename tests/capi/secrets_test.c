@@ -69,27 +69,12 @@ static const char* password;
 static const char* protocol;
 static char path[64]; /* of the password file; empty: there is none */
 
-/* The user "app" has `password`. */
-static void set_user(void) {
-  char reply[256];
-  char rule[256];
-  snprintf(rule, sizeof rule, ">%s", password);
-  server_command(reply, sizeof reply, "ACL", "SETUSER", "app", "reset", "on", rule, "~*", "&*",
-                 "+@all", NULL);
-  CHECK_HAS("OK", reply);
-}
-
 static void use(rl_client* client) {
   rl_error* err = rl_error_new();
   rl_lease* lease = rl_acquire(client, TEXT("secret"), WAIT_MS, NULL, err);
   if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
   if (lease != NULL) give_back(lease);
   rl_error_free(err);
-}
-
-static void kill_connections(void) {
-  char reply[64];
-  server_command(reply, sizeof reply, "CLIENT", "KILL", "USER", "app", NULL);
 }
 
 /* With each password and each protocol. The client connects a second time, too. */
@@ -101,7 +86,7 @@ static void with_each(rl_client* (*open_client)(void), void (*use_more)(rl_clien
     password = passwords[i % 2];
     protocol = protocols[i / 2];
     (void)server_url(); /* starts the server */
-    set_user();
+    set_password(password);
     atomic_store(&found_count, 0);
     client = open_client();
     REQUIRE(client != NULL);

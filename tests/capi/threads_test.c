@@ -35,13 +35,7 @@ static atomic_int inside_count;
 static atomic_int stop;
 
 /* With RESP2 the library's thread reads a second connection: another set of hands. */
-static const char* protocol = "3";
-
-static rl_client* open_client(void) {
-  char url[256];
-  snprintf(url, sizeof url, "%s?protocol=%s", server_url(), protocol);
-  return rl_client_open(url, strlen(url), NULL, NULL);
-}
+static const char* protocol = "protocol=3";
 
 static rl_lease* take(struct worker* self) {
   rl_error* err = rl_error_new();
@@ -94,7 +88,7 @@ static void run_workers(struct worker* workers, size_t count, void* (*body)(void
 
 static void threads_of_one_client_exclude_each_other(void) {
   struct worker workers[THREAD_COUNT];
-  rl_client* client = open_client();
+  rl_client* client = client_with(protocol);
   size_t i;
   memset(workers, 0, sizeof workers);
   for (i = 0; i < THREAD_COUNT; ++i) {
@@ -112,8 +106,8 @@ static void threads_of_two_clients_exclude_each_other(void) {
   struct worker workers[THREAD_COUNT];
   rl_client* clients[2];
   size_t i;
-  clients[0] = open_client();
-  clients[1] = open_client();
+  clients[0] = client_with(protocol);
+  clients[1] = client_with(protocol);
   memset(workers, 0, sizeof workers);
   for (i = 0; i < THREAD_COUNT; ++i) {
     workers[i].client = clients[i % 2];
@@ -129,9 +123,9 @@ static void threads_of_two_clients_exclude_each_other(void) {
 
 /* Replies must reach the thread that asked: each has a name of its own, and never waits. */
 static void threads_of_two_clients_with_resp2(void) {
-  protocol = "2";
+  protocol = "protocol=2";
   threads_of_two_clients_exclude_each_other();
-  protocol = "3";
+  protocol = "protocol=3";
 }
 
 static void* use_own_name(void* argument) {
@@ -156,7 +150,7 @@ static void* use_own_name(void* argument) {
 
 static void threads_with_their_own_names_never_wait(void) {
   struct worker workers[THREAD_COUNT];
-  rl_client* client = open_client();
+  rl_client* client = client_with(protocol);
   size_t i;
   memset(workers, 0, sizeof workers);
   for (i = 0; i < THREAD_COUNT; ++i) {
@@ -199,7 +193,7 @@ static int wait_among_hogs(struct worker* guest) {
 static void max_local_handoffs_bounds_the_passing_on(void) {
   struct worker hogs[THREAD_COUNT];
   struct worker guest;
-  rl_client* client = open_client();
+  rl_client* client = client_with(protocol);
   rl_acquire_options* options = rl_acquire_options_new();
   size_t i;
   int round;
@@ -207,7 +201,7 @@ static void max_local_handoffs_bounds_the_passing_on(void) {
   CHECK_INT(RL_OK, rl_acquire_options_set_max_local_handoffs(options, BURST));
   memset(hogs, 0, sizeof hogs);
   memset(&guest, 0, sizeof guest);
-  guest.client = open_client();
+  guest.client = client_with(protocol);
   snprintf(guest.name, sizeof guest.name, "burst");
   atomic_store(&stop, 0);
   for (i = 0; i < THREAD_COUNT; ++i) {

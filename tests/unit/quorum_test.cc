@@ -131,6 +131,8 @@ TEST_F(QuorumTest, a_lease_is_lost_with_the_majority_and_the_other_votes_are_rel
   EXPECT_EQ(lease->state_at(now_), Lease::kHeld);
   count(2, "extend", 0);
   EXPECT_EQ(lease->state_at(now_), Lease::kLost);
+  EXPECT_EQ(lease->loss, lock::LossReason::kNoMajority);
+  EXPECT_NE(lease->reason.find("2 of 5"), std::string::npos) << lease->reason;
   EXPECT_EQ(ended_count_, 1);
   confirm({3, 4});
   advance(301 * kMs);
