@@ -522,10 +522,7 @@ TEST_F(ClusterTest, memory_that_runs_out_leaves_no_asking_alone) {
     const std::string name = name_at('a');
     held(name_at('b'));
     const auto lease = held(name);
-    const auto request = std::make_shared<Request>(Request::Op::kExtend);
-    request->lease = lease;
-    request->name = name;
-    cluster().start(request, now_);
+    extend(lease);
     reply('a', ask(slot_of(name), 'b'));
     ASSERT_EQ(scripts('a'), "extend");
     const MadeReply answer = ask(slot_of(name), 'b');

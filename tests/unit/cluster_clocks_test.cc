@@ -18,12 +18,11 @@ class ClusterClocksTest : public ClusterTest {
     tells_time_ = true;
   }
 
-  std::shared_ptr<Lease> held_unrenewed() {
-    auto request = std::make_shared<Request>(Request::Op::kAcquire);
-    request->name = name_;
-    request->lease = std::make_shared<Lease>();
-    request->options.is_renewed = false;
-    cluster().start(request, now_);
+  std::shared_ptr<Lease> held_unrenewed(Nanos ttl = 30 * kSecond) {
+    lock::AcquireOptions options;
+    options.ttl = ttl;
+    options.is_renewed = false;
+    const auto request = acquire(name_, options);
     run();
     reply('a', granted());
     EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
@@ -103,18 +102,11 @@ TEST_F(ClusterClocksTest, a_lease_is_shortened_when_its_slot_had_no_node_for_a_t
 }
 
 TEST_F(ClusterClocksTest, a_clock_is_remembered_for_longer_than_a_minute) {
-  auto request = std::make_shared<Request>(Request::Op::kAcquire);
-  request->options.ttl = 600 * kSecond;
-  request->options.is_renewed = false;
-  request->name = name_;
-  request->lease = std::make_shared<Lease>();
-  cluster().start(request, now_);
-  run();
-  reply('a', granted());
-  const Nanos before = request->lease->deadline;
+  const auto lease = held_unrenewed(600 * kSecond);
+  const Nanos before = lease->deadline;
   advance(120 * kSecond);
   move_to_b();
-  expect_shorter(request->lease, before);
+  expect_shorter(lease, before);
 }
 
 TEST_F(ClusterClocksTest, a_lease_whose_time_has_run_out_there_is_lost) {

@@ -427,10 +427,7 @@ class HashRwOnClusterTest : public ClusterTest {
     run();
     reply('a', granted());
     EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
-    for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
-      advance(20 * kMs);
-      if (!scripts('b').empty()) reply('b', count(1));
-    }
+    advance_while_b_confirms();
     EXPECT_EQ(scripts('a'), "extend_shared");
     deadline_ = request->lease->deadline;
     reply('a', try_again());
@@ -515,10 +512,7 @@ TEST_F(HashRwOnClusterTest, a_caller_extends_in_three_parts) {
   reply('a', count(2));
   reply('a', MadeReply::text("OK"));
   reply('a', count(2));
-  auto request = std::make_shared<Request>(Request::Op::kExtend);
-  request->lease = lease;
-  request->extend_to = 25 * kSecond;
-  cluster().start(request, now_);
+  const auto request = extend(lease, 25 * kSecond);
   ASSERT_EQ(scripts('a'), "extend_shared");
   reply('a', try_again());
   reply('a', count(2));
@@ -534,10 +528,7 @@ TEST_F(ClusterTest, a_lease_that_its_node_does_not_have_while_the_slot_moves_is_
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
-  for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
-    advance(50 * kMs);
-    if (!scripts('b').empty()) reply('b', count(1));
-  }
+  advance_while_b_confirms();
   reply('a', ask(slot_of(name), 'b'));
   ASSERT_EQ(scripts('a'), "extend");
   reply('a', ask(slot_of(name), 'b'));
@@ -551,10 +542,7 @@ TEST_F(ClusterTest, without_the_right_to_ask_an_extension_is_denied) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
-  const auto request = std::make_shared<Request>(Request::Op::kExtend);
-  request->lease = lease;
-  request->name = name;
-  cluster().start(request, now_);
+  const auto request = extend(lease);
   reply('a', ask(slot_of(name), 'b'));
   reply('a', ask(slot_of(name), 'b'));
   ASSERT_EQ(scripts('b'), "ASKING extend");
@@ -569,10 +557,7 @@ TEST_F(ClusterTest, a_delegated_command_whose_node_is_lost_leaves_the_lease) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
-  for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
-    advance(50 * kMs);
-    if (!scripts('b').empty()) reply('b', count(1));
-  }
+  advance_while_b_confirms();
   reply('a', try_again());
   reply('a', ask(slot_of(name), 'b'));
   ASSERT_EQ(scripts('b'), "ASKING extend");

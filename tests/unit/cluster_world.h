@@ -108,6 +108,13 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
     for (run(); sent_[host].empty() && now_ < until; run()) advance(5 * kMs);
     ASSERT_FALSE(sent_[host].empty()) << host << " was asked nothing";
   }
+  // Until `a` has a command to answer; `b` confirms what it is asked.
+  void advance_while_b_confirms() {
+    for (int i = 0; i < 1'000 && scripts('a').empty(); i++) {
+      advance(20 * kMs);
+      if (!scripts('b').empty()) reply('b', count(1));
+    }
+  }
   void disconnect(char host) {
     std::erase(dropped_, host);
     sent_[host].clear();
@@ -257,18 +264,30 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
   RequestPtr acquire(const std::string &name, int64_t wait_ms = -1) {
     return start(Request::Op::kAcquire, name, wait_ms);
   }
-  RequestPtr acquire(const std::string &name, protocol::Mode mode, protocol::Format format) {
+  RequestPtr acquire(const std::string &name, const lock::AcquireOptions &options) {
     auto request = std::make_shared<Request>(Request::Op::kAcquire);
     request->name = name;
     request->lease = std::make_shared<Lease>();
-    request->options.mode = mode;
-    request->options.format = format;
+    request->options = options;
     cluster().start(request, now_);
     return request;
+  }
+  RequestPtr acquire(const std::string &name, protocol::Mode mode, protocol::Format format) {
+    lock::AcquireOptions options;
+    options.mode = mode;
+    options.format = format;
+    return acquire(name, options);
   }
   RequestPtr release(const std::shared_ptr<Lease> &lease) {
     auto request = std::make_shared<Request>(Request::Op::kRelease);
     request->lease = lease;
+    cluster().start(request, now_);
+    return request;
+  }
+  RequestPtr extend(const std::shared_ptr<Lease> &lease, Nanos to = 0) {
+    auto request = std::make_shared<Request>(Request::Op::kExtend);
+    request->lease = lease;
+    request->extend_to = to;
     cluster().start(request, now_);
     return request;
   }

@@ -275,7 +275,6 @@ TEST_F(HandshakeTest, a_replica_and_a_member_of_a_cluster_are_known) {
   run(replica);
   EXPECT_TRUE(replica.facts().is_replica);
 
-  on("INFO server", [] { return MadeReply::text(std::string(kInfo) + "redis_mode:cluster\r\n"); });
   on("INFO server", [] {
     return MadeReply::text("redis_mode:cluster\r\nrun_id:abc\r\nuptime_in_seconds:77\r\n");
   });
@@ -373,8 +372,6 @@ TEST_F(HandshakeTest, an_identity_that_is_refused_or_unclear_has_its_reason) {
     EXPECT_EQ(unclear.facts().why_unknown.status, Status::kUnsupported) << micros;
   }
 }
-
-// ---- messages ----------------------------------------------------------------------------------
 
 }  // namespace
 }  // namespace redlatch::protocol

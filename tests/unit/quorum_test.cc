@@ -223,12 +223,6 @@ TEST_F(QuorumTest, a_restart_takes_the_vote_away_and_is_counted_on_our_own_clock
   for (const size_t node : {2, 3, 4}) yes(node);
 }
 
-TEST_F(QuorumTest, durable_nodes_need_no_guard) {
-  settings_.is_durable = true;
-  for (size_t node = 0; node < kNodes; node++) connect(node, facts_of(node, 1));
-  held();
-}
-
 TEST_F(QuorumTest, an_unsuitable_server_is_an_error_that_names_it) {
   const auto expect_refusal = [&](ServerFacts facts, Status status, const char *word) {
     quorum_.reset();
@@ -294,12 +288,7 @@ TEST_F(QuorumTest, a_fence_that_is_not_written_is_no_grant) {
 TEST_F(QuorumTest, a_refused_acquire_queues_at_the_first_node_that_refused) {
   connect_all();
   const auto request = acquire(5000);
-  for (size_t i = 0; i < kNodes; i++) no(i);
-  size_t queued_at = kNodes;
-  for (size_t i = 0; i < kNodes; i++) {
-    count(i, "release", -1);
-    if (script(i) == "acquire") queued_at = i;
-  }
+  const size_t queued_at = refused_by_all();
   ASSERT_LT(queued_at, kNodes);
   EXPECT_NE(argument(queued_at, 2), "");
   yes(queued_at);  // handed off
@@ -312,12 +301,7 @@ TEST_F(QuorumTest, a_refused_acquire_queues_at_the_first_node_that_refused) {
 TEST_F(QuorumTest, the_head_of_a_queue_repeats_the_round) {
   connect_all();
   const auto request = acquire(5000);
-  for (size_t i = 0; i < kNodes; i++) no(i);
-  size_t queued_at = kNodes;
-  for (size_t i = 0; i < kNodes; i++) {
-    count(i, "release", -1);
-    if (script(i) == "acquire") queued_at = i;
-  }
+  const size_t queued_at = refused_by_all();
   ASSERT_LT(queued_at, kNodes);
   no(queued_at);  // it has a place, and is the head
   advance(10 * kMs);

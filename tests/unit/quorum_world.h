@@ -182,6 +182,16 @@ class QuorumTest : public ::testing::Test, protected lock::Output {
     EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
     return request->lease;
   }
+  // @return the node at whose queue the client waits then.
+  size_t refused_by_all() {
+    for (size_t i = 0; i < kNodes; i++) no(i);
+    size_t queued_at = kNodes;
+    for (size_t i = 0; i < kNodes; i++) {
+      count(i, "release", -1);
+      if (script(i) == "acquire") queued_at = i;
+    }
+    return queued_at;
+  }
   void renew(std::initializer_list<size_t> nodes) {
     for (const size_t node : nodes) count(node, "extend", 1);
   }
