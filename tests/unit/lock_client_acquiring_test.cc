@@ -11,16 +11,6 @@ class AcquiringTest : public LockClientWorld {
   AcquiringTest() { connect(); }
 };
 
-TEST_F(AcquiringTest, validity_counts_from_sending) {
-  const auto request = acquire();
-  const Nanos sent_at = now_;
-  now_ += 500 * kMs;
-  reply_granted();
-  ASSERT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(request->lease->deadline.load(), sent_at + 30'000 * kMs - 302 * kMs);
-  EXPECT_EQ(request->lease->fence, 1'700'000'000'000'000);
-}
-
 TEST_F(AcquiringTest, grant_without_validity_is_refreshed_once_then_given_back) {
   const auto request = acquire(-1, with_lease(100 * kMs));
   now_ += 99 * kMs;
@@ -31,22 +21,6 @@ TEST_F(AcquiringTest, grant_without_validity_is_refreshed_once_then_given_back) 
   EXPECT_EQ(request->status.load(), Status::kInvalid);
   EXPECT_NE(request->message.find("ttl must be well above"), std::string::npos) << request->message;
   EXPECT_EQ(next_script(), "release");
-}
-
-TEST_F(AcquiringTest, one_try_that_is_refused_is_busy_and_leaves_nothing) {
-  const auto request = acquire(0);
-  EXPECT_EQ(argument(2), "") << "one try must not enqueue";
-  reply_queued();
-  EXPECT_EQ(request->status.load(), Status::kBusy);
-  EXPECT_EQ(next_script(), "");
-  EXPECT_TRUE(client_->is_drained());
-}
-
-TEST_F(AcquiringTest, a_key_of_another_format_is_busy) {
-  const auto request = acquire(0);
-  reply_queued(-1, 0, "", "hash");
-  EXPECT_EQ(request->status.load(), Status::kBusy);
-  EXPECT_NE(request->message.find("hash"), std::string::npos) << request->message;
 }
 
 TEST_F(AcquiringTest, a_try_at_data_names_its_type_and_leaves_nothing) {
@@ -134,21 +108,6 @@ TEST_F(AcquiringTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
   EXPECT_EQ(next_script(), "extend");
 }
 
-TEST_F(AcquiringTest, pushed_grant_is_believed_no_longer_than_its_member_asked_for) {
-  const auto request = acquire(-1, with_lease(20'000 * kMs));
-  const std::string token = argument(0);
-  reply_queued();
-  push_grant(token, 0, 99'999);
-  ASSERT_EQ(request->status.load(), Status::kOk);
-  EXPECT_LE(request->lease->deadline.load(), now_ + 3'000 * kMs);
-  const auto brief = acquire(-1, with_lease(500 * kMs), "brief");
-  const std::string second = argument(0);
-  reply_queued();
-  push_grant(second, 0, 3'000);
-  ASSERT_EQ(brief->status.load(), Status::kOk);
-  EXPECT_LE(brief->lease->deadline.load(), now_ + 500 * kMs);
-}
-
 TEST_F(AcquiringTest, pushed_fence_that_cannot_have_been_minted_is_a_hint) {
   // Below the clock at the grant, or more than an hour ahead of it.
   for (const char *fence :
@@ -193,48 +152,6 @@ TEST_F(AcquiringTest, dead_waiters_left_over_are_gone_on_with_at_once) {
   EXPECT_EQ(attempt->status.load(), Status::kOk);
 }
 
-TEST_F(AcquiringTest, pushed_grant_that_comes_too_late_is_asked_again) {
-  const auto request = acquire();
-  const std::string token = argument(0);
-  reply_queued();
-  now_ += 5'000 * kMs;
-  push_grant(token, 2'990 * kMs);
-  EXPECT_EQ(request->status.load(), Status::kPending);
-  ASSERT_EQ(next_script(), "acquire");
-  EXPECT_EQ(argument(0), token);
-}
-
-TEST_F(AcquiringTest, pushed_grant_without_a_fresh_clock_sample_is_a_hint) {
-  const auto request = acquire();
-  const std::string token = argument(0);
-  reply_queued(700'000'000);
-  now_ += 61'000 * kMs;
-  push_grant(token);
-  EXPECT_EQ(request->status.load(), Status::kPending);
-  EXPECT_EQ(next_script(), "acquire");
-}
-
-TEST_F(AcquiringTest, pushed_grant_for_another_key_is_a_hint) {
-  const auto request = acquire();
-  const std::string token = argument(0);
-  reply_queued();
-  push_grant(token, 0, 3000, "87654321");
-  EXPECT_EQ(request->status.load(), Status::kPending);
-  EXPECT_EQ(next_script(), "acquire");
-}
-
-TEST_F(AcquiringTest, confirm_makes_every_push_a_hint) {
-  lock::AcquireOptions options;
-  options.is_confirmed = true;
-  const auto request = acquire(-1, options);
-  const std::string token = argument(0);
-  reply_queued();
-  push_grant(token);
-  EXPECT_EQ(request->status.load(), Status::kPending);
-  reply_granted();
-  EXPECT_EQ(request->status.load(), Status::kOk);
-}
-
 // As the primary after a failover does, which has an older queue.
 TEST_F(AcquiringTest, grant_to_an_ended_place_is_given_back) {
   const auto request = acquire();
@@ -250,17 +167,6 @@ TEST_F(AcquiringTest, grant_to_an_ended_place_is_given_back) {
   EXPECT_EQ(argument(0), token);
   reply_count("release text", 1);
   EXPECT_TRUE(client_->is_idle());
-}
-
-TEST_F(AcquiringTest, grant_to_a_cancelled_place_is_given_back) {
-  const auto request = acquire();
-  const std::string token = argument(0);
-  reply_queued();
-  client_->cancel(*request, now_);
-  reply_count("cancel", 1);
-  push_grant(token);
-  ASSERT_EQ(next_script(), "release text");
-  EXPECT_EQ(argument(0), token);
 }
 
 TEST_F(AcquiringTest, malformed_and_unknown_pushes_change_nothing) {
@@ -287,42 +193,6 @@ TEST_F(AcquiringTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(AcquiringTest, message_to_the_head_may_overtake_the_answer) {
-  acquire();
-  const std::string rid = argument(0).substr(22);
-  client_->on_push(0, "n" + rid + "00500", now_);
-  reply_queued(30'000);
-  advance(502 * kMs);
-  EXPECT_EQ(next_script(), "acquire");
-}
-
-// It cannot be believed, and nothing else will say it: the claim would run out, and then the next
-// poll be waited for.
-TEST_F(AcquiringTest, grant_that_overtakes_the_answer_is_asked_for_at_once) {
-  const auto request = acquire();
-  const std::string token = argument(0);
-  push_grant(token);
-  EXPECT_EQ(request->status.load(), Status::kPending);
-  reply_queued(30'000);
-  advance(1 * kMs);
-  ASSERT_EQ(next_script(), "acquire");
-  EXPECT_EQ(argument(0), token);
-  reply_granted();
-  EXPECT_EQ(request->status.load(), Status::kOk);
-}
-
-TEST_F(AcquiringTest, wait_that_runs_out_is_cancelled_and_a_crossing_grant_goes_on) {
-  const auto request = acquire(1'000);
-  reply_queued();
-  advance(500 * kMs);
-  reply_queued();
-  advance(501 * kMs);
-  EXPECT_EQ(request->status.load(), Status::kTimeout);
-  reply_count("cancel", 2);
-  reply_count("release", 2);
-  EXPECT_TRUE(client_->is_drained());
-}
-
 TEST_F(AcquiringTest, cancel_is_decisive_and_a_late_push_is_released) {
   const auto request = acquire();
   const std::string token = argument(0);
@@ -333,13 +203,6 @@ TEST_F(AcquiringTest, cancel_is_decisive_and_a_late_push_is_released) {
   EXPECT_EQ(request->status.load(), Status::kCancelled);
   reply_count("cancel", 2);
   reply_count("release", 1);
-}
-
-TEST_F(AcquiringTest, cancel_after_the_grant_leaves_the_result) {
-  const auto request = acquire();
-  reply_granted();
-  EXPECT_EQ(client_->cancel(*request, now_), Status::kOk);
-  EXPECT_EQ(state(request->lease), Lease::kHeld);
 }
 
 TEST_F(AcquiringTest, wait_without_any_answer_is_an_unknown_outcome) {
@@ -363,37 +226,6 @@ TEST_F(AcquiringTest, callers_of_one_client_share_one_place) {
   EXPECT_EQ(next_script(), "") << "passed on without a command";
   EXPECT_EQ(second->lease->fence, first->lease->fence + 1);
   EXPECT_EQ(second->lease->token, first->lease->token);
-}
-
-TEST_F(AcquiringTest, burst_ends_and_the_servers_queue_has_its_turn) {
-  std::vector<RequestPtr> callers;
-  lock::AcquireOptions options;
-  options.max_local_handoffs = 3;
-  for (int i = 0; i < 8; i++) callers.push_back(acquire(-1, options));
-  reply_granted();
-  reply_queued();
-  for (int i = 0; i < 3; i++) {
-    EXPECT_EQ(release(callers[static_cast<size_t>(i)]->lease)->status.load(), Status::kOk);
-  }
-  EXPECT_EQ(callers[3]->status.load(), Status::kOk);
-  const auto last = release(callers[3]->lease);
-  EXPECT_EQ(callers[4]->status.load(), Status::kPending);
-  reply_count("release", 2);
-  EXPECT_EQ(last->status.load(), Status::kOk);
-}
-
-TEST_F(AcquiringTest, without_max_local_handoffs_every_caller_has_a_place_of_its_own) {
-  lock::AcquireOptions options;
-  options.max_local_handoffs = 0;
-  const auto first = acquire(-1, options);
-  const auto second = acquire(-1, options);
-  ASSERT_EQ(sent_.size(), 2u);
-  EXPECT_NE(sent_[0][8], sent_[1][8]);
-  reply_granted();
-  reply_queued();
-  release(first->lease);
-  EXPECT_EQ(next_script(), "release");
-  EXPECT_EQ(second->status.load(), Status::kPending);
 }
 
 TEST_F(AcquiringTest, vacant_place_is_cancelled_before_the_lock_is_released) {
@@ -423,51 +255,6 @@ TEST_F(AcquiringTest, vacant_place_is_given_up_soon) {
   reply_count("cancel", 1);
   const auto third = acquire();
   EXPECT_EQ(next_script(), "acquire") << "a new place";
-}
-
-TEST_F(AcquiringTest, caller_that_gives_up_leaves_the_others_their_place) {
-  const auto first = acquire();
-  const auto second = acquire(100);
-  const auto third = acquire();
-  const std::string token = argument(0);
-  reply_queued();
-  client_->cancel(*first, now_);
-  advance(50 * kMs);
-  reply_queued();
-  advance(51 * kMs);
-  EXPECT_EQ(second->status.load(), Status::kTimeout);
-  EXPECT_EQ(next_script(), "");
-  push_grant(token);
-  EXPECT_EQ(third->status.load(), Status::kOk);
-}
-
-TEST_F(AcquiringTest, lease_asked_for_by_a_caller_that_left_is_extended_to_the_next_ones) {
-  const auto first = acquire(-1, with_lease(1'000 * kMs));
-  lock::AcquireOptions options = with_lease(60'000 * kMs);
-  options.is_renewed = false;
-  const auto second = acquire(-1, options);
-  client_->cancel(*first, now_);
-  reply_granted();
-  ASSERT_EQ(second->status.load(), Status::kOk);
-  client_->on_timer(now_);
-  ASSERT_EQ(next_script(), "extend");
-  EXPECT_EQ(argument(1), "60000");
-  reply_count("extend", 1);
-  EXPECT_GT(second->lease->deadline.load(), now_ + 59'000 * kMs);
-}
-
-TEST_F(AcquiringTest, poll_that_crosses_a_grant_and_queues_again_is_cancelled_before_the_release) {
-  const auto request = acquire();
-  const std::string token = argument(0);
-  reply_queued(1'000);
-  advance(1'002 * kMs);
-  ASSERT_EQ(next_script(), "acquire");
-  push_grant(token);
-  ASSERT_EQ(request->status.load(), Status::kOk);
-  reply_queued();
-  release(request->lease);
-  reply_count("cancel", 1);
-  reply_count("release", -1);
 }
 
 TEST_F(AcquiringTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) {

@@ -31,19 +31,25 @@ class ConfirmingTest : public LockClientWorld {
     EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
     return request;
   }
+  std::shared_ptr<Lease> confirmed_reader() {
+    connect();
+    lock::AcquireOptions options = with_replicas(1);
+    options.mode = protocol::Mode::kRead;
+    const auto reader = acquire(-1, options);
+    reply_granted();
+    connect_side();
+    confirmed_by(1);
+    EXPECT_EQ(reader->status.load(), Status::kOk);
+    return reader->lease;
+  }
+  void side_is_back() {
+    client_->on_side_connected(0, now_);
+    advance(0);
+  }
   void renew() {
     for (int i = 0; i < 110 && sent_.empty(); i++) advance(100 * kMs);
     reply_count("extend", 1);
     advance(0);
-  }
-  std::string script_of(const std::vector<std::string> &argv) const {
-    for (size_t i = 0; i < protocol::kScriptCount; i++) {
-      const auto &script =
-          protocol::script_text(static_cast<protocol::Script>(i), protocol::Format::kString, false);
-      if (argv.size() > 1 && argv[1] == script.sha1) return std::string(script.name);
-      if (argv.size() > 1 && argv[1] == script.text()) return std::string(script.name) + " text";
-    }
-    return argv.empty() ? "" : argv[0];
   }
 };
 
@@ -81,19 +87,6 @@ TEST_F(ConfirmingTest, too_few_replicas_release_the_lock) {
   EXPECT_TRUE(client_->is_idle());
 }
 
-TEST_F(ConfirmingTest, release_after_too_few_is_repeated_until_it_is_answered) {
-  const auto request = confirming();
-  now_ += 1'000 * kMs;
-  confirmed_by(0);
-  EXPECT_EQ(request->status.load(), Status::kNotReplicated);
-  disconnect();
-  disconnect_side();
-  advance(1'000 * kMs);
-  connect();
-  reply_count("release", 1);
-  EXPECT_TRUE(client_->is_idle());
-}
-
 TEST_F(ConfirmingTest, pushed_grant_is_confirmed_too) {
   connect();
   const auto request = acquire(-1, with_replicas(1));
@@ -105,24 +98,6 @@ TEST_F(ConfirmingTest, pushed_grant_is_confirmed_too) {
   confirmed_by(1);
   EXPECT_EQ(request->status.load(), Status::kOk);
   EXPECT_GT(request->lease->deadline.load(), now_ + 20'000 * kMs) << "the extension counts";
-}
-
-TEST_F(ConfirmingTest, callers_share_the_second_wait) {
-  const auto first = confirming(-1, 1);
-  std::vector<RequestPtr> others;
-  for (int i = 0; i < 63; i++) {
-    others.push_back(acquire(-1, with_replicas(1), "lock" + std::to_string(i)));
-    reply_granted();
-  }
-  EXPECT_EQ(side_sent_.size(), 2u);
-  now_ += 1'000 * kMs;
-  confirmed_by(0);
-  EXPECT_EQ(first->status.load(), Status::kNotReplicated);
-  advance(0);
-  EXPECT_EQ(side_sent_.size(), 64u);
-  now_ += 1'000 * kMs;
-  confirmed_by(0);
-  for (const auto &other : others) EXPECT_EQ(other->status.load(), Status::kNotReplicated);
 }
 
 TEST_F(ConfirmingTest, lease_is_renewed_on_the_other_connection_meanwhile) {
@@ -154,8 +129,7 @@ TEST_F(ConfirmingTest, lost_connection_repeats_extension_and_wait) {
   disconnect_side();
   EXPECT_EQ(request->status.load(), Status::kPending) << "the outcome is not known";
   advance(1'000 * kMs);
-  client_->on_side_connected(0, now_);
-  advance(0);
+  side_is_back();
   ASSERT_EQ(side_sent_.size(), 2u);
   EXPECT_EQ(script_of(side_sent_[0]), "extend");
   confirmed_by(2);
@@ -184,8 +158,7 @@ TEST_F(ConfirmingTest, connection_that_was_begun_before_an_outage_is_not_used) {
   EXPECT_TRUE(side_sent_.empty());
   disconnect_side();
   advance(1'000 * kMs);
-  client_->on_side_connected(0, now_);
-  advance(0);
+  side_is_back();
   confirmed_by(1);
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
@@ -197,8 +170,7 @@ TEST_F(ConfirmingTest, held_lease_is_confirmed_anew_after_a_reconnect) {
   connect();
   reply_count("extend", 1);
   advance(1'000 * kMs);
-  client_->on_side_connected(0, now_);
-  advance(0);
+  side_is_back();
   ASSERT_EQ(side_sent_.size(), 2u);
   now_ += 1'000 * kMs;
   confirmed_by(1);
@@ -244,21 +216,26 @@ TEST_F(ConfirmingTest, shutdown_answers_the_caller_and_releases) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(ConfirmingTest, refused_wait_is_unsupported_by_name) {
-  const auto request = confirming();
-  side_extended();
-  side_reply(MadeReply::error("ERR unknown command 'WAIT'"));
-  EXPECT_EQ(request->status.load(), Status::kUnsupported);
-  EXPECT_NE(request->message.find("refused WAIT, which min_replicas needs"), std::string::npos);
-  reply_count("release", 1);
-}
-
-TEST_F(ConfirmingTest, denied_wait_is_denied) {
-  const auto request = confirming();
-  side_extended();
-  side_reply(MadeReply::error("NOPERM this user has no permissions to run the 'wait' command"));
-  EXPECT_EQ(request->status.load(), Status::kDenied);
-  reply_count("release", 1);
+TEST_F(ConfirmingTest, refused_wait_is_not_confirmed) {
+  struct Row {
+    const char *answer;
+    Status status;
+    const char *says;
+  };
+  for (const Row &row : {
+           Row{"ERR unknown command 'WAIT'", Status::kUnsupported,
+               "refused WAIT, which min_replicas needs"},
+           Row{"NOPERM this user has no permissions to run the 'wait' command", Status::kDenied,
+               "NOPERM"},
+       }) {
+    client_ = make_client();
+    const auto request = confirming();
+    side_extended();
+    side_reply(MadeReply::error(row.answer));
+    EXPECT_EQ(request->status.load(), row.status) << row.answer;
+    EXPECT_NE(request->message.find(row.says), std::string::npos) << request->message;
+    reply_count("release", 1);
+  }
 }
 
 TEST_F(ConfirmingTest, replica_ends_the_connection) {
@@ -319,39 +296,26 @@ TEST_F(ConfirmingTest, handed_off_by_a_holder_without_replicas_it_is_confirmed) 
 }
 
 TEST_F(ConfirmingTest, upgrade_is_confirmed) {
-  connect();
-  lock::AcquireOptions options = with_replicas(1);
-  options.mode = protocol::Mode::kRead;
-  const auto reader = acquire(-1, options);
-  reply_granted();
-  connect_side();
-  confirmed_by(1);
-  ASSERT_EQ(reader->status.load(), Status::kOk);
-  const auto request = upgrade(reader->lease, 10'000);
+  const auto lease = confirmed_reader();
+  const auto request = upgrade(lease, 10'000);
   reply_granted("1700000000000064");
   EXPECT_EQ(request->status.load(), Status::kPending);
   advance(0);
   confirmed_by(1);
   EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(reader->lease->mode.load(), protocol::Mode::kWrite);
+  EXPECT_EQ(lease->mode.load(), protocol::Mode::kWrite);
 }
 
 TEST_F(ConfirmingTest, upgrade_that_too_few_confirm_reads_again) {
-  connect();
-  lock::AcquireOptions options = with_replicas(1);
-  options.mode = protocol::Mode::kRead;
-  const auto reader = acquire(-1, options);
-  reply_granted();
-  connect_side();
-  confirmed_by(1);
-  const auto request = upgrade(reader->lease, 10'000);
+  const auto lease = confirmed_reader();
+  const auto request = upgrade(lease, 10'000);
   reply_granted("1700000000000064");
   advance(0);
   now_ += 1'000 * kMs;
   confirmed_by(0);
   EXPECT_EQ(request->status.load(), Status::kNotReplicated);
-  EXPECT_EQ(reader->lease->mode.load(), protocol::Mode::kRead);
-  EXPECT_EQ(state(reader->lease), Lease::kHeld);
+  EXPECT_EQ(lease->mode.load(), protocol::Mode::kRead);
+  EXPECT_EQ(state(lease), Lease::kHeld);
   EXPECT_EQ(next_script(), "downgrade");
 }
 

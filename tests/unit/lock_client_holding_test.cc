@@ -11,19 +11,6 @@ class HoldingTest : public LockClientWorld {
   HoldingTest() { connect(); }
 };
 
-TEST_F(HoldingTest, renewal_leaves_by_a_third_of_the_lease_and_moves_the_deadline) {
-  const auto lease = held();
-  const Nanos before = lease->deadline.load();
-  advance(10'000 * kMs);
-  ASSERT_EQ(next_script(), "extend");
-  EXPECT_EQ(argument(1), "30000");
-  const Nanos sent_at = now_;
-  now_ += 100 * kMs;
-  reply_count("extend", 1);
-  EXPECT_GT(lease->deadline.load(), before + 9'000 * kMs);
-  EXPECT_LE(lease->deadline.load(), sent_at + 30'000 * kMs - 302 * kMs);
-}
-
 TEST_F(HoldingTest, refused_renewal_is_a_loss) {
   const auto lease = held();
   advance(10'000 * kMs);
@@ -66,75 +53,6 @@ TEST_F(HoldingTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(HoldingTest, longest_hold_ends_the_lease_and_no_renewal_reaches_past_it) {
-  lock::AcquireOptions options = with_lease(3'000 * kMs);
-  options.max_hold = 5'000 * kMs;
-  const auto lease = held(options);
-  const Nanos granted_at = now_;
-  int64_t reaches_to = 0;
-  while (state(lease) == Lease::kHeld) {
-    advance(10 * kMs);
-    if (next_script() != "extend") continue;
-    reaches_to = (now_ - granted_at) / kMs + std::stoll(argument(1));
-    reply_count("extend", 1);
-  }
-  EXPECT_EQ((now_ - granted_at) / kMs, 5'000);
-  EXPECT_GE(reaches_to, 5'000);
-  EXPECT_LE(reaches_to, 5'200);
-  advance(32 * kMs);
-  EXPECT_EQ(next_script(), "release");
-}
-
-TEST_F(HoldingTest, release_stops_the_renewal_before_it_is_sent) {
-  const auto lease = held();
-  const auto request = release(lease);
-  EXPECT_EQ(state(lease), Lease::kReleased);
-  EXPECT_EQ(next_script(), "release");
-  reply_count("release", 1);
-  EXPECT_EQ(request->status.load(), Status::kOk);
-  advance(60'000 * kMs);
-  EXPECT_EQ(next_script(), "");
-}
-
-TEST_F(HoldingTest, second_release_is_not_held) {
-  const auto lease = held();
-  release(lease);
-  reply_count("release", 1);
-  EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
-  EXPECT_EQ(next_script(), "");
-}
-
-TEST_F(HoldingTest, release_of_what_the_server_took_away_is_a_loss) {
-  const auto lease = held();
-  const auto request = release(lease);
-  reply_count("release", -1);
-  EXPECT_EQ(request->status.load(), Status::kLost);
-}
-
-TEST_F(HoldingTest, release_without_an_answer_is_unknown_and_goes_on) {
-  const auto lease = held();
-  const auto request = release(lease);
-  disconnect();
-  now_ += 2'001 * kMs;
-  client_->on_timer(now_);
-  EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
-  connect();
-  reply_count("release", 1);
-  EXPECT_TRUE(client_->is_drained());
-}
-
-TEST_F(HoldingTest, extension_sets_the_lease_of_later_renewals) {
-  const auto lease = held();
-  const auto request = extend(lease, 60'000 * kMs);
-  EXPECT_EQ(argument(1), "60000");
-  reply_count("extend", 1);
-  EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(lease->deadline.load(), now_ + 60'000 * kMs - 602 * kMs);
-  advance(20'000 * kMs);
-  ASSERT_EQ(next_script(), "extend");
-  EXPECT_EQ(argument(1), "60000");
-}
-
 TEST_F(HoldingTest, expired_lease_is_lost_even_before_the_timer_ran) {
   const auto lease = held(with_lease(100 * kMs));
   now_ += 98 * kMs;
@@ -150,35 +68,6 @@ TEST_F(HoldingTest, abandoned_lease_is_released_in_the_background) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(HoldingTest, label_is_written_at_once_and_once) {
-  lock::AcquireOptions options;
-  options.label = "nightly";
-  const auto lease = held(options);
-  ASSERT_EQ(next_script(), "extend");
-  EXPECT_EQ(sent_.front()[2], "2");
-  EXPECT_EQ(argument(4), "label");
-  EXPECT_EQ(argument(5), "nightly");
-  reply_count("extend", 1);
-  advance(10'000 * kMs);
-  ASSERT_EQ(next_script(), "extend");
-  EXPECT_EQ(sent_.front()[2], "2") << "the description lives as long as the lease";
-  EXPECT_EQ(sent_.front().size(), 7u);
-}
-
-TEST_F(HoldingTest, lock_passed_on_with_little_validity_is_extended_at_once) {
-  const auto first = acquire();
-  const auto second = acquire();
-  const std::string token = argument(0);
-  reply_queued();
-  push_grant(token);
-  ASSERT_EQ(first->status.load(), Status::kOk);
-  reply_queued();
-  release(first->lease);
-  EXPECT_EQ(second->status.load(), Status::kOk);
-  client_->on_timer(now_);
-  EXPECT_EQ(next_script(), "extend");
-}
-
 TEST_F(HoldingTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
   lock::AcquireOptions strict;
   strict.max_local_handoffs = 0;
@@ -192,36 +81,6 @@ TEST_F(HoldingTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
   EXPECT_EQ(first->lease->state.load(), Lease::kLost);
   EXPECT_EQ(release(first->lease)->status.load(), Status::kLost);
   EXPECT_EQ(second->lease->state_at(now_), Lease::kHeld);
-}
-
-TEST_F(HoldingTest, unconfirmed_claim_does_not_pass_to_a_caller_that_wants_confirmation) {
-  lock::AcquireOptions confirmed;
-  confirmed.is_confirmed = true;
-  const auto first = acquire();
-  const auto second = acquire(-1, confirmed);
-  const std::string token = argument(0);
-  reply_queued();
-  push_grant(token);
-  ASSERT_EQ(first->status.load(), Status::kOk);
-  reply_queued();
-  release(first->lease);
-  EXPECT_EQ(second->status.load(), Status::kPending);
-  EXPECT_EQ(next_script(), "release");
-}
-
-TEST_F(HoldingTest, description_does_not_outlive_its_holder_when_the_lock_passes_on) {
-  lock::AcquireOptions labelled;
-  labelled.label = "first";
-  const auto first = acquire(-1, labelled);
-  const auto second = acquire();
-  reply_granted();
-  reply_count("extend", 1);  // the label
-  reply_queued();
-  release(first->lease);
-  ASSERT_EQ(second->status.load(), Status::kOk);
-  ASSERT_EQ(next_script(), "extend");
-  EXPECT_EQ(argument(4), "label");
-  EXPECT_EQ(argument(5), "");
 }
 
 TEST_F(HoldingTest, description_that_is_refused_is_not_sent_again) {

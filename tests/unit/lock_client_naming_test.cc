@@ -39,6 +39,18 @@ class NamingTest : public LockClientWorld {
     client_->start(request, now_);
     return request;
   }
+  MadeReply busy() const {
+    return MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
+                           MadeReply::integer(server_ms()), MadeReply::text(""),
+                           MadeReply::integer(-1), MadeReply::text("12345678"),
+                           MadeReply::text(std::string(kOther) + "0000000001"),
+                           MadeReply::text("string"), MadeReply::integer(0));
+  }
+  // The names that it makes the client ask for are not answered yet.
+  void reply_without_names(const MadeReply &made) {
+    sent_.pop_front();
+    client_->on_reply(0, made.get(), now_);
+  }
   MadeReply info(const std::string &value) const {
     const std::string waiter = std::string(kOther) + "0000000007x030000000000060000";
     return MadeReply::list(
@@ -133,15 +145,7 @@ TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
   connect();
   const auto request = acquire(0);
   ASSERT_EQ(next_script(), "acquire");
-  sent_.pop_front();
-  client_->on_reply(0,
-                    MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
-                                    MadeReply::integer(server_ms()), MadeReply::text(""),
-                                    MadeReply::integer(-1), MadeReply::text("12345678"),
-                                    MadeReply::text(std::string(kOther) + "0000000001"),
-                                    MadeReply::text("string"), MadeReply::integer(0))
-                        .get(),
-                    now_);
+  reply_without_names(busy());
   EXPECT_EQ(request->status.load(), Status::kPending);
   disconnect();
   EXPECT_EQ(request->status.load(), Status::kBusy) << request->message;
@@ -151,15 +155,7 @@ TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
 TEST_F(NamingTest, cancelled_try_leaves_nothing_when_the_name_comes) {
   connect();
   const auto request = acquire(0);
-  sent_.pop_front();
-  client_->on_reply(0,
-                    MadeReply::list(MadeReply::integer(0), MadeReply::integer(900),
-                                    MadeReply::integer(server_ms()), MadeReply::text(""),
-                                    MadeReply::integer(-1), MadeReply::text("12345678"),
-                                    MadeReply::text(std::string(kOther) + "0000000001"),
-                                    MadeReply::text("string"), MadeReply::integer(0))
-                        .get(),
-                    now_);
+  reply_without_names(busy());
   EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);
   replied_count_++;
   answer_names();
@@ -279,8 +275,7 @@ TEST_F(NamingTest, inspection_names_holder_and_waiters) {
 TEST_F(NamingTest, inspection_goes_without_names_when_the_connection_ends) {
   connect();
   const auto request = inspect();
-  sent_.pop_front();
-  client_->on_reply(0, info(std::string(kOther) + "0000000001").get(), now_);
+  reply_without_names(info(std::string(kOther) + "0000000001"));
   EXPECT_EQ(request->status.load(), Status::kPending);
   disconnect();
   EXPECT_EQ(request->status.load(), Status::kOk);

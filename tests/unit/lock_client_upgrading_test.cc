@@ -48,25 +48,6 @@ class UpgradingTest : public LockClientWorld {
   protocol::Mode mode(const std::shared_ptr<Lease> &lease) const { return lease->mode.load(); }
 };
 
-TEST_F(UpgradingTest, each_reader_stands_by_itself_and_is_renewed_as_one_of_several) {
-  const auto first = acquire(-1, reading());
-  const auto second = acquire(-1, reading());
-  ASSERT_EQ(next_script(), "acquire_read");
-  reply_granted();
-  ASSERT_EQ(next_script(), "acquire_read");
-  reply_granted();
-  EXPECT_EQ(mode(first->lease), protocol::Mode::kRead);
-  EXPECT_EQ(state(first->lease), Lease::kHeld);
-  EXPECT_EQ(state(second->lease), Lease::kHeld);
-  EXPECT_NE(first->lease->token, second->lease->token);
-  advance(10'000 * kMs);
-  EXPECT_EQ(next_script(), "extend_shared");
-  reply_count("extend_shared", 2);
-  reply_count("extend_shared", 0);
-  EXPECT_EQ(state(first->lease) == Lease::kHeld, state(second->lease) != Lease::kHeld)
-      << "one of them is lost alone";
-}
-
 TEST_F(UpgradingTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_extended) {
   const auto request = acquire(-1, reading());
   reply_queued();
@@ -83,50 +64,6 @@ TEST_F(UpgradingTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_e
   EXPECT_EQ(request->lease->fence, 1700000000000064);
   advance(1'000 * kMs);
   EXPECT_EQ(next_script(), "extend_shared");
-}
-
-TEST_F(UpgradingTest, sole_reader_becomes_the_writer_by_the_answer) {
-  const auto lease = held(reading());
-  const auto request = upgrade(lease);
-  ASSERT_EQ(next_script(), "upgrade");
-  EXPECT_EQ(argument(0), lease->token);
-  EXPECT_EQ(argument(2)[32], 'u');
-  reply_granted(kUpgradeFence);
-  EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(mode(lease), protocol::Mode::kWrite);
-  EXPECT_EQ(lease->fence, 1700000000000096);
-  EXPECT_EQ(upgrade(lease)->status.load(), Status::kOk) << "once more does nothing";
-  release(lease);
-  EXPECT_EQ(next_script(), "release");
-}
-
-TEST_F(UpgradingTest, waiting_upgrade_goes_on_reading_and_asks_when_a_message_grants_it) {
-  const auto lease = held(reading());
-  const auto request = waiting_upgrade(lease);
-  advance(10'000 * kMs);
-  ASSERT_EQ(next_script(), "extend_shared") << "renewed meanwhile";
-  reply_count("extend_shared", 2);
-  push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
-  EXPECT_EQ(request->status.load(), Status::kPending)
-      << "it may be of an earlier upgrade of this lease";
-  advance(kMs);
-  ASSERT_EQ(next_script(), "upgrade");
-  reply_granted(kUpgradeFence);
-  EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(mode(lease), protocol::Mode::kWrite);
-  EXPECT_EQ(lease->fence, 1700000000000096);
-  EXPECT_EQ(state(lease), Lease::kHeld);
-}
-
-TEST_F(UpgradingTest, upgrade_polls_when_the_others_can_have_ended) {
-  const auto lease = held(reading());
-  const auto request = waiting_upgrade(lease);
-  advance(10'000 * kMs);
-  reply_count("extend_shared", 2);
-  advance(5'000 * kMs);
-  ASSERT_EQ(next_script(), "upgrade") << "at the latest every 15 s";
-  reply_granted(kUpgradeFence);
-  EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
 TEST_F(UpgradingTest, upgrade_polls_where_messages_do_not_arrive) {
@@ -168,24 +105,6 @@ TEST_F(UpgradingTest, second_upgrader_is_told_at_once_and_reads_on) {
   EXPECT_EQ(next_script(), "") << "nothing was queued";
 }
 
-TEST_F(UpgradingTest, reader_that_the_server_does_not_know_is_lost) {
-  const auto lease = held(reading());
-  const auto request = upgrade(lease);
-  reply(MadeReply::list(MadeReply::integer(-1), MadeReply::integer(server_ms())));
-  EXPECT_EQ(request->status.load(), Status::kLost);
-  EXPECT_EQ(state(lease), Lease::kLost);
-}
-
-TEST_F(UpgradingTest, one_try_is_busy_while_others_read) {
-  const auto lease = held(reading());
-  const auto request = upgrade(lease, 0);
-  EXPECT_EQ(argument(2), "");
-  reply_queued(20'000, 0, "rl:shared");
-  EXPECT_EQ(request->status.load(), Status::kBusy);
-  EXPECT_EQ(next_script(), "");
-  EXPECT_EQ(state(lease), Lease::kHeld);
-}
-
 TEST_F(UpgradingTest, timed_out_upgrade_is_taken_back_and_reads_on) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease, 1'000);
@@ -197,20 +116,6 @@ TEST_F(UpgradingTest, timed_out_upgrade_is_taken_back_and_reads_on) {
   reply_count("cancel", 1);
   EXPECT_EQ(next_script(), "");
   EXPECT_EQ(mode(lease), protocol::Mode::kRead);
-}
-
-TEST_F(UpgradingTest, grant_that_crosses_the_cancel_is_undone) {
-  const auto lease = held(reading());
-  const auto request = waiting_upgrade(lease);
-  EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);
-  ASSERT_EQ(next_script(), "cancel");
-  push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
-  EXPECT_EQ(mode(lease), protocol::Mode::kRead);
-  reply_count("cancel", 2);
-  ASSERT_EQ(next_script(), "downgrade");
-  reply_count("downgrade", 1);
-  EXPECT_EQ(next_script(), "");
-  EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
 TEST_F(UpgradingTest, upgrade_that_a_late_copy_made_is_undone) {
@@ -235,26 +140,6 @@ TEST_F(UpgradingTest, one_try_without_an_answer_is_unknown_and_undone) {
   ASSERT_EQ(next_script(), "downgrade");
   reply_count("downgrade", 1);
   EXPECT_EQ(state(lease), Lease::kHeld);
-}
-
-TEST_F(UpgradingTest, upgrade_started_while_a_poll_is_under_way_is_asked_behind_it) {
-  const auto reader = acquire(-1, reading());
-  const std::string token = argument(0);
-  reply_queued(20'000);
-  advance(15'000 * kMs);
-  ASSERT_EQ(next_script(), "acquire_read");
-  reply_queued(20'000);
-  advance(15'000 * kMs);
-  push_grant(token, 0, 3000, "12345678", protocol::Mode::kRead, "1700000000000064");
-  ASSERT_EQ(reader->status.load(), Status::kOk);
-  const auto request = upgrade(reader->lease);
-  while (next_script() == "extend_shared") reply_count("extend_shared", 2);
-  ASSERT_EQ(next_script(), "acquire_read");
-  reply_granted("1700000000000064");
-  while (next_script() == "extend_shared") reply_count("extend_shared", 2);
-  ASSERT_EQ(next_script(), "upgrade");
-  reply_granted(kUpgradeFence);
-  EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
 TEST_F(UpgradingTest, upgrade_after_a_downgrade_without_an_answer_is_asked) {
@@ -292,21 +177,6 @@ TEST_F(UpgradingTest, shut_down_ends_a_waiting_upgrade) {
   EXPECT_EQ(state(lease), Lease::kReleased);
 }
 
-TEST_F(UpgradingTest, downgraded_writer_reads_and_passes_nothing_on) {
-  const auto lease = held();
-  const auto waiter = acquire();
-  reply_queued();
-  const auto request = downgrade(lease);
-  ASSERT_EQ(next_script(), "downgrade");
-  reply_count("downgrade", 1);
-  EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(mode(lease), protocol::Mode::kRead);
-  EXPECT_EQ(downgrade(lease)->status.load(), Status::kOk);
-  release(lease);
-  EXPECT_EQ(waiter->status.load(), Status::kPending) << "other readers may be there";
-  EXPECT_EQ(next_script(), "release");
-}
-
 TEST_F(UpgradingTest, reader_that_enters_before_the_answer_to_a_downgrade_ends_nothing) {
   const auto lease = held();
   const auto reader = acquire(-1, reading());
@@ -337,25 +207,6 @@ TEST_F(UpgradingTest, downgrade_without_an_answer_is_found_out_by_the_next_renew
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(UpgradingTest, downgrade_of_what_is_gone_is_a_loss) {
-  const auto lease = held();
-  const auto request = downgrade(lease);
-  reply_count("downgrade", 0);
-  EXPECT_EQ(request->status.load(), Status::kLost);
-  EXPECT_EQ(state(lease), Lease::kLost);
-}
-
-TEST_F(UpgradingTest, owner_reads_again_past_the_queue_by_its_other_lease) {
-  const auto first = held(reading("me"));
-  acquire(-1, reading("you"));
-  EXPECT_EQ(argument(5), "") << "another owner has no sibling";
-  reply_queued();
-  const auto second = acquire(-1, reading("me"));
-  EXPECT_EQ(argument(5), first->token);
-  reply_granted();
-  EXPECT_EQ(second->status.load(), Status::kOk);
-}
-
 TEST_F(UpgradingTest, owner_that_reads_twice_is_told_when_it_upgrades) {
   const auto first = held(reading("me"));
   const auto second = held(reading("me"));
@@ -366,20 +217,17 @@ TEST_F(UpgradingTest, owner_that_reads_twice_is_told_when_it_upgrades) {
   EXPECT_EQ(next_script(), "upgrade");
 }
 
-TEST_F(UpgradingTest, owner_that_would_wait_for_itself_is_told) {
+TEST_F(UpgradingTest, owner_that_would_wait_for_itself_is_told_what_to_do) {
   const auto read = held(reading("me"));
   const auto write = acquire(-1, writing("me"));
   EXPECT_EQ(write->status.load(), Status::kAlreadyHeld);
   EXPECT_NE(write->message.find("upgrade"), std::string::npos) << write->message;
   release(read);
   reply_count("release", 1);
-  const auto lease = held(writing("me"));
-  EXPECT_EQ(acquire(-1, writing("me"))->status.load(), Status::kAlreadyHeld);
+  held(writing("me"));
   const auto reader = acquire(-1, reading("me"));
   EXPECT_EQ(reader->status.load(), Status::kAlreadyHeld);
   EXPECT_NE(reader->message.find("downgrade"), std::string::npos) << reader->message;
-  EXPECT_EQ(acquire(-1, writing("you"))->status.load(), Status::kPending);
-  EXPECT_EQ(acquire(-1)->status.load(), Status::kPending) << "without an owner it waits";
 }
 
 TEST_F(UpgradingTest, owner_whose_lease_ended_may_acquire_again) {
@@ -389,39 +237,6 @@ TEST_F(UpgradingTest, owner_whose_lease_ended_may_acquire_again) {
   held(options);
   advance(1'000 * kMs);
   EXPECT_EQ(acquire(-1, writing("me"))->status.load(), Status::kPending);
-}
-
-TEST_F(UpgradingTest, reentrant_holds_are_leases_of_their_own_with_one_owner) {
-  const auto first = held(reentrant("me"));
-  const auto second = acquire(-1, reentrant("me"));
-  ASSERT_EQ(next_script(), "acquire");
-  EXPECT_EQ(argument(5), "me");
-  EXPECT_EQ(argument(2).substr(51), "me");
-  reply(MadeReply::list(MadeReply::integer(1), MadeReply::text(std::string(kFence)),
-                        MadeReply::integer(server_ms()), MadeReply::integer(2)));
-  ASSERT_EQ(second->status.load(), Status::kOk);
-  EXPECT_EQ(second->lease->hold_count, 2);
-  EXPECT_EQ(state(first), Lease::kHeld);
-  const auto inner = release(second->lease);
-  EXPECT_EQ(argument(2), "me");
-  reply_count("release", 0);
-  EXPECT_EQ(inner->status.load(), Status::kStillHeld);
-  const auto outer = release(first);
-  reply_count("release", 1);
-  EXPECT_EQ(outer->status.load(), Status::kOk);
-  EXPECT_TRUE(client_->is_idle());
-}
-
-TEST_F(UpgradingTest, hash_format_without_an_owner_is_owned_by_its_token) {
-  acquire(-1, reentrant(""));
-  EXPECT_EQ(argument(5), argument(0));
-  EXPECT_EQ(argument(2).size(), 51u);
-}
-
-TEST_F(UpgradingTest, reentrant_lock_has_no_readers) {
-  const auto lease = held(reentrant("me"));
-  EXPECT_EQ(upgrade(lease)->status.load(), Status::kOk);
-  EXPECT_EQ(downgrade(lease)->status.load(), Status::kInvalid);
 }
 
 TEST_F(UpgradingTest, formats_of_one_name_are_two_queues) {

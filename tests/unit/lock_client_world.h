@@ -140,6 +140,11 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
     client_->on_disconnected(0, now_);
   }
 
+  void reconnect() {
+    disconnect();
+    connect();
+  }
+
   // ---- the connection at the side
   void connect_side() {
     ASSERT_TRUE(client_->begin_side_connect(0, now_));
@@ -174,10 +179,9 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
 
   // ---- the server
   int64_t server_ms() const { return kServerMs + now_ / kMs; }
-  // The name of the script that the oldest unanswered command calls; "" if there is none.
-  std::string next_script() const {
-    if (sent_.empty()) return "";
-    const auto &argv = sent_.front();
+  // The name of the script that a command calls; of another command its first word.
+  static std::string script_of(const std::vector<std::string> &argv) {
+    if (argv[0] != "EVALSHA" && argv[0] != "EVAL") return argv[0];
     for (size_t i = 0; i < 2 * protocol::kScriptCount; i++) {
       const auto which = static_cast<protocol::Script>(i / 2);
       const bool is_sharded = i % 2 == 1;
@@ -189,6 +193,8 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
     }
     return "?";
   }
+  // .. of the oldest unanswered command; "" if there is none.
+  std::string next_script() const { return sent_.empty() ? "" : script_of(sent_.front()); }
   // Argument `i` behind the keys of the oldest unanswered command.
   std::string argument(size_t i) const {
     const auto &argv = sent_.front();
