@@ -13,7 +13,7 @@ from support.resp import Connection
 from support.servers import Server, available_kinds
 
 from .actor import Actor
-from .network import Network
+from .network import Namespaces, Network, namespaces
 from .proxy import FaultProxy
 
 # Keys of the test's own making that are not ours, by their prefix, may stay for ever.
@@ -74,6 +74,13 @@ def network() -> Iterator[Network]:
         yield running
         for node in running.nodes:
             _check_leftovers(node)
+
+
+@pytest.fixture
+def spaces() -> Iterator[Namespaces]:
+    """Three nodes, and two hosts."""
+    with namespaces(3) as made:
+        yield made
 
 
 @pytest.fixture

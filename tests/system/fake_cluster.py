@@ -17,8 +17,6 @@ from support.cluster import SLOT_COUNT, slot_of
 from .hostile import Command, HostileServer, array, bulk, integer, polite, push
 
 VERSION = "7.4.0"
-# What a client sends to read which node has which slot, on a connection that it closes then.
-MAP_QUESTION = [b"CLUSTER", b"SLOTS"]
 
 
 def greeting() -> bytes:

@@ -18,8 +18,9 @@ import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import pytest
 from support.sentinel import Place
 from support.servers import Server, available_kinds
 
@@ -101,6 +102,14 @@ class Namespaces:
 
     def wrapper(self, host: int) -> list[str]:
         return self._hosts[host][1].wrapper
+
+    def actor(self, host: int, url: str = "") -> Actor:
+        """A process on a host, with a client of this URL. It ends with the network."""
+        actor = Actor(wrapper=self.wrapper(host))
+        self._stack.callback(actor.close)
+        if url:
+            actor.ok("open", url=url)
+        return actor
 
     def cut(self, host: int, node: int, *, requests: bool, replies: bool) -> None:
         ways = [(self._hosts[host], self._nodes[node])] if requests else []
@@ -205,6 +214,16 @@ def could_not_run(what: str) -> None:
     if path := os.environ.get("REDLATCH_COULD_NOT_RUN"):
         with open(path, "a", encoding="utf-8") as file:
             file.write(f"{what}\n")
+
+
+@contextlib.contextmanager
+def namespaces(node_count: int) -> Iterator[Namespaces]:
+    """With two hosts; the test is skipped where they cannot be made."""
+    if not can_have_namespaces():
+        could_not_run("partitions of sentinels and clusters: need network namespaces")
+        pytest.skip("network namespaces cannot be made here")
+    with contextlib.closing(Namespaces(node_count, 2)) as spaces:
+        yield spaces
 
 
 def _fabric(node_count: int, host_count: int) -> Namespaces | _Proxies:

@@ -19,8 +19,9 @@ from support.cluster import NEVER_MS, Cluster, Node, moves_of
 from support.history import History
 from support.servers import available_kinds, has_sharded_channels
 
-from .actor import Actor, Spawn
+from .actor import Spawn
 from .conftest import queued_tokens
+from .crowd import NAMES, PROCESSES, SERVE_MS, Crowd
 
 Figure = Callable[[str], None]
 
@@ -29,45 +30,8 @@ MOVES = 1000 if IS_LONG else 100_000  # in CI as many as the time allows
 MOVING_S = {"classic": 80.0, "atomic": 300.0} if IS_LONG else {"classic": 3.0, "atomic": 3.0}
 FAILOVERS = ("planned", "kill", "stop") * (10 if IS_LONG else 1)
 TTL_MS = 6000  # longer than a failover takes
-PROCESSES, THREADS = 4, 50  # 100 that may hold, and 100 that wait behind them
-NAMES = ("even", "odd")  # with ten digits each: 20 locks
-SERVE_MS = 8000
 MOST_CALLS = 1.1  # for a hand-off
 MOST_CALLS_CONFIRMED = 3.1  # with plain channels: the waiter asks after each message
-
-
-class Crowd:
-    """Threads that take one of 20 locks over and over, until their time is over."""
-
-    def __init__(self, actors: list[Actor], ms: int, **options: int) -> None:
-        self._limit_s = ms / 1000 + 120
-        self._running = [
-            actor.begin(
-                "loop",
-                thread=thread,
-                name=NAMES[thread % 2],
-                keys=10,
-                wait=60_000,
-                hold_us=20_000,
-                ms=ms,
-                seed=number * THREADS + thread + 1,
-                looks=1,
-                **options,
-            )
-            for number, actor in enumerate(actors)
-            for thread in range(THREADS)
-        ]
-
-    @property
-    def is_running(self) -> bool:
-        return not any(pending.is_done for pending in self._running)
-
-    def finish(self) -> int:
-        """The number of acquisitions; each was granted, held and released without an error."""
-        replies = [pending.get(self._limit_s) for pending in self._running]
-        failed = [reply for reply in replies if reply.status != "RL_OK"]
-        assert not failed, failed[:3]
-        return sum(reply.number("count") for reply in replies)
 
 
 def script_calls(cluster: Cluster) -> int:

@@ -22,7 +22,7 @@ from support.wait import wait_until
 
 from .actor import Actor, Spawn
 from .conftest import client_ids
-from .network import Namespaces, can_have_namespaces, could_not_run
+from .network import Namespaces
 
 Figure = Callable[[str], None]
 
@@ -159,16 +159,6 @@ def test_a_planned_failover_gives_no_lock_twice(
 # ---- a sentinel that is cut off ----
 
 
-@pytest.fixture
-def spaces() -> Iterator[Namespaces]:
-    """Three nodes, each with a server and a sentinel; two hosts."""
-    if not can_have_namespaces():
-        could_not_run("a sentinel that is cut off: needs network namespaces")
-        pytest.skip("network namespaces cannot be made here")
-    with contextlib.closing(Namespaces(3, 2)) as spaces:
-        yield spaces
-
-
 @pytest.mark.not_judged  # see above
 def test_a_sentinel_that_is_cut_off_keeps_no_client(
     spaces: Namespaces, name: str, figure: Figure
@@ -176,11 +166,8 @@ def test_a_sentinel_that_is_cut_off_keeps_no_client(
     """Goal: a sentinel that hears nothing of a failover does not keep clients at the old primary.
     Method: the first node, with the old primary, is cut off from the others, but not from the
     clients. It is replaced, and takes writes as before."""
-    with SentinelGroup(places=spaces.places()) as group, contextlib.ExitStack() as stack:
-        stayer, newcomer = (
-            stack.enter_context(Actor(wrapper=spaces.wrapper(host))) for host in (0, 1)
-        )
-        stayer.ok("open", url=group.url())
+    with SentinelGroup(places=spaces.places()) as group:
+        stayer, newcomer = spaces.actor(0, group.url()), spaces.actor(1)
         stayer.ok("acquire", name="other", wait=0, ttl_ms=TTL_MS)
         stayer.ok("release")
         old = group.primary
