@@ -8,11 +8,12 @@ Method: real servers that are replicas, members of a cluster, the same one twice
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
-from support.servers import Server, available_kinds, free_port
+from support.cluster import NEVER_MS, Cluster
+from support.servers import Server, available_kinds
 from support.wait import wait_until
 
 from .actor import Actor
@@ -26,14 +27,8 @@ CLIENT_SIZE = 22  # of a token, its beginning: whose it is
 def servers() -> Iterator[list[Server]]:
     """Three nodes that stay as they are."""
     kinds = available_kinds()
-    started = [Server(kinds[i % len(kinds)]) for i in range(3)]
-    try:
-        for server in started:
-            server.start()
-        yield started
-    finally:
-        for server in started:
-            server.close()
+    with ExitStack() as stack:
+        yield [stack.enter_context(Server(kinds[i % len(kinds)])) for i in range(3)]
 
 
 @pytest.fixture
@@ -95,36 +90,23 @@ def test_two_urls_of_one_server(servers: list[Server], open_redlock: Open, name:
         check_refused(actor, name, "RL_E_INVALID", address(second), address(one.url))
 
 
-def make_replica(server: Server, of: Server) -> None:
-    with server.connect() as connection:
-        connection.cmd("REPLICAOF", "127.0.0.1", of.port)
-        wait_until(lambda: b"master_link_status:up" in connection.cmd("INFO", "replication"))
-
-
-def promote(server: Server) -> None:
-    with server.connect() as connection:
-        connection.cmd("REPLICAOF", "NO", "ONE")
-
-
 def log_of(actor: Actor, word: str) -> list[str]:
     return [line for line in actor.ok("log", redlock=0)["lines"].splitlines() if word in line]
-
-
-def nodes_of(actor: Actor) -> str:
-    return actor.ok("redlock_nodes", redlock=0)["value"]
 
 
 def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
     """Goal: a replica of another node has no vote, which is said once, and the others go on; also
     when one of them hangs there is none for it. Promoted, it votes again.
     Method: three nodes and a replica of the first of them, new clients each time."""
-    with Server(servers[0].kind) as replica:
-        make_replica(replica, servers[0])
+    with Server(servers[0].kind) as replica, replica.connect() as connection:
+        connection.cmd("REPLICAOF", "127.0.0.1", servers[0].port)
+        wait_until(lambda: b"master_link_status:up" in connection.cmd("INFO", "replication"))
         for guard in ("2s", "off"):
             actor = open_redlock([*urls_of(servers[:2]), replica.url], restart_guard=guard)
             for wait in (20_000, 0):
                 actor.ok("acquire", redlock=0, name=name, wait=wait, ttl_ms=1000)
-                assert f"{address(replica.url)}: is a replica" in nodes_of(actor)
+                nodes = actor.ok("redlock_nodes", redlock=0)["value"]
+                assert f"{address(replica.url)}: is a replica" in nodes
                 actor.ok("release")
                 actor.ok("free")
             lines = log_of(actor, "is a replica")
@@ -138,41 +120,20 @@ def test_replica(servers: list[Server], open_redlock: Open, name: str) -> None:
                 assert address(server.url) in reply.message, reply
         finally:
             servers[1].resume()
-        promote(replica)
+        connection.cmd("REPLICAOF", "NO", "ONE")
         actor.ok("acquire", redlock=0, name=name, wait=5000, ttl_ms=1000)
         wait_until(lambda: log_of(actor, f"{address(replica.url)} may vote again"))
         client = actor.ok("look")["token"][:CLIENT_SIZE].encode()
-        with replica.connect() as connection:
-            wait_until(lambda: (connection.cmd("GET", name) or b"").startswith(client))
+        wait_until(lambda: (connection.cmd("GET", name) or b"").startswith(client))
         actor.ok("release")
-
-
-def make_cluster(members: list[Server]) -> None:
-    slots = [0, 6000, 11000, 16384]
-    for i, member in enumerate(members):
-        with member.connect() as connection:
-            connection.cmd("CLUSTER", "ADDSLOTSRANGE", slots[i], slots[i + 1] - 1)
-            bus = members[0].args[-1]
-            connection.cmd("CLUSTER", "MEET", "127.0.0.1", members[0].port, bus)
-    for member in members:
-        with member.connect() as connection:
-            wait_until(lambda: b"cluster_state:ok" in connection.cmd("CLUSTER", "INFO"))
 
 
 def test_members_of_one_cluster(open_redlock: Open, name: str) -> None:
     """Goal: members of a cluster are not independent, and are told from servers that are."""
-    args = ["--cluster-enabled", "yes", "--cluster-port"]
-    members = [Server("redis", [*args, str(free_port())]) for _ in range(3)]
-    try:
-        for member in members:
-            member.start()
-        make_cluster(members)
+    with Cluster("redis", replicas=0, node_timeout_ms=NEVER_MS) as cluster:
         for guard in ("2s", "off"):
-            actor = open_redlock(urls_of(members), restart_guard=guard)
+            actor = open_redlock([node.url for node in cluster.servers], restart_guard=guard)
             check_refused(actor, name, "RL_E_UNSUPPORTED", "127.0.0.1:", "cluster")
-    finally:
-        for member in members:
-            member.close()
 
 
 USER = "&* ~* +@all"
@@ -216,27 +177,3 @@ def test_wrong_password_at_one_node(servers: list[Server], open_redlock: Open, n
             assert reply.seconds < 3.0
     actor = open_redlock([*urls_of(servers[:2]), good])
     actor.ok("acquire", redlock=0, name=name, wait=10_000)
-
-
-def test_node_that_turns_bad_only_has_no_vote(open_redlock: Open, name: str) -> None:
-    """Goal: what one of three becomes later does not take the lock from the other two.
-    Method: it becomes a replica of another one, and all connections to it are closed."""
-    nodes = [Server("redis") for _ in range(3)]
-    try:
-        for node in nodes:
-            node.start()
-        actor = open_redlock(urls_of(nodes))
-        actor.ok("acquire", redlock=0, name=name, wait=10_000)
-        with nodes[2].connect() as connection:
-            connection.cmd("REPLICAOF", "127.0.0.1", nodes[0].port)
-            connection.cmd("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        time.sleep(0.3)
-        assert actor.ok("look").number("remaining") > 0
-        actor.ok("release")
-        actor.ok("free")
-        actor.ok("acquire", redlock=0, name=name, wait=5000)
-        assert address(nodes[2].url) in actor.ok("redlock_nodes", redlock=0)["value"]
-        actor.ok("release")
-    finally:
-        for node in nodes:
-            node.close()
