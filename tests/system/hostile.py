@@ -44,6 +44,12 @@ def fake_hello(version: str, server: str = "redis") -> bytes:
     return b"%3\r\n" + b"".join(bulk(field) for field in fields) + integer(3)
 
 
+def sentinel_hello() -> bytes:
+    """The answer to HELLO 3 of a sentinel."""
+    fields = ["server", "redis", "version", "7.4.0", "mode", "sentinel", "proto"]
+    return b"%4\r\n" + b"".join(map(bulk, fields)) + integer(3)
+
+
 def granted(fence: str = "1790000000000000") -> bytes:
     """The answer of ACQUIRE that gives the lock."""
     return array(integer(1), bulk(fence), integer(int(time.time() * 1000)))

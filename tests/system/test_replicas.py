@@ -12,54 +12,20 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from support.resp import RespError
-from support.servers import Server, available_kinds
+from support.sentinel import Replicated
+from support.servers import available_kinds
 from support.wait import wait_until
 
-from .actor import HELD, Spawn
+from .actor import HELD, Actor, Pending, Spawn
 from .conftest import queue_length
 
 
-class Replicated:
-    """A primary and its replicas."""
-
-    def __init__(self, kind: str, count: int = 2) -> None:
-        self.primary = Server(kind, ["--repl-diskless-sync-delay", "0"])
-        self.replicas = [Server(kind) for _ in range(count)]
-
-    def __enter__(self) -> Replicated:
-        self.primary.start()
-        for replica in self.replicas:
-            replica.start()
-            self.follow(replica)
-        self.await_replicas(len(self.replicas))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for server in [self.primary, *self.replicas]:
-            if server.is_running:
-                server.resume()
-            server.close()
-
-    def follow(self, replica: Server) -> None:
-        with replica.connect() as connection:
-            connection.cmd("REPLICAOF", self.primary.host, str(self.primary.port))
-
-    def await_replicas(self, count: int) -> None:
-        """Until so many replicas acknowledge a write, as WAIT says."""
-        with self.primary.connect(timeout=30) as connection:
-
-            def is_there() -> bool:
-                connection.cmd("SET", "foreign:probe", "1", "PX", "1000")
-                return int(connection.cmd("WAIT", str(count), "100")) >= count
-
-            wait_until(is_there)
+class Counted(Replicated):
+    """A primary and its replicas, whose locks and WAITs are counted."""
 
     def key_count(self) -> int:
-        """The number of locks that are held."""
         with self.primary.connect() as connection:
-            keys = connection.cmd("KEYS", "lock*")
-        return len(keys)
+            return len(connection.cmd("KEYS", "lock*"))
 
     def waits(self) -> int:
         """How many WAITs were carried out."""
@@ -68,20 +34,28 @@ class Replicated:
         found = [line for line in stats.splitlines() if line.startswith("cmdstat_wait:")]
         return int(found[0].split("calls=")[1].split(",")[0]) if found else 0
 
+    def pause_replicas(self) -> None:
+        for replica in self.replicas:
+            replica.pause()
+
+    def resume_replicas(self) -> None:
+        for replica in self.replicas:
+            replica.resume()
+
 
 @pytest.fixture(params=available_kinds())
-def replicated(request: pytest.FixtureRequest) -> Iterator[Replicated]:
-    with Replicated(request.param) as running:
+def replicated(request: pytest.FixtureRequest) -> Iterator[Counted]:
+    with Counted(request.param) as running:
         yield running
 
 
 @pytest.fixture
-def one_replicated() -> Iterator[Replicated]:
-    with Replicated(available_kinds()[0]) as running:
+def one_replicated() -> Iterator[Counted]:
+    with Counted(available_kinds()[0]) as running:
         yield running
 
 
-def test_enough_replicas(replicated: Replicated, spawn: Spawn) -> None:
+def test_enough_replicas_and_too_few(replicated: Counted, spawn: Spawn) -> None:
     actor = spawn(replicated.primary.url)
     reply = actor.ok("acquire", name="lock", min_replicas=2, sync_timeout="10s")
     assert reply.seconds < 5
@@ -89,12 +63,7 @@ def test_enough_replicas(replicated: Replicated, spawn: Spawn) -> None:
         with replica.connect() as connection:
             assert connection.cmd("EXISTS", "lock") == 1
     actor.ok("release")
-    assert replicated.key_count() == 0
-
-
-def test_too_few_replicas(replicated: Replicated, spawn: Spawn) -> None:
     replicated.replicas[1].pause()
-    actor = spawn(replicated.primary.url)
     reply = actor.call("acquire", name="lock", wait=20_000, min_replicas=2, sync_timeout="2s")
     assert reply.status == "RL_E_NOT_REPLICATED"
     assert "1 of 2 replicas confirmed within" in reply.message
@@ -112,7 +81,7 @@ CALLERS = 60
 
 @pytest.mark.parametrize("is_one_name", [False, True])
 def test_many_callers_share_the_wait(
-    one_replicated: Replicated, spawn: Spawn, is_one_name: bool
+    one_replicated: Counted, spawn: Spawn, is_one_name: bool
 ) -> None:
     """On names of their own, callers cost two WAITs at most, and a few for those that come late."""
     one_replicated.replicas[0].pause()
@@ -142,7 +111,7 @@ def test_many_callers_share_the_wait(
     wait_until(lambda: one_replicated.key_count() == 0)
 
 
-def test_waiter_gets_its_turn_after_a_refusal(one_replicated: Replicated, spawn: Spawn) -> None:
+def test_waiter_gets_its_turn_after_a_refusal(one_replicated: Counted, spawn: Spawn) -> None:
     one_replicated.replicas[0].pause()
     careful, other = spawn(one_replicated.primary.url), spawn(one_replicated.primary.url)
     refused = careful.begin("acquire", name="lock", min_replicas=2, sync_timeout="500ms")
@@ -153,7 +122,7 @@ def test_waiter_gets_its_turn_after_a_refusal(one_replicated: Replicated, spawn:
     other.ok("release")
 
 
-def test_pushed_grant(replicated: Replicated, spawn: Spawn) -> None:
+def test_pushed_grant(replicated: Counted, spawn: Spawn) -> None:
     first, second = spawn(replicated.primary.url), spawn(replicated.primary.url)
     first.ok("acquire", name="lock")
     waiting = second.begin("acquire", name="lock", wait=30_000, min_replicas=2, sync_timeout="10s")
@@ -167,11 +136,10 @@ def test_pushed_grant(replicated: Replicated, spawn: Spawn) -> None:
 
 
 def test_renewals_keep_their_time_while_a_wait_blocks(
-    one_replicated: Replicated, spawn: Spawn
+    one_replicated: Counted, spawn: Spawn
 ) -> None:
     """A lease of 600 ms is renewed although a WAIT blocks for 5 s."""
-    for replica in one_replicated.replicas:
-        replica.pause()
+    one_replicated.pause_replicas()
     actor = spawn(one_replicated.primary.url)
     actor.ok("acquire", name="lock-short", lease=0, ttl_ms=600)
     blocked = actor.begin(
@@ -183,50 +151,38 @@ def test_renewals_keep_their_time_while_a_wait_blocks(
     actor.ok("release", lease=0)
 
 
-def test_primary_that_restarts_in_the_middle(one_replicated: Replicated, spawn: Spawn) -> None:
-    """It has forgotten the lock, so the caller must not get it."""
-    for replica in one_replicated.replicas:
-        replica.pause()
-    actor = spawn(one_replicated.primary.url)
-    pending = actor.begin(
-        "acquire", name="lock", wait=60_000, min_replicas=2, sync_timeout="30s"
-    )
-    wait_until(lambda: one_replicated.key_count() > 0)
-    one_replicated.primary.restart()
-    reply = pending.get()
-    assert reply.status == "RL_E_NOT_REPLICATED"
-    assert one_replicated.key_count() == 0
+# ---- what happens while the replicas are waited for ----
 
 
-def test_wait_that_is_not_allowed(one_server: Server, spawn: Spawn) -> None:
-    with one_server.connect() as connection:
-        connection.cmd("ACL", "SETUSER", "default", "-wait")
-    actor = spawn(one_server.url)
-    reply = actor.call("acquire", name="lock", min_replicas=1)
-    assert reply.status == "RL_E_DENIED"
-    assert "WAIT" in reply.message and "min_replicas" in reply.message
-    with one_server.connect() as connection:
-        wait_until(lambda: connection.cmd("EXISTS", "lock") == 0)
-
-
-def test_server_without_wait(spawn: Spawn) -> None:
-    with Server(available_kinds()[0], ["--rename-command", "WAIT", ""]) as server:
-        actor = spawn(server.url)
-        reply = actor.call("acquire", name="lock", min_replicas=1)
-        assert reply.status == "RL_E_UNSUPPORTED"
-        assert "WAIT" in reply.message
-        with server.connect() as connection:
-            wait_until(lambda: connection.cmd("EXISTS", "lock") == 0)
-
-
-def test_close_in_the_middle(one_replicated: Replicated, spawn: Spawn) -> None:
-    for replica in one_replicated.replicas:
-        replica.pause()
-    actor = spawn(one_replicated.primary.url)
+def begin_unconfirmed(replicated: Counted, spawn: Spawn) -> tuple[Actor, Pending]:
+    """An acquisition that waits for its replicas, which are stopped."""
+    replicated.pause_replicas()
+    actor = spawn(replicated.primary.url)
     pending = actor.begin(
         "acquire", thread=1, name="lock", lease=1, wait=-1, min_replicas=2, sync_timeout="60s"
     )
-    wait_until(lambda: one_replicated.key_count() > 0)
+    wait_until(lambda: replicated.key_count() > 0)
+    return actor, pending
+
+
+def check_confirmed(replicated: Counted, actor: Actor, pending: Pending) -> None:
+    """It waits, and is granted when the replicas are there again."""
+    assert not pending.is_done
+    replicated.resume_replicas()
+    assert pending.get().status == "RL_OK"
+    actor.ok("release", lease=1)
+
+
+def test_primary_that_restarts_in_the_middle(one_replicated: Counted, spawn: Spawn) -> None:
+    """It has forgotten the lock, so the caller must not get it."""
+    _, pending = begin_unconfirmed(one_replicated, spawn)
+    one_replicated.primary.restart()
+    assert pending.get().status == "RL_E_NOT_REPLICATED"
+    assert one_replicated.key_count() == 0
+
+
+def test_close_in_the_middle(one_replicated: Counted, spawn: Spawn) -> None:
+    actor, pending = begin_unconfirmed(one_replicated, spawn)
     before = time.monotonic()
     actor.ok("shutdown")
     assert pending.get().status == "RL_E_CLOSED"
@@ -234,34 +190,16 @@ def test_close_in_the_middle(one_replicated: Replicated, spawn: Spawn) -> None:
     wait_until(lambda: one_replicated.key_count() == 0)
 
 
-def test_fork_in_the_middle(one_replicated: Replicated, spawn: Spawn) -> None:
+def test_fork_in_the_middle(one_replicated: Counted, spawn: Spawn) -> None:
     """The child can do nothing with the client, and the parent gets its lock."""
-    for replica in one_replicated.replicas:
-        replica.pause()
-    url = one_replicated.primary.url
-    actor = spawn(url)
-    pending = actor.begin(
-        "acquire", thread=1, name="lock", lease=1, wait=-1, min_replicas=2, sync_timeout="60s"
-    )
-    wait_until(lambda: one_replicated.key_count() > 0)
-    assert actor.ok("fork", url=url).number("result") == 0
-    assert not pending.is_done
-    for replica in one_replicated.replicas:
-        replica.resume()
-    assert pending.get().status == "RL_OK"
-    actor.ok("release", lease=1)
+    actor, pending = begin_unconfirmed(one_replicated, spawn)
+    assert actor.ok("fork", url=one_replicated.primary.url).number("result") == 0
+    check_confirmed(one_replicated, actor, pending)
 
 
-def test_connection_at_the_side_that_is_killed(
-    one_replicated: Replicated, spawn: Spawn
-) -> None:
+def test_connection_at_the_side_that_is_killed(one_replicated: Counted, spawn: Spawn) -> None:
     """EXTEND and WAIT are repeated on the next one."""
-    for replica in one_replicated.replicas:
-        replica.pause()
-    actor = spawn(one_replicated.primary.url)
-    pending = actor.begin(
-        "acquire", thread=1, name="lock", lease=1, wait=-1, min_replicas=2, sync_timeout="60s"
-    )
+    actor, pending = begin_unconfirmed(one_replicated, spawn)
 
     def blocked() -> list[str]:
         with one_replicated.primary.connect() as connection:
@@ -273,16 +211,4 @@ def test_connection_at_the_side_that_is_killed(
         with one_replicated.primary.connect() as connection:
             assert connection.cmd("CLIENT", "KILL", "ID", one) == 1
         wait_until(lambda one=one: one not in blocked())
-    assert not pending.is_done
-    for replica in one_replicated.replicas:
-        replica.resume()
-    assert pending.get().status == "RL_OK"
-    actor.ok("release", lease=1)
-
-
-def test_replica_is_refused(one_replicated: Replicated, spawn: Spawn) -> None:
-    with one_replicated.replicas[0].connect() as connection, pytest.raises(RespError):
-        connection.cmd("WAIT", "1", "10")
-    actor = spawn(one_replicated.replicas[0].url)
-    reply = actor.call("acquire", name="lock", min_replicas=1)
-    assert reply.status in ("RL_E_SERVER", "RL_E_UNAVAILABLE")
+    check_confirmed(one_replicated, actor, pending)

@@ -20,7 +20,7 @@ from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, Actor, Spawn
 from .conftest import aux_key, queue_length
-from .hostile import Command, HostileServer, bulk, integer
+from .hostile import Command, HostileServer, sentinel_hello
 from .test_process import check_child
 
 
@@ -140,12 +140,6 @@ ATTACKS: dict[str, Callable[[], Iterable[bytes]]] = {
 }
 # The first question, and one behind a polite beginning.
 STAGES = (b"HELLO", b"SENTINEL")
-
-
-def sentinel_hello() -> bytes:
-    pairs = [("server", "redis"), ("version", "7.4.0"), ("mode", "sentinel")]
-    said = b"".join(bulk(word) for pair in pairs for word in pair)
-    return b"%4\r\n" + said + bulk("proto") + integer(3)
 
 
 def attacked(stage: bytes, attack: str) -> Callable[[Command], Iterable[bytes] | None]:

@@ -21,7 +21,7 @@ from support.wait import SLACK_S, wait_until
 
 from .actor import Actor, Reply, Spawn
 from .conftest import client_ids, kill_connections
-from .hostile import Command, HostileServer, array, bulk, integer
+from .hostile import Command, HostileServer, array, bulk, sentinel_hello
 
 
 IS_TLS = has_tls(available_kinds()[0])
@@ -110,16 +110,6 @@ def test_a_server_as_a_sentinel(group: SentinelGroup, spawn: Spawn) -> None:
     address = group.primary.url.removeprefix("redis://")
     url = f"redis-sentinel://{address}/{NAME}/0?connect_timeout=1s"
     check_refused(spawn, url, "RL_E_INVALID", address, "redis://")
-
-
-def test_a_replica_as_a_server(group: SentinelGroup, spawn: Spawn) -> None:
-    """A replica refuses writes, whoever connects to it by mistake should read why."""
-    replica = group.replicas[0]
-    actor = spawn("")
-    for reply in attempts(actor, f"{replica.url}?connect_timeout=1s"):
-        assert reply.status not in ("RL_OK", "RL_TIMEOUT"), reply
-        assert "replica" in reply.message and str(replica.port) in reply.message, reply
-        assert reply.seconds < LIMIT_S + SLACK_S, reply
 
 
 def test_sentinels_that_nothing_reaches(spawn: Spawn) -> None:
@@ -245,9 +235,7 @@ class Naming:
     def _answer(self, command: Command) -> list[bytes] | None:
         words = [word.decode().upper() for word in command]
         if words[0] == "HELLO":
-            pairs = [("server", "redis"), ("version", "7.4.0"), ("mode", "sentinel")]
-            said = b"".join(bulk(word) for pair in pairs for word in pair)
-            return [b"%4\r\n" + said + bulk("proto") + integer(3)]
+            return [sentinel_hello()]
         if words[0] != "SENTINEL":
             return None
         self.asked.set()
