@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from conformance.runners import PREPARE
 from support.history import History
 from support.resp import Connection
 from support.servers import Server, available_kinds
@@ -81,6 +82,12 @@ def spaces() -> Iterator[Namespaces]:
     """Three nodes, and two hosts."""
     with namespaces(3) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def runner_command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The program in C of tests/conformance: it knows every kind of lock."""
+    return PREPARE["c"](tmp_path_factory.mktemp("runners"))
 
 
 @pytest.fixture

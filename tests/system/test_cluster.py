@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from conformance.runners import PREPARE, Runner
-from support.build import built
+from conformance.runners import Runner
 from support.cluster import NEVER_MS, Cluster, Node, moves_of
 from support.resp import RespError
 from support.servers import available_kinds
@@ -25,6 +23,7 @@ from support.wait import wait_until
 
 from .actor import HELD, Spawn
 from .conftest import aux_key, client_ids, queue_length, queued_tokens, subscriber_count
+from .plays import cli
 
 
 TTL_MS = 6000
@@ -190,11 +189,6 @@ def test_one_used_node_is_one_connection(one_cluster: Cluster, spawn: Spawn, nam
     wait_until(lambda: connection_count(one_cluster) == 0)
 
 
-def redlatch(cluster: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [str(built("cli/redlatch")), "--url", cluster.url(), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-
-
 def test_the_command_sees_all_nodes(cluster: Cluster, spawn: Spawn, name: str) -> None:
     """Goal: ls shows the locks of all nodes, each once; status and force-release go to the node of
     each name. Method: two locks on each of three nodes."""
@@ -207,15 +201,15 @@ def test_the_command_sees_all_nodes(cluster: Cluster, spawn: Spawn, name: str) -
         actor.ok("look", lease=number)
 
     def listed() -> list[str]:
-        done = redlatch(cluster, "-o", "tsv", "ls", f"{name}*")
+        done = cli(cluster.url(), "-o", "tsv", "ls", f"{name}*")
         assert (done.returncode, done.stderr) == (0, ""), done
         rows = [line.split("\t")[0] for line in done.stdout.splitlines()]
         return sorted(row for row in rows if row.startswith(name))
 
     assert listed() == sorted(names)
-    done = redlatch(cluster, "-o", "tsv", "status", *names)
+    done = cli(cluster.url(), "-o", "tsv", "status", *names)
     assert done.stderr == "" and all(one in done.stdout for one in names), done
-    done = redlatch(cluster, "force-release", "--yes", *names[:-1])
+    done = cli(cluster.url(), "force-release", "--yes", *names[:-1])
     assert done.returncode == 0, done
     assert listed() == names[-1:]
     assert [holder_of(cluster, one) for one in names[:-1]] == [None] * (len(names) - 1)
@@ -227,7 +221,7 @@ def test_the_doctor_takes_a_lock(one_cluster: Cluster) -> None:
     """Goal: the lock of the trial is at the node that is asked, whatever its random name. Method:
     several times, because one of three names is there by chance."""
     for _ in range(4):
-        done = redlatch(one_cluster, "-o", "tsv", "doctor")
+        done = cli(one_cluster.url(), "-o", "tsv", "doctor")
         found = [line.split("\t")[:2] for line in done.stdout.splitlines()]
         for trial in ("lock", "handover", "inspection", "listing"):
             assert ["ok", trial] in found, done.stdout
@@ -344,11 +338,6 @@ def test_a_release_in_the_middle_is_done_when_the_slot_arrives(
 
 
 # ---- other kinds of locks ----
-
-
-@pytest.fixture(scope="session")
-def runner_command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return PREPARE["c"](tmp_path_factory.mktemp("runners"))
 
 
 class Clients:
@@ -562,9 +551,5 @@ def await_replica(cluster: Cluster, primary: Node) -> None:
     """Wait until one replica has all that the primary has."""
     assert cluster.replicas_of(primary)
     with primary.connect() as connection:
-        connection.cmd("SET", "{" + slot_key(cluster, primary) + "}", 1, "PX", 1000)
+        connection.cmd("SET", next(names_at(cluster, primary, "replicated")), 1, "PX", 1000)
         assert connection.cmd("WAIT", 1, 10_000) == 1
-
-
-def slot_key(cluster: Cluster, node: Node) -> str:
-    return next(names_at(cluster, node, "replicated"))

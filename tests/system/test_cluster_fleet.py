@@ -22,6 +22,7 @@ from support.servers import available_kinds, has_sharded_channels
 from .actor import Spawn
 from .conftest import queued_tokens
 from .crowd import NAMES, PROCESSES, SERVE_MS, Crowd
+from .test_cluster import names_at
 
 Figure = Callable[[str], None]
 
@@ -83,10 +84,7 @@ def settle(cluster: Cluster, primary: Node) -> None:
     """The primary grants nothing more for a while, and a replica has all that it has granted: the
     rest is not promised."""
     with primary.connect() as connection:
-        slot_key = next(
-            key for key in map(str, range(1000)) if cluster.owner_of(key) is primary
-        )
-        connection.cmd("SET", slot_key, 1, "PX", 1000)
+        connection.cmd("SET", next(names_at(cluster, primary, "settled")), 1, "PX", 1000)
         connection.cmd("CLIENT", "PAUSE", 10_000, "WRITE")
         replica = cluster.replicas_of(primary)[0]
         offset = int(_field(primary, "master_repl_offset"))
@@ -112,7 +110,7 @@ def test_a_crowd_and_failovers(spawn: Spawn, history: History, figure: Figure) -
             old = cluster.owner_of(f"{NAMES[number % 2]}{number % 10}")
             if how != "planned":
                 settle(cluster, old)
-            probe = next(key for key in map(str, range(1000)) if cluster.owner_of(key) is old)
+            probe = next(names_at(cluster, old, "probe"))
             began = time.monotonic()
             probing = prober.begin("acquire", name=probe, wait=60_000, ttl_ms=TTL_MS)
             cluster.failover(old, how)

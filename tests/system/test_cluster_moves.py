@@ -8,20 +8,18 @@ Method: one real cluster with replicas; slots are moved by hand, also with a sto
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 
 import pytest
-from conformance.runners import PREPARE
-from support.build import built
-from support.cluster import NEVER_MS, Cluster, Node, moves_of, slot_of
+from support.cluster import NEVER_MS, Cluster, moves_of, slot_of
 from support.servers import available_kinds, has_sharded_channels
 from support.wait import wait_until
 
 from .actor import Pending, Spawn
 from .conftest import aux_key, channels, queue_length
 from .fake_cluster import FakeCluster
+from .plays import cli
 from .test_cluster import Clients, count_of_error, names_at, value
 
 
@@ -87,15 +85,14 @@ def reader_key_count(cluster: Cluster, name: str) -> int:
 
 @pytest.mark.not_judged  # runners write no record
 def test_a_hash_rw_lease_outlives_a_move_that_stands_still(
-    cluster: Cluster, name: str, tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster, runner_command: list[str], name: str
 ) -> None:
     """Goal: reader and writer keep the lock for three times their ttl, and Redisson sees the reader
     all the time; no other client gets the lock. Method: no key, K, the readers' keys or all of them
     have moved."""
     ttl_ms = 3000
     locks = [(mode, half) for mode in ("read", "write") for half in ("none", "K", "R", "all")]
-    command = PREPARE["c"](tmp_path_factory.mktemp("runners"))
-    with Clients(command, cluster.url(), 2) as clients:
+    with Clients(runner_command, cluster.url(), 2) as clients:
         names = {}
         for number, (mode, half) in enumerate(locks):
             one = names[number] = f"{name}-{mode}-{half}"
@@ -135,9 +132,7 @@ def test_a_check_asks_all_primaries(cluster: Cluster) -> None:
     one that does not answer is a row of its own. Method: `doctor`; a setting of one primary."""
 
     def doctor() -> list[list[str]]:
-        command = [str(built("cli/redlatch")), "--url", cluster.url(connect_timeout="1s")]
-        command += ["-o", "tsv", "doctor"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = cli(cluster.url(connect_timeout="1s"), "-o", "tsv", "doctor")
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     second = cluster.primaries[1]
@@ -174,8 +169,8 @@ def test_a_waiter_that_no_message_reaches_is_granted_soon(
     mine = set(channels(source)) - known
     assert len(mine) == 1
     # Its question for the name of the holder, after a second, finds a move by chance.
-    asked = script_count(source)
-    wait_until(lambda: script_count(source) > asked)
+    asked = source.script_count()
+    wait_until(lambda: source.script_count() > asked)
     slot = slot_of(mine.pop() if what == "channel" else one)
     cluster.move_slot(slot, cluster.others(slot)[0], kind)
     begun = time.monotonic()
@@ -183,13 +178,6 @@ def test_a_waiter_that_no_message_reaches_is_granted_soon(
     assert pending.get().status == "RL_OK"
     assert time.monotonic() - begun < SOON
     waiter.ok("release")
-
-
-def script_count(node: Node) -> int:
-    """Calls of scripts so far."""
-    lines = node.cmd("INFO", "commandstats").decode().splitlines()
-    found = [line for line in lines if line.startswith("cmdstat_evalsha:")]
-    return int(found[0].split("calls=")[1].split(",")[0]) if found else 0
 
 
 def test_a_channel_whose_slot_leaves_while_the_client_connects(spawn: Spawn) -> None:

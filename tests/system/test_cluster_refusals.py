@@ -10,12 +10,10 @@ is not in cluster mode; nodes of the test's own that send their clients to each 
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import time
 from collections.abc import Iterator
 
 import pytest
-from support.build import built
 from support.cluster import NEVER_MS, Cluster, Place
 from support.servers import Server, available_kinds
 from support.wait import wait_until
@@ -23,6 +21,8 @@ from support.wait import wait_until
 from .actor import HELD, Spawn
 from .conftest import aux_key, client_ids
 from .fake_cluster import FakeCluster
+from .plays import cli
+from .test_cluster import names_at
 from .test_sentinel_refusals import LIMITS, SLACK_S, check_refused
 
 
@@ -75,7 +75,7 @@ def test_nodes_that_hang(spawn: Spawn) -> None:
     Method: SIGSTOP of two nodes, then of all."""
     with Cluster(replicas=0, node_timeout_ms=NEVER_MS) as cluster:
         first, second, third = cluster.servers
-        name = next(key for key in map(str, range(1000)) if cluster.owner_of(key) is third)
+        name = next(names_at(cluster, third, "third"))
         try:
             first.pause()
             second.pause()
@@ -114,7 +114,7 @@ def test_a_wrong_password(cluster: Cluster, spawn: Spawn, name: str) -> None:
             for said in ("", ":wrong-secret@"):
                 url = cluster.url(**LIMITS).replace("://", f"://{said}")
                 check_refused(spawn, url, "RL_E_DENIED", "redis://127.0.0.1:")
-                done = run(url, "run", "-n", name, "--", "true")
+                done = cli(url, "run", "-n", name, "--", "true")
                 assert done.returncode == 77 and "secret" not in done.stderr, done
             for number in range(10):  # at all of the nodes
                 actor.ok("acquire", name=f"{name}-{number}", wait=0, ttl_ms=1000)
@@ -133,7 +133,7 @@ def test_a_move_to_a_host_that_is_not_allowed(spawn: Spawn, name: str) -> None:
     places = {1: Place(host="127.0.0.2")}
     with Cluster(nodes=2, replicas=0, node_timeout_ms=NEVER_MS, places=places) as cluster:
         first, second = cluster.servers
-        one = next(f"{name}-{i}" for i in range(100) if cluster.owner_of(f"{name}-{i}") is first)
+        one = next(names_at(cluster, first, name))
         address = f"{first.host}:{first.port}"
         limits = "&".join(f"{key}={value}" for key, value in LIMITS.items())
         url = f"redis+cluster://{address}?cluster_hosts=127.0.0.1&{limits}"
@@ -217,11 +217,6 @@ def test_redirects_without_end(spawn: Spawn, name: str, loop: str) -> None:
 # ---- the command ----
 
 
-def run(url: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [str(built("cli/redlatch")), "--url", url, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-
-
 def test_exit_codes_of_the_command(cluster: Cluster, name: str) -> None:
     """Goal: each refusal has the exit code of its status, and the message of the library."""
     url = cluster.url(**LIMITS)
@@ -239,5 +234,5 @@ def test_exit_codes_of_the_command(cluster: Cluster, name: str) -> None:
         ]
         for where, lock, code, words in rows:
             for waiting in (["-n"], ["-w", "300ms"]):
-                done = run(where, "run", *waiting, lock, "--", "true")
+                done = cli(where, "run", *waiting, lock, "--", "true")
                 assert done.returncode == code and words in done.stderr, (where, done)

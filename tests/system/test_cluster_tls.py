@@ -9,7 +9,6 @@ tests has no TLS.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +18,7 @@ from support.wait import wait_until
 
 from .actor import HELD, Spawn
 from .conftest import client_ids
+from .test_cluster import names_at
 from .test_sentinel_refusals import LIMITS, check_refused
 
 
@@ -52,11 +52,6 @@ def url_of(cluster: Cluster, authority: Authority, **options: str) -> str:
     )
 
 
-def name_at(cluster: Cluster, node: Node, name: str) -> str:
-    found = (f"{name}-{number}" for number in itertools.count())
-    return next(one for one in found if cluster.owner_of(one) is node)
-
-
 def connections(node: Node) -> list[dict[str, str]]:
     """Of redlatch, with what the server says of each."""
     lines = node.cmd("CLIENT", "LIST").decode().splitlines()
@@ -71,7 +66,7 @@ def test_a_lease_and_a_waiter_move_over_tls(
     """Goal: the lease keeps its token at the node that MOVED names, its waiter gets the lock, and
     all connections are those of the user at the TLS port. Method: a move while both are there."""
     first, second, _ = cluster.servers
-    one = name_at(cluster, first, name)
+    one = next(names_at(cluster, first, name))
     holder, waiter = (spawn(url_of(cluster, authority, **options)) for _ in range(2))
     holder.ok("acquire", name=one, wait=0, ttl_ms=TTL_MS)
     token = holder.ok("look")["token"]
@@ -98,7 +93,7 @@ def test_a_node_that_cannot_prove_its_host(
     not followed without proof, also by its lease. Method: a node with another's certificate."""
     first, _, bad = cluster.servers
     actor = spawn(url_of(cluster, authority))
-    there, here = name_at(cluster, bad, name), name_at(cluster, first, name)
+    there, here = next(names_at(cluster, bad, name)), next(names_at(cluster, first, name))
     actor.ok("acquire", name=here, wait=0, ttl_ms=60_000)
     for wait in (0, 10_000):
         reply = actor.call("acquire", lease=1, name=there, wait=wait)
