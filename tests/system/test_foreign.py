@@ -16,7 +16,6 @@ from support.servers import Server
 from support.wait import wait_until
 
 from .actor import FREE, NO_LOCK, Spawn
-from .actor import FOREIGN as BY_OTHERS
 from .conftest import FOREIGN, aux_key, queue_length
 
 
@@ -30,37 +29,6 @@ NOTICED_S = 0.5
 def connection(shared_server: Server) -> Iterator[Connection]:
     with shared_server.connect() as running:
         yield running
-
-
-@pytest.mark.parametrize("expiry", [("PX", 30_000), ()], ids=["lease", "for ever"])
-def test_a_foreign_holder(
-    shared_server: Server, spawn: Spawn, connection: Connection, name: str, expiry: tuple[Argument]
-) -> None:
-    """Goal: SET NX of another library excludes ours, and its DEL is noticed within half a second.
-    Method: hold, try, wait, look, remove; two waiters."""
-    first, second = spawn(shared_server.url), spawn(shared_server.url)
-    assert connection.cmd("SET", name, "theirs", "NX", *expiry) == "OK"
-    reply = first.call("acquire", name=name, wait=0)
-    assert reply.status == "RL_BUSY" and "another lock library" in reply.message
-    assert first.call("acquire", name=name, wait=100).status == "RL_TIMEOUT"
-    look = first.ok("inspect", name=name)
-    assert look.number("state") == BY_OTHERS and look["holder"] == "theirs"
-    waiting = [first.begin("acquire", name=name, wait=-1)]
-    wait_until(lambda: queue_length(shared_server, name) == 1)
-    waiting.append(second.begin("acquire", name=name, wait=-1))
-    wait_until(lambda: queue_length(shared_server, name) == 2)
-    time.sleep(0.6)  # it looks less and less often; what counts is how late it is at its slowest
-    assert not waiting[0].is_done
-    removed = time.monotonic()
-    connection.cmd("DEL", name)
-    reply = waiting[0].get()
-    assert reply.status == "RL_OK"
-    assert reply.ended - removed < NOTICED_S
-    # Now it is theirs that is kept out.
-    assert connection.cmd("SET", name, "theirs", "NX", "PX", 1000) is None
-    first.ok("release")
-    assert waiting[1].get().status == "RL_OK"
-    second.ok("release")
 
 
 def test_a_foreign_lease_ends(

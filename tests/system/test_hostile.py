@@ -19,7 +19,7 @@ from support.build import build_folder
 from support.wait import SLACK_S, wait_until
 
 from .actor import Actor, Spawn
-from .hostile import Command, HostileServer, array, bulk, granted, integer, polite, push, queued
+from .hostile import Command, HostileServer, array, bulk, integer, polite, push, queued
 
 
 LIMIT_S = 0.1
@@ -222,22 +222,6 @@ def test_forged_messages(spawn: Spawn, name: str) -> None:
         assert reply.status == "RL_TIMEOUT", reply
         assert 0.5 <= reply.seconds < 0.5 + SLACK_S
         assert actor.is_alive
-
-
-def test_a_grant_long_ago(spawn: Spawn, name: str) -> None:
-    """Goal: an answer that takes longer than the lease gives no lock.
-    Method: the grant comes 150 ms late for a lease of 100 ms."""
-
-    def answer(command: Command) -> Iterable[bytes] | None:
-        if command[0] != b"EVALSHA":
-            return None
-        time.sleep(0.15)
-        return [granted()]
-
-    with HostileServer(answer) as server:
-        reply = spawn(server.url).call("acquire", name=name, wait=3000, ttl_ms=100)
-        assert reply.status == "RL_E_INVALID", reply
-        assert "ttl must be well above" in reply.message
 
 
 # Redis would answer with none of them, because none has the namespace in front of a name.

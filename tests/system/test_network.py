@@ -11,7 +11,6 @@ import contextlib
 import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.servers import Server
@@ -151,18 +150,16 @@ def test_nobody_answers(spawn: Spawn, name: str) -> None:
         assert 0.9 <= reply.seconds < 0.9 + SLACK_S
 
 
-def test_no_such_socket(spawn: Spawn, name: str, tmp_path: Path) -> None:
-    """Goal: a unix socket that is not there is told with its path.
-    Method: a path in an empty folder."""
-    actor = spawn(f"unix://{tmp_path}/sock{LIMITS}")
-    check_unreachable(actor, f"{tmp_path}/sock", "No such file", name)
-
-
-def test_no_such_host(spawn: Spawn, name: str) -> None:
-    """Goal: a name that nobody knows is told with that name, within the limit.
-    Method: a name of the reserved domain `invalid`."""
-    actor = spawn(f"redis://nowhere.invalid:6379{LIMITS}")
-    check_unreachable(actor, "nowhere.invalid", "", name)
+@pytest.mark.parametrize(
+    ("url", "where", "why"),
+    [
+        ("unix:///nowhere/sock", "/nowhere/sock", "No such file"),
+        ("redis://nowhere.invalid:6379", "nowhere.invalid", ""),  # of a reserved domain
+    ],
+)
+def test_no_such_address(spawn: Spawn, name: str, url: str, where: str, why: str) -> None:
+    """Goal: a socket that is not there, or a host that no server knows, is named in time."""
+    check_unreachable(spawn(url + LIMITS), where, why, name)
 
 
 def test_each_connection_of_resp2_has_a_limit_of_its_own(

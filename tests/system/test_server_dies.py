@@ -87,30 +87,6 @@ def test_wait_limits_are_kept_against_a_stopped_server(
     fresh.ok("acquire", name=name, wait=10_000)
 
 
-@pytest.mark.parametrize("was_connected", [False, True])
-def test_one_try_against_a_stopped_server_ends(
-    server: Server, spawn: Spawn, name: str, was_connected: bool
-) -> None:
-    """Goal: what may not wait takes at most connect_timeout and one command time limit.
-    Method: SIGSTOP; a try and a look, of one client at the same time, and once more."""
-    actor = spawn(server.url + SHORT)
-    if was_connected:
-        actor.ok("connect")
-    server.pause()
-    for _ in range(2):
-        pending = [
-            actor.begin("acquire", name=name, wait=0),
-            actor.begin("inspect", thread=1, name=name),
-            actor.begin("force", thread=2, name=name),
-        ]
-        for attempt in pending:
-            reply = attempt.get()
-            assert reply.status in ("RL_E_UNAVAILABLE", "RL_E_OUTCOME_UNKNOWN"), reply
-            assert reply.seconds < 2 * SHORT_S + SLACK_S
-    server.resume()
-    actor.ok("acquire", name=name, wait=10_000)
-
-
 def test_requests_are_driven_no_longer_than_asked(
     one_server: Server, spawn: Spawn, name: str
 ) -> None:
@@ -135,32 +111,6 @@ def test_requests_are_driven_no_longer_than_asked(
     for lock in ("held", name):
         other.ok("acquire", name=lock, wait=5000)
     assert queue_length(one_server, name) == 0
-
-
-@pytest.mark.parametrize("ttl_ms", [400, 1500])
-def test_loss_is_told_before_the_lease_ends(
-    one_server: Server, spawn: Spawn, name: str, ttl_ms: int
-) -> None:
-    """Goal: a holder that cannot renew learns of it no later than its deadline.
-    Method: SIGSTOP of the server; wait_lost() and the state at what was said to remain."""
-    actor = spawn(one_server.url)
-    actor.ok("acquire", name=name, wait=0, ttl_ms=ttl_ms)
-    one_server.pause()
-    told = actor.begin("wait_lost", thread=1, wait=-1)
-    look = actor.call("look", thread=2)
-    assert int(look["state"]) == HELD
-    deadline = look.ended + look.number("remaining") / 1000
-    while (look := actor.call("look", thread=2)).number("state") == HELD:
-        assert look.began < deadline + 0.002
-    assert look.number("state") == LOST
-    assert look.number("remaining") == 0
-    assert look.status == "RL_E_LOST" and look.message
-    reply = told.get()
-    assert reply.number("state") == LOST
-    assert reply.ended < deadline + SLACK_S
-    one_server.resume()
-    assert actor.call("release").status == "RL_E_LOST"
-    actor.ok("acquire", name=name, wait=5000)
 
 
 def test_a_lost_lease_stays_lost(one_server: Server, spawn: Spawn, name: str) -> None:
