@@ -10,8 +10,6 @@ import java.lang.ref.Reference;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -23,32 +21,21 @@ class CollectorTest extends ServerTest {
   private final List<String> messages = new CopyOnWriteArrayList<>();
   private volatile boolean fails;
 
-  private final Handler handler =
-      new Handler() {
-        @Override
-        public void publish(LogRecord record) {
+  @BeforeEach
+  void listen() {
+    LOGGER.setFilter(
+        record -> {
           messages.add(record.getMessage());
           if (fails) {
             throw new IllegalStateException("of the logger");
           }
-        }
-
-        @Override
-        public void flush() {}
-
-        @Override
-        public void close() {}
-      };
-
-  @BeforeEach
-  void listen() {
-    LOGGER.setUseParentHandlers(false);
-    LOGGER.addHandler(handler);
+          return false;
+        });
   }
 
   @AfterEach
   void listenNoMore() {
-    LOGGER.removeHandler(handler);
+    LOGGER.setFilter(null);
   }
 
   /** How often the collector has found a client, or a lease. */

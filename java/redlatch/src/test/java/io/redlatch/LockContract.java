@@ -2,12 +2,12 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.redlatch.Wait.Work;
 import io.redlatch.Wait.Worker;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
@@ -54,10 +54,6 @@ abstract class LockContract extends ServerTest {
     assertTrue(waiter.isWaiting());
     lease.close();
     assertTrue(waiter.end());
-  }
-
-  private interface Work {
-    void run() throws Exception;
   }
 
   private boolean isTaken() {

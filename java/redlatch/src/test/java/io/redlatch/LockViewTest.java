@@ -80,21 +80,20 @@ class LockViewTest extends LockContract {
   void whatWasWrittenUnderItIsSeen() throws Exception {
     Redlatch other = client();
     List<Lock> views = List.of(view(), view(), other.lock("x").asLock());
-    List<Worker<Integer>> workers = new ArrayList<>();
+    List<Worker<?>> workers = new ArrayList<>();
     for (int i = 0; i < 6; i++) {
       Lock mine = views.get(i % views.size());
       workers.add(
-          new Worker<>(
+          Worker.doing(
               () -> {
                 for (int k = 0; k < 300; k++) {
                   mine.lock();
                   counter++;
                   mine.unlock();
                 }
-                return 0;
               }));
     }
-    for (Worker<Integer> worker : workers) {
+    for (Worker<?> worker : workers) {
       worker.end();
     }
     assertEquals(6 * 300, counter);

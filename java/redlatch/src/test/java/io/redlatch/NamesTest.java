@@ -91,6 +91,10 @@ class NamesTest extends ServerTest {
       assertEquals(2, two.holdCount());
       assertEquals(1, one.holdCount());
     }
+    try (Lease lease = client.reentrantLock("z", "me").acquire()) {
+      assertEquals("me", client.inspect("z").owner());
+      assertTrue(lease.isHeld());
+    }
   }
 
   /** Two names that are not text must not become the same lock. */

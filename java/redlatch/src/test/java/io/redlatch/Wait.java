@@ -39,6 +39,11 @@ public final class Wait {
     return new Worker<>(work).end();
   }
 
+  /** What has no result, and may fail. */
+  public interface Work {
+    void run() throws Exception;
+  }
+
   /** A thread that does one thing. */
   public static final class Worker<T> {
     public final Thread thread;
@@ -49,6 +54,14 @@ public final class Wait {
       thread = new Thread(task, "worker");
       thread.setDaemon(true);
       thread.start();
+    }
+
+    public static Worker<?> doing(Work work) {
+      return new Worker<>(
+          () -> {
+            work.run();
+            return null;
+          });
     }
 
     /** True while it waits for another thread, with a limit or without. */

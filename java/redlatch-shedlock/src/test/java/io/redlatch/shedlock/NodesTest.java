@@ -14,7 +14,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import net.javacrumbs.shedlock.core.LockConfiguration;
@@ -40,19 +39,6 @@ abstract class NodesTest {
 
   private final Logger logger = Logger.getLogger("io.redlatch");
   final Queue<LogRecord> logged = new ConcurrentLinkedQueue<>();
-  private final Handler handler =
-      new Handler() {
-        @Override
-        public void publish(LogRecord record) {
-          logged.add(record);
-        }
-
-        @Override
-        public void flush() {}
-
-        @Override
-        public void close() {}
-      };
 
   ClientOptions options() {
     return ClientOptions.DEFAULT;
@@ -60,12 +46,12 @@ abstract class NodesTest {
 
   @BeforeEach
   void listen() {
-    logger.addHandler(handler);
+    logger.setFilter(record -> !logged.add(record));
   }
 
   @AfterEach
   void stop() {
-    logger.removeHandler(handler);
+    logger.setFilter(null);
     client.close();
     otherClient.close();
     server.close();

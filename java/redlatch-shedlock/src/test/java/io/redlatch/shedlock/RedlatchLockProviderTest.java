@@ -15,9 +15,7 @@ import io.redlatch.Redlock;
 import io.redlatch.Status;
 import io.redlatch.TestServer;
 import io.redlatch.Wait;
-import io.redlatch.Wait.Worker;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.logging.LogRecord;
@@ -198,42 +196,6 @@ class RedlatchLockProviderTest extends NodesTest {
     lock.extend(SOME, Duration.ZERO).orElseThrow();
     Wait.until(() -> gets(other, "x"));
     assertTook(SOME.minusMillis(50), began);
-  }
-
-  // ---- many -------------------------------------------------------------------------------------
-
-  /** Guarded by the locks alone. */
-  private static final class Counter {
-    int value;
-  }
-
-  @Test
-  void nodesExcludeEachOther() throws Exception {
-    List<Counter> counters = List.of(new Counter(), new Counter());
-    List<Worker<Integer>> workers = new ArrayList<>();
-    for (int i = 0; i < 8; i++) {
-      int which = i % 2;
-      RedlatchLockProvider mine = i < 4 ? node : other;
-      workers.add(new Worker<>(() -> count(mine, "x" + which, counters.get(which))));
-    }
-    for (Worker<?> worker : workers) {
-      worker.end();
-    }
-    assertEquals(List.of(200, 200), counters.stream().map(counter -> counter.value).toList());
-  }
-
-  private static int count(RedlatchLockProvider mine, String name, Counter counter) {
-    for (int i = 0; i < 50; ) {
-      Optional<SimpleLock> lock = mine.lock(task(name));
-      if (lock.isPresent()) {
-        int value = counter.value;
-        Thread.yield();
-        counter.value = value + 1;
-        lock.get().unlock();
-        i++;
-      }
-    }
-    return 0;
   }
 
   // ---- several servers --------------------------------------------------------------------------

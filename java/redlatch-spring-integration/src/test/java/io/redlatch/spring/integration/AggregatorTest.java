@@ -47,11 +47,7 @@ class AggregatorTest extends RegistriesTest {
   }
 
   private static Worker<?> handling(AggregatingMessageHandler handler, int number) {
-    return new Worker<>(
-        () -> {
-          handler.handleMessage(part(number));
-          return 0;
-        });
+    return Worker.doing(() -> handler.handleMessage(part(number)));
   }
 
   @Test

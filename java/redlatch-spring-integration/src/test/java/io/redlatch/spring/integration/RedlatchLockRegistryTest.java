@@ -110,17 +110,6 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
-  void locksOfOtherKeysAreOthers() throws Exception {
-    registry.obtain("x").lock();
-    registry.obtain("y").lock();
-    registry.obtain("x").unlock();
-    assertTrue(othersGet(other, "x"));
-    assertFalse(othersGet(other, "y"));
-    registry.obtain("y").unlock();
-    assertTrue(othersGet(other, "y"));
-  }
-
-  @Test
   void badKeysAreRefused() {
     for (Object wrong : Arrays.asList(42, null, List.of("x"))) {
       IllegalArgumentException failure =
@@ -165,61 +154,18 @@ class RedlatchLockRegistryTest extends RegistriesTest {
     assertFalse(server.has("held"));
   }
 
-  // ---- waiting ----------------------------------------------------------------------------------
+  // ---- tasks ------------------------------------------------------------------------------------
 
   @Test
-  void waitEndsWithTheLockOrTheTimeOrAnInterrupt() throws Exception {
-    other.obtain("x").lock();
-    assertFalse(registry.obtain("x").tryLock(10, TimeUnit.MILLISECONDS));
-    Worker<?> interrupted =
-        new Worker<>(
-            () -> {
-              registry.obtain("x").lockInterruptibly();
-              return 0;
-            });
-    Wait.until(() -> waiting("x") == 1);
-    interrupted.thread.interrupt();
-    assertThrows(InterruptedException.class, interrupted::end);
-    Wait.until(() -> waiting("x") == 0);
-    Worker<Boolean> waiter =
-        new Worker<>(
-            () -> {
-              registry.obtain("x").lock();
-              boolean isInterrupted = Thread.interrupted();
-              registry.obtain("x").unlock();
-              return isInterrupted;
-            });
-    Wait.until(() -> waiting("x") == 1);
-    waiter.thread.interrupt();
-    assertTrue(waiter.isWaiting());
-    other.obtain("x").unlock();
-    assertTrue(waiter.end());
-  }
-
-  @Test
-  void tasksExcludeEachOther() throws Exception {
+  void taskWaitsForTheLock() throws Exception {
     int[] counter = {0};
-    List<Worker<?>> workers = new ArrayList<>();
-    for (RedlatchLockRegistry mine : List.of(registry, registry, other, other)) {
-      workers.add(
-          new Worker<>(
-              () -> {
-                for (int i = 0; i < 100; i++) {
-                  mine.executeLocked("x", () -> counter[0]++);
-                }
-                return 0;
-              }));
-    }
-    for (Worker<?> worker : workers) {
-      worker.end();
-    }
-    assertEquals(400, counter[0]);
+    registry.executeLocked("x", () -> counter[0]++);
     other.obtain("x").lock();
     Duration wait = Duration.ofMillis(10);
     assertThrows(
         TimeoutException.class, () -> registry.executeLocked("x", wait, () -> counter[0]++));
     other.obtain("x").unlock();
-    assertEquals(401, registry.executeLocked("x", Duration.ofHours(1), () -> counter[0] + 1));
+    assertEquals(2, registry.executeLocked("x", Duration.ofHours(1), () -> counter[0] + 1));
   }
 
   // ---- unlocking and loss -----------------------------------------------------------------------
@@ -229,13 +175,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
     registry.obtain("x").lock();
     IllegalMonitorStateException failure =
         assertThrows(
-            IllegalMonitorStateException.class,
-            () ->
-                Wait.inThread(
-                    () -> {
-                      registry.obtain("x").unlock();
-                      return 0;
-                    }));
+            IllegalMonitorStateException.class, Worker.doing(registry.obtain("x")::unlock)::end);
     assertEquals(
         "You do not own lock at 'x': this thread has not locked it", failure.getMessage());
     assertThrows(IllegalMonitorStateException.class, other.obtain("x")::unlock);
@@ -289,13 +229,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
     registry.renewLock("x");
     IllegalStateException failure =
         assertThrows(
-            IllegalStateException.class,
-            () ->
-                Wait.inThread(
-                    () -> {
-                      registry.renewLock("x");
-                      return 0;
-                    }));
+            IllegalStateException.class, Worker.doing(() -> registry.renewLock("x"))::end);
     assertEquals(
         "Could not renew mutex at 'x': this thread has not locked it", failure.getMessage());
     assertNull(failure.getCause());
