@@ -44,18 +44,28 @@ func connection(server *server) string {
 	}
 }
 
+type fetch = func(context.Context) (redlatch.Credentials, error)
+
+// fetching is a client, not connected yet, that gets its credentials by fetch.
+func fetching(
+	t *testing.T, url string, fetch fetch, options ...redlatch.ClientOption,
+) *redlatch.Client {
+	client, err := redlatch.Open(url, options...)
+	must(t, err)
+	t.Cleanup(func() { must(t, client.Close()) })
+	_, err = client.CredentialsFrom(fetch)
+	must(t, err)
+	return client
+}
+
 func TestALeaseOutlivesItsPassword(t *testing.T) {
 	var calls atomic.Int64
 	server := startServer(t)
-	client, err := redlatch.Open(server.url())
-	must(t, err)
-	defer client.Close()
-	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
+	client := fetching(t, server.url(), func(context.Context) (redlatch.Credentials, error) {
 		password := fmt.Sprintf("S3cret%d", calls.Add(1))
 		err := rotate(server, password)
 		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, err
 	})
-	must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	must(t, client.Connect(ctx))
@@ -90,14 +100,10 @@ func TestAnErrorOfCredentialsIsTheReason(t *testing.T) {
 
 // reasonFor is what a client says that is given these credentials.
 func reasonFor(t *testing.T, fetched redlatch.Credentials) string {
-	client, err := redlatch.Open(url)
-	must(t, err)
-	defer client.Close()
-	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
+	client := fetching(t, url, func(context.Context) (redlatch.Credentials, error) {
 		return fetched, nil
 	})
-	must(t, err)
-	err = client.Connect(background)
+	err := client.Connect(background)
 	is(t, errors.Is(err, redlatch.ErrUnavailable), "%v", err)
 	return err.Error()
 }
@@ -120,10 +126,7 @@ func (*wordless) Error() string { panic("no text") }
 func TestNoEndOfAFetchEndsTheRenewal(t *testing.T) {
 	var calls atomic.Int64
 	server := startServer(t)
-	client, err := redlatch.Open(server.url())
-	must(t, err)
-	defer client.Close()
-	_, err = client.CredentialsFrom(func(context.Context) (redlatch.Credentials, error) {
+	client := fetching(t, server.url(), func(context.Context) (redlatch.Credentials, error) {
 		switch count := calls.Add(1); count {
 		case 2:
 			runtime.Goexit()
@@ -138,7 +141,6 @@ func TestNoEndOfAFetchEndsTheRenewal(t *testing.T) {
 		}
 		return redlatch.Credentials{User: "app", Password: "any", Valid: time.Second}, nil
 	})
-	must(t, err)
 	ctx, cancel := context.WithTimeout(background, patience)
 	defer cancel()
 	must(t, client.Connect(ctx))
@@ -153,16 +155,13 @@ func TestNoEndOfAFetchEndsTheRenewal(t *testing.T) {
 }
 
 func TestCloseEndsAFetch(t *testing.T) {
-	client, err := redlatch.Open(url, redlatch.WithOption("connect_timeout", "100ms"))
-	must(t, err)
 	ended := make(chan struct{})
-	_, err = client.CredentialsFrom(func(ctx context.Context) (redlatch.Credentials, error) {
+	client := fetching(t, url, func(ctx context.Context) (redlatch.Credentials, error) {
 		defer close(ended)
 		<-ctx.Done()
 		return redlatch.Credentials{}, ctx.Err()
-	})
-	must(t, err)
-	err = client.Connect(context.Background())
+	}, redlatch.WithOption("connect_timeout", "100ms"))
+	err := client.Connect(context.Background())
 	if !errors.Is(err, redlatch.ErrUnavailable) {
 		t.Fatal(err)
 	}

@@ -35,6 +35,25 @@ func (l *linesOf) count(part string) int {
 
 const selfWait = "lock 'x': a goroutine waits for a lock that this client holds"
 
+// logged is what is logged while a wait is long after a millisecond.
+func logged(t *testing.T) *linesOf {
+	lines := &linesOf{}
+	restore, before := redlatch.NoticeSelfWaitsAfter(time.Millisecond), slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(lines, nil)))
+	t.Cleanup(func() {
+		slog.SetDefault(before)
+		restore()
+	})
+	return lines
+}
+
+func isQueued(client *redlatch.Client) func() bool {
+	return func() bool {
+		info, err := client.Inspect(background, "x")
+		return err == nil && info.Waiting > 0
+	}
+}
+
 // waitUntil waits for the lock x until fact holds.
 func waitUntil(t *testing.T, client *redlatch.Client, fact func() bool) {
 	t.Helper()
@@ -51,31 +70,21 @@ func waitUntil(t *testing.T, client *redlatch.Client, fact func() bool) {
 }
 
 func TestWaitForALockOfOnesOwnIsNoticedOnce(t *testing.T) {
-	defer redlatch.NoticeSelfWaitsAfter(time.Millisecond)()
-	lines := &linesOf{}
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(lines, nil)))
+	lines := logged(t)
 	server := startServer(t)
 	client, other := server.client(), server.client()
 	held, err := client.Lock(background, "x")
 	must(t, err)
-	isQueued := func() bool {
-		info, err := other.Inspect(background, "x")
-		return err == nil && info.Waiting > 0
-	}
-	waitUntil(t, other, isQueued) // which holds nothing
+	waitUntil(t, other, isQueued(other)) // which holds nothing
 	is(t, lines.count(selfWait) == 0, "%s", lines.text.String())
 	waitUntil(t, client, func() bool { return lines.count(selfWait) > 0 })
-	waitUntil(t, client, isQueued)
+	waitUntil(t, client, isQueued(other))
 	is(t, lines.count(selfWait) == 1, "%s", lines.text.String())
 	must(t, held.Unlock(background))
 }
 
 func TestWaitForALockOfOnesOwnGoesToTheLogger(t *testing.T) {
-	defer redlatch.NoticeSelfWaitsAfter(time.Millisecond)()
-	all, own := &linesOf{}, &linesOf{}
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(all, nil)))
+	all, own := logged(t), &linesOf{}
 	client := startServer(t).client()
 	client.LogTo(slog.New(slog.NewTextHandler(own, nil)))
 	held, err := client.Lock(background, "x")
@@ -86,10 +95,7 @@ func TestWaitForALockOfOnesOwnGoesToTheLogger(t *testing.T) {
 }
 
 func TestALeaseThatEndedIsNotWaitedFor(t *testing.T) {
-	defer redlatch.NoticeSelfWaitsAfter(time.Millisecond)()
-	lines := &linesOf{}
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(lines, nil)))
+	lines := logged(t)
 	server := startServer(t)
 	client, other := server.client(), server.client()
 	for i := 0; i < 2; i++ {
@@ -99,10 +105,7 @@ func TestALeaseThatEndedIsNotWaitedFor(t *testing.T) {
 	}
 	held, err := other.Lock(background, "x")
 	must(t, err)
-	waitUntil(t, client, func() bool {
-		info, err := other.Inspect(background, "x")
-		return err == nil && info.Waiting > 0
-	})
+	waitUntil(t, client, isQueued(other))
 	is(t, lines.count(selfWait) == 0, "%s", lines.text.String())
 	must(t, held.Unlock(background))
 }
