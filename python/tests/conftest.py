@@ -175,3 +175,40 @@ def script(server: Server, tmp_path: Path) -> Iterator[Starter]:
     for one in started:
         one.process.kill()
         one.process.communicate()
+
+
+PREPARE = """
+import gc, os, sys, threading, time
+def in_child(body):
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            body()
+            gc.collect()
+            status = 0
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+def raises(kind, call):
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError(f"not raised: {kind}")
+"""
+
+Forking = Callable[[str], None]
+
+
+@pytest.fixture
+def forking(script: Starter) -> Forking:
+    """Runs a program that forks, to its end, in which all of its assertions are true."""
+
+    def run_to_its_end(text: str) -> None:
+        program = script(f'{PREPARE}{text}print("well")\n')
+        assert program.end() == ("well\n", "") and program.process.returncode == 0
+
+    return run_to_its_end

@@ -14,43 +14,12 @@ import redlatch
 from support.resp import Connection
 from support.servers import Server
 
-from .conftest import Script, Starter
+from .conftest import PREPARE, Forking, Starter
 
 
-def run(program: Script) -> str:
-    output, errors = program.end()
-    assert errors == "" and program.process.returncode == 0, output + errors
-    return output
-
-
-PREPARE = """
-import gc, os, sys, threading, time
-def in_child(body):
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            body()
-            gc.collect()
-            status = 0
-        finally:
-            sys.stdout.flush()
-            os._exit(status)
-    assert os.waitpid(pid, 0)[1] == 0
-def raises(kind, call):
-    try:
-        call()
-    except kind as error:
-        return error
-    raise AssertionError(f"not raised: {kind}")
-"""
-
-
-def test_child_has_a_client_of_its_own(client: redlatch.Client, script: Starter) -> None:
-    program = script(
-        PREPARE
-        + """
+def test_child_has_a_client_of_its_own(client: redlatch.Client, forking: Forking) -> None:
+    forking(
+        """
 client = redlatch.connect(url)
 mine = client.acquire("mine")
 lock = client.lock("locked")
@@ -76,17 +45,15 @@ mine.check()
 assert client.inspect("mine").holder.token == mine.token
 mine.release()
 lock.release()
-print("well", mine.lost)
+assert not mine.lost
 """
     )
-    assert run(program) == "well False\n"
     assert client.inspect("mine").is_free and client.inspect("locked").is_free
 
 
-def test_block_of_the_parent_ends_as_forked(script: Starter) -> None:
-    program = script(
-        PREPARE
-        + """
+def test_block_of_the_parent_ends_as_forked(forking: Forking) -> None:
+    forking(
+        """
 client = redlatch.connect(url)
 def child():
     context.__exit__(None, None, None)
@@ -94,16 +61,13 @@ context = client.lock("report")
 with context as lease:
     in_child(lambda: raises(redlatch.Forked, child))
     lease.check()
-print("well")
 """
     )
-    assert run(program) == "well\n"
 
 
-def test_closed_stays_closed(script: Starter) -> None:
-    program = script(
-        PREPARE
-        + """
+def test_closed_stays_closed(forking: Forking) -> None:
+    forking(
+        """
 client = redlatch.connect(url)
 late = redlatch.connect(url)
 client.close()
@@ -113,17 +77,14 @@ def child():
     raises(redlatch.Closed, lambda: late.acquire("report"))
 in_child(child)
 late.acquire("report").release()
-print("well")
 """
     )
-    assert run(program) == "well\n"
 
 
-def test_fork_while_threads_wait_and_work(script: Starter, client: redlatch.Client) -> None:
+def test_fork_while_threads_wait_and_work(forking: Forking, client: redlatch.Client) -> None:
     # A child must not wait for what a thread had locked that it did not inherit.
-    program = script(
-        PREPARE
-        + """
+    forking(
+        """
 client = redlatch.connect(url)
 held = client.acquire("held")
 stop = threading.Event()
@@ -140,10 +101,8 @@ stop.set()
 held.release()
 for thread in threads:
     thread.join()
-print("well")
 """
     )
-    assert run(program) == "well\n"
 
 
 def test_processes_of_a_pool_exclude_each_other(script: Starter) -> None:
@@ -164,27 +123,23 @@ if __name__ == "__main__":
     print(path.read_text())
 """
     )
-    assert run(program) == "100\n"
+    assert program.end() == ("100\n", "") and program.process.returncode == 0
 
 
-def test_client_that_was_never_used_may_be_inherited(script: Starter) -> None:
-    program = script(
-        PREPARE
-        + """
+def test_client_that_was_never_used_may_be_inherited(forking: Forking) -> None:
+    forking(
+        """
 client = redlatch.connect(url, wait=None)
 assert threading.active_count() == 1 and len(os.listdir("/proc/self/task")) == 1
 in_child(lambda: client.acquire("report", timeout=0).release())
 client.acquire("report", timeout=0).release()
-print("well")
 """
     )
-    assert run(program) == "well\n"
 
 
-def test_what_was_set_is_inherited(server: Server, script: Starter) -> None:
-    program = script(
-        PREPARE
-        + """
+def test_what_was_set_is_inherited(server: Server, forking: Forking) -> None:
+    forking(
+        """
 os.environ["REDLATCH_URL"] = url
 client = redlatch.from_env(namespace="app:", holder="me")
 os.environ["REDLATCH_URL"] = "redis://127.0.0.1:1"
@@ -196,10 +151,8 @@ def child():
         with redlatch.connect(url) as other:
             assert other.acquire("app:report", timeout=0) is None
 in_child(child)
-print("well")
 """
     )
-    assert run(program) == "well\n"
 
 
 def connections_of(admin: Connection) -> int:
@@ -260,4 +213,4 @@ assert os.waitpid(child, 0)[1] == 0
         assert program.read() == "idle"
         assert connections_of(admin) - before <= 8, "few attempts"
     program.write("")
-    assert run(program) == ""
+    assert program.end() == ("", "") and program.process.returncode == 0
