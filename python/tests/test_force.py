@@ -93,6 +93,10 @@ def test_locks_of_every_kind_are_removed(
 def test_a_token_and_any_exclude_each_other(both: Both, client: redlatch.Client) -> None:
     with pytest.raises(TypeError, match="any=True must not be given with a token"):
         force(both, client, "report", "token", any=True)
+    with pytest.raises(redlatch.Invalid, match="token must be that of a holder"):
+        force(both, client, "report", "")
+    with pytest.raises(TypeError, match="token"):
+        force(both, client, "report", None)
 
 
 def test_a_lock_that_is_handed_on_meanwhile_is_removed(

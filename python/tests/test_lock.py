@@ -11,6 +11,7 @@ import contextlib
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import redlatch
@@ -90,26 +91,10 @@ def labelled(info: redlatch.LockInfo) -> bool:
     return info.holder is not None and info.holder.label != ""
 
 
-def test_list_and_force_release(client: redlatch.Client, other: redlatch.Client) -> None:
-    assert list(client.list()) == []
-    held = [client.acquire(f"job-{i}") for i in range(3)] + [client.acquire("report")]
-    assert {info.name for info in other.list()} == {"job-0", "job-1", "job-2", "report"}
-    assert {info.name for info in other.list("job-*")} == {"job-0", "job-1", "job-2"}
-    assert all(info.holder is not None for info in other.list(b"job-?"))
-    with pytest.raises(redlatch.NotHeld):
-        other.force_release("job-0", "of nobody")
-    with pytest.raises(redlatch.Invalid, match="token must be that of a holder"):
-        other.force_release("job-0", "")
-    with pytest.raises(TypeError, match="token"):
-        other.force_release("job-0", None)  # type: ignore[call-overload]
-    other.force_release("job-0")
-    other.force_release("job-1", held[1].token if held[1] else "")
-    with pytest.raises(redlatch.NotHeld):
-        other.force_release("job-0")
-    with pytest.raises(redlatch.LockLost):
-        assert held[0] is not None
-        held[0].release()
-    client.close()
+def test_list_is_typed(client: redlatch.Client, other: redlatch.Client) -> None:
+    with client.lock("job-0"), client.lock("report"):
+        assert {info.name for info in other.list()} == {"job-0", "report"}
+        assert all(info.holder is not None for info in other.list(b"job-?"))
 
 
 def test_names_are_bytes(server: Server, client: redlatch.Client) -> None:
@@ -161,12 +146,35 @@ def test_bad_argument_is_named(
     assert caught.value.status is redlatch.Status.E_INVALID
 
 
+def test_bad_argument_of_each_kind_is_named(client: redlatch.Client) -> None:
+    sides = client.rwlock("report")
+    calls: list[Callable[..., object]] = [
+        partial(client.lock, "report"),
+        partial(client.rlock, "report"),
+        *(sides.read, sides.write, sides.acquire_read, sides.acquire_write),
+    ]
+    for call in calls:
+        with pytest.raises(redlatch.Invalid, match="'ttl' must be 10 ms to 7 days"):
+            call(ttl=0)
+        with pytest.raises(redlatch.Invalid, match=r"timeout must be .* \(got -3\)"):
+            call(timeout=-3)
+    for made in (client.rlock, client.rwlock):
+        for size in (0, 257):
+            said = f"'owner' must be 1 to 256 bytes .got {size} bytes"
+            with pytest.raises(redlatch.Invalid, match=said):
+                made("report", owner="x" * size)
+    with pytest.raises(redlatch.Invalid, match="format' must be auto, string, hash or hash-rw"):
+        client.lock("report", format="set")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "arguments", [{"name": 7}, {"ttl": "30"}, {"timeout": "5"}, {"ttl": True}, {"label": 3}]
 )
 def test_wrong_type_is_named(client: redlatch.Client, arguments: dict[str, object]) -> None:
     with pytest.raises(TypeError, match=next(iter(arguments))):
         client.acquire(**{"name": "report", **arguments})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="owner"):
+        client.rlock("report", owner=7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["ttl", "max_hold", "timeout"])
@@ -200,18 +208,6 @@ def test_every_option_reaches_the_library(client: redlatch.Client, server: Serve
 
 
 # ---- what is told, and what is left --------------------------------------------------------------
-
-
-def test_what_a_repr_shows(client: redlatch.Client) -> None:
-    lock = client.lock("report")
-    with lock as lease:
-        fence = lease.fence
-        shown = f"'report' held fence={fence} remaining=2"
-        assert repr(lock).startswith(f"<locked redlatch.Lock object {shown}")
-        assert repr(lease).startswith(f"<Lease {shown}")
-        expire(client, "report")
-        assert repr(lease) == f"<Lease 'report' lost fence={fence}>"
-        lease._is_given_back = True  # Its loss is not what this test is about.
 
 
 def test_forgotten_lease_is_released_and_told(server: Server, client: redlatch.Client) -> None:

@@ -7,21 +7,12 @@ Method: one server, clients of this process; who an owner is, is tried with thre
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 import redlatch
 from redlatch.testing import assert_free, steal
-from support.wait import wait_until
 
-from .conftest import Starter
-from .test_fork import PREPARE, run
+from .conftest import Forking
 from .test_lock import in_thread
-
-
-def waiting(client: redlatch.Client, count: int) -> redlatch.LockInfo:
-    wait_until(lambda: client.inspect("report").waiting == count)
-    return client.inspect("report")
 
 
 # ---- the shape of threading.RLock ----------------------------------------------------------------
@@ -84,31 +75,9 @@ def test_what_an_ended_thread_left_is_released_and_told(client: redlatch.Client)
     second.release()
 
 
-def test_blocks_of_a_named_owner_end_by_themselves(client: redlatch.Client) -> None:
-    lock = client.rlock("report", owner="job")
-    is_in, may_end = threading.Event(), threading.Event()
-    seen: list[bool] = []
-
-    def block() -> None:
-        with lock as lease:
-            is_in.set()
-            may_end.wait()
-            seen.append(lease.held)
-
-    with lock as mine:
-        thread = threading.Thread(target=block)
-        thread.start()
-        is_in.wait()
-    assert not mine.held
-    may_end.set()
-    thread.join()
-    assert seen == [True]
-
-
-def test_forked_child_is_another_owner(client: redlatch.Client, script: Starter) -> None:
-    program = script(
-        PREPARE
-        + """
+def test_forked_child_is_another_owner(client: redlatch.Client, forking: Forking) -> None:
+    forking(
+        """
 client = redlatch.connect(url)
 lock = client.rlock("report")
 named = client.rlock("named", owner="job")
@@ -133,10 +102,8 @@ with lock as inner:
     assert inner.hold_count == 2
 outer.check()
 lock.release()
-print("well")
 """
     )
-    assert run(program) == "well\n"
     assert_free(client, "report")
 
 
@@ -152,29 +119,3 @@ def test_options_are_those_of_each_acquisition(client: redlatch.Client) -> None:
     theirs = in_thread(lock.acquire)
     assert isinstance(theirs, redlatch.Lease) and 2 < theirs.remaining <= 5
     theirs.release()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"owner": ""}, "'owner' must be 1 to 256 bytes .got 0 bytes"),
-        ({"owner": "x" * 257}, "'owner' must be 1 to 256 bytes .got 257 bytes"),
-        ({"ttl": 0}, "'ttl' must be 10 ms to 7 days"),
-        ({"timeout": -3}, "timeout must be -1 .no limit., 0 .one try. or more .got -3"),
-    ],
-)
-def test_bad_argument_is_named(
-    client: redlatch.Client, arguments: dict[str, object], said: str
-) -> None:
-    with pytest.raises(redlatch.Invalid, match=said):
-        client.rlock("report", **arguments)  # type: ignore[arg-type]
-    with pytest.raises(redlatch.Invalid, match="format' must be auto, string, hash or hash-rw"):
-        client.lock("report", format="set")  # type: ignore[arg-type]
-
-
-def test_wrong_type_is_named(client: redlatch.Client) -> None:
-    with pytest.raises(TypeError, match="owner"):
-        client.rlock("report", owner=7)  # type: ignore[arg-type]
-    for call in (client.rlock, client.lock, client.acquire):
-        with pytest.raises(TypeError, match="blocking_timeout"):
-            call("report", blocking_timeout=5)  # type: ignore[call-arg]

@@ -460,6 +460,7 @@ def test_repr_has_the_shape_of_threading(client: redlatch.Client, other: redlatc
         expire(client, "x")
         shown = f"<unlocked redlatch.Lock object 'x' lost fence={lease.fence} at "
         assert repr(lock).startswith(shown)
+        assert repr(lease) == f"<Lease 'x' lost fence={lease.fence}>"
     assert "unlocked" in repr(lock) and "unlocked" in repr(rlock)
 
 
