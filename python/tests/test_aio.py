@@ -21,7 +21,8 @@ from redlatch._pump import pump_here
 from redlatch.testing import expire
 from support.servers import Server
 
-from .both import free, raises, until
+from . import both
+from .both import free, raises, read_of, until
 from .conftest import Run
 
 
@@ -36,6 +37,21 @@ async def lease_of(client: redlatch.Client, name: str, **options: Any) -> redlat
 
 
 # ---- operations ----------------------------------------------------------------------------------
+
+
+def test_what_a_repr_shows(run: Run, client: redlatch.Client) -> None:
+    async def main() -> None:
+        assert repr(client.aio.rwlock("report")) == "<AsyncRWLock 'report'>"
+        lock = client.aio.rlock("report")
+        assert repr(lock).startswith("<redlatch.AsyncRLock object at 0x")
+        assert repr(lock).endswith(" 'report' not held here owner=0 count=0 [unlocked]>")
+        async with lock, lock:
+            task = asyncio.current_task()
+            assert task is not None
+            assert " 'report' held fence=" in repr(lock)
+            assert repr(lock).endswith(f"s owner={task.get_name()!r} count=2 [locked]>")
+
+    run(main())
 
 
 def test_connecting_later(run: Run, server: Server) -> None:
@@ -114,37 +130,79 @@ def test_cancelled_block_is_released(run: Run, client: redlatch.Client) -> None:
     run(main())
 
 
+def test_cancelled_upgrade_reads_on(
+    run: Run, client: redlatch.Client, other: redlatch.Client
+) -> None:
+    async def main() -> None:
+        first, second = await read_of(client.aio), await read_of(other.aio)
+        task = asyncio.ensure_future(first.upgrade())
+        await both.waiting(client, "upgrade")
+        task.cancel()
+        await raises(asyncio.CancelledError, task)
+        await both.waiting(client)
+        assert first.mode == "read" and first.held
+        assert await (await read_of(other.aio)).release() is True
+        await first.release()
+        assert await second.upgrade(timeout=0) is True
+        await second.release()
+        assert free(client, "report")
+
+    run(main())
+
+
 # ---- a lock that is lost -------------------------------------------------------------------------
 
 
-def lose_by_force(client: redlatch.Client) -> None:
-    expire(client, "report")
+CANCELLED: dict[str, Callable[[redlatch.Aio], Any]] = {
+    "lock": lambda aio: aio.lock("report", on_lost="cancel"),
+    "max_hold": lambda aio: aio.lock("report", on_lost="cancel", max_hold=0.3),
+    "rlock": lambda aio: aio.rlock("report", on_lost="cancel"),
+    "read": lambda aio: aio.rwlock("report").read(on_lost="cancel"),
+    "write": lambda aio: aio.rwlock("report").write(on_lost="cancel"),
+}
 
 
-def lose_by_time(client: redlatch.Client) -> None:
-    pass  # max_hold ends it.
-
-
-@pytest.mark.parametrize("lose", [lose_by_force, lose_by_time])
-def test_loss_cancels_the_block(
-    run: Run, client: redlatch.Client, lose: Callable[[redlatch.Client], None]
-) -> None:
-    max_hold = 0.3 if lose is lose_by_time else None
-
+@pytest.mark.parametrize("kind", CANCELLED)
+def test_loss_cancels_the_block(run: Run, client: redlatch.Client, kind: str) -> None:
     async def main() -> None:
+        block = CANCELLED[kind](client.aio)
         with pytest.raises(redlatch.LockLost) as caught:
-            async with client.aio.lock("report", max_hold=max_hold, on_lost="cancel"):
-                lose(client)
+            async with block:
+                if kind != "max_hold":  # which ends it
+                    expire(client, "report")
                 await asyncio.sleep(3600)
         assert isinstance(caught.value.__cause__, asyncio.CancelledError)
         if sys.version_info >= (3, 11):
             task = asyncio.current_task()
             assert task is not None and task.cancelling() == 0
         await asyncio.sleep(0)
-        async with client.aio.lock("report", on_lost="cancel"):
+        async with block:
             await asyncio.sleep(0)
 
     run(main())
+
+
+def test_loss_cancels_blocks_of_one_lock_within_each_other(
+    run: Run, client: redlatch.Client
+) -> None:
+    async def main() -> None:
+        lock = client.aio.rlock("report", on_lost="cancel")
+        with pytest.raises(redlatch.LockLost):
+            async with lock, lock:
+                expire(client, "report")
+                await asyncio.sleep(3600)
+        async with lock, lock:
+            await asyncio.sleep(0)
+        assert free(client, "report")
+
+    run(main())
+
+
+def test_wrong_reaction_to_a_loss_is_refused(client: redlatch.Client) -> None:
+    aio: Any = client.aio
+    for make in (aio.lock, aio.rlock, lambda name, on_lost: aio.rwlock(name).read(on_lost=on_lost)):
+        with pytest.raises(redlatch.Invalid, match='"ignore" or "cancel"'):
+            make("report", on_lost="panic")
 
 
 def test_loss_that_the_body_swallows_is_told_at_the_end(
@@ -283,6 +341,29 @@ def test_forgotten_guarded_lease_is_released_and_told(run: Run, client: redlatch
             gc.collect()
         assert len(pump_here().waiting) == waiting_tags - 1
         await until(lambda: free(client, "report"))
+
+    run(main())
+
+
+def test_of_what_has_ended_nothing_is_kept(run: Run, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lock = client.aio.rlock("report")
+        task = asyncio.ensure_future(lock.acquire(timeout=30))
+        lease = await task
+        assert lease is not None
+        await lease.release()
+        async with lock:
+            pass
+        assert not lock._holds
+        gone = weakref.ref(task)
+        del task
+        # The loop itself may keep it until it goes round.
+        for _ in range(100):
+            gc.collect()
+            if gone() is None:
+                break
+            await asyncio.sleep(0.01)
+        assert gone() is None
 
     run(main())
 

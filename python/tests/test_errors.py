@@ -153,11 +153,7 @@ def test_environment_is_read_when_asked(server: Server, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("url", "options"),
     [
-        ("redis://h&password=hunter2", {}),
-        ("redis://h;password=hunter2", {}),
         ("redis://h?db=1;password=hunter2", {}),
-        ("redis://h?command_timeout=2s,password=hunter2", {}),
-        ("redis://h#password=hunter2", {}),
         ("redis://:hunter2\ud800@h", {}),
         ("redis://h", {"password": "hunter2\ud800"}),
         ("redis://h", {"command_timeout": "2s;password=hunter2"}),

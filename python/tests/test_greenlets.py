@@ -467,8 +467,13 @@ client = redlatch.connect(url)
 """
 
 
-def test_an_idle_client_lets_the_hub_end(script: Starter) -> None:
+@pytest.fixture
+def of_gevent(script: Starter) -> Program:
     pytest.importorskip("gevent")
+    return lambda text: script(GEVENT + text)
+
+
+def test_an_idle_client_lets_the_hub_end(of_gevent: Program) -> None:
     text = """
 def fetch():
     return redlatch.Credentials("default", "")
@@ -479,11 +484,10 @@ gevent.sleep(0)
 watcher.kill()
 print(gevent.get_hub().join(timeout=20))
 """
-    assert result_of(script(GEVENT + text)) == "True\n"
+    assert result_of(of_gevent(text)) == "True\n"
 
 
-def test_one_thread_waits_for_the_loss_of_a_lease(script: Starter) -> None:
-    pytest.importorskip("gevent")
+def test_one_thread_waits_for_the_loss_of_a_lease(of_gevent: Program) -> None:
     text = """
 lease = client.acquire("report")
 watcher = gevent.spawn(lease.wait_lost)
@@ -499,11 +503,10 @@ lease.release()
 print(watcher.get())
 """
     said = "wait_lost() of a lease must be in one thread at a time (got a second)"
-    assert result_of(script(GEVENT + text)) == f"{said}\nFalse\n"
+    assert result_of(of_gevent(text)) == f"{said}\nFalse\n"
 
 
-def test_a_forked_child_has_its_own_connection(script: Starter) -> None:
-    pytest.importorskip("gevent")
+def test_a_forked_child_has_its_own_connection(of_gevent: Program) -> None:
     text = """
 held = client.acquire("report")
 waiter = gevent.spawn(client.acquire, "report")
@@ -518,11 +521,10 @@ print(os.waitpid(pid, 0)[1])
 held.release()
 waiter.get().release()
 """
-    assert result_of(script(GEVENT + text)) == "0\n"
+    assert result_of(of_gevent(text)) == "0\n"
 
 
-def test_a_forked_child_ends_the_calls_of_its_parent(script: Starter) -> None:
-    pytest.importorskip("gevent")
+def test_a_forked_child_ends_the_calls_of_its_parent(of_gevent: Program) -> None:
     text = """
 def wait():
     try:
@@ -539,12 +541,11 @@ print(os.waitpid(pid, 0)[1])
 held.release()
 waiter.get().release()
 """
-    assert result_of(script(GEVENT + text)) == "0\n"
+    assert result_of(of_gevent(text)) == "0\n"
 
 
-def test_the_queue_of_a_hub_ends_with_its_thread(script: Starter) -> None:
+def test_the_queue_of_a_hub_ends_with_its_thread(of_gevent: Program) -> None:
     """gevent keeps the hubs of threads that have ended."""
-    pytest.importorskip("gevent")
     text = """
 import gevent.threadpool
 def work():
@@ -565,7 +566,7 @@ with gevent.Timeout(60):
         gevent.sleep(0.01)
 print("flat")
 """
-    assert result_of(script(GEVENT + text)) == "flat\n"
+    assert result_of(of_gevent(text)) == "flat\n"
 
 
 @pytest.mark.usefixtures("user_app")
