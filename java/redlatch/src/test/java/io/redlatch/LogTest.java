@@ -19,6 +19,16 @@ class LogTest extends ServerTest {
   /** What was written to it, a line each. */
   private static class Lines implements Logger {
     final List<String> all = new CopyOnWriteArrayList<>();
+    private final Runnable then;
+
+    /** After each line it does something. */
+    Lines(Runnable then) {
+      this.then = then;
+    }
+
+    Lines() {
+      this(() -> {});
+    }
 
     @Override
     public String getName() {
@@ -38,6 +48,7 @@ class LogTest extends ServerTest {
     @Override
     public void log(Level level, ResourceBundle bundle, String format, Object... parameters) {
       all.add(level + " " + format);
+      then.run();
     }
   }
 
@@ -57,26 +68,23 @@ class LogTest extends ServerTest {
   void lossIsLoggedAsAnError() throws Exception {
     Lines lines = new Lines();
     Redlatch client = client();
-    try (LogBridge bridge = client.logTo(lines)) {
-      loseALock(client, "first");
-      Wait.until(() -> has(lines, "ERROR lock 'first' ", "lost"));
-      // It goes on, with lines of any length and with braces.
-      String name = "{0}".repeat(20);
-      loseALock(client, name);
-      Wait.until(() -> has(lines, "ERROR lock ", name));
-      assertTrue(bridge != null);
-    }
+    closing(client.logTo(lines));
+    loseALock(client, "first");
+    Wait.until(() -> has(lines, "ERROR lock 'first' ", "lost"));
+    // It goes on, with lines of any length and with braces.
+    String name = "{0}".repeat(20);
+    loseALock(client, name);
+    Wait.until(() -> has(lines, "ERROR lock ", name));
   }
 
   @Test
   void outageIsLogged() throws Exception {
     Lines lines = new Lines();
     Redlatch client = client();
-    try (LogBridge bridge = client.logTo(lines)) {
-      assertTrue(client.lock("x").acquire().isHeld() && bridge != null);
-      server.kill();
-      Wait.until(() -> has(lines, "WARNING ", ""));
-    }
+    closing(client.logTo(lines));
+    assertTrue(client.lock("x").acquire().isHeld());
+    server.kill();
+    Wait.until(() -> has(lines, "WARNING ", ""));
   }
 
   @Test
@@ -93,10 +101,8 @@ class LogTest extends ServerTest {
     bridge.close();
     loseALock(client, "y");
     Lines third = new Lines();
-    try (LogBridge last = client.logTo(third)) {
-      Wait.until(() -> has(third, "ERROR", "'y'"));
-      assertTrue(last != null);
-    }
+    closing(client.logTo(third));
+    Wait.until(() -> has(third, "ERROR", "'y'"));
     assertEquals(List.of(), first.all);
     assertTrue(second.all.stream().noneMatch(line -> line.contains("'y'")), second.all::toString);
   }
@@ -108,22 +114,13 @@ class LogTest extends ServerTest {
     loseALock(client, "x");
     loseALock(client, "y");
     CompletableFuture<LogBridge> bridge = new CompletableFuture<>();
-    Lines closing =
-        new Lines() {
-          @Override
-          public void log(Level level, ResourceBundle bundle, String format, Object... parameters) {
-            super.log(level, bundle, format, parameters);
-            bridge.join().close();
-          }
-        };
-    bridge.complete(client.logTo(closing));
-    Wait.until(() -> !closing.all.isEmpty());
+    Lines first = new Lines(() -> bridge.join().close());
+    bridge.complete(client.logTo(first));
+    Wait.until(() -> !first.all.isEmpty());
     Lines next = new Lines();
-    try (LogBridge last = client.logTo(next)) {
-      Wait.until(() -> has(next, "ERROR", "'y'"));
-      assertTrue(last != null);
-    }
-    assertEquals(1, closing.all.size(), closing.all::toString);
+    closing(client.logTo(next));
+    Wait.until(() -> has(next, "ERROR", "'y'"));
+    assertEquals(1, first.all.size(), first.all::toString);
   }
 
   @Test
@@ -132,14 +129,12 @@ class LogTest extends ServerTest {
     Lines second = new Lines();
     Redlatch one = client();
     Redlatch other = client();
-    try (LogBridge ofOne = one.logTo(first);
-        LogBridge ofOther = other.logTo(second)) {
-      loseALock(one, "of one");
-      loseALock(other, "of the other");
-      Wait.until(() -> has(first, "ERROR", "'of one'"));
-      Wait.until(() -> has(second, "ERROR", "'of the other'"));
-      assertTrue(ofOne != ofOther);
-    }
+    closing(one.logTo(first));
+    closing(other.logTo(second));
+    loseALock(one, "of one");
+    loseALock(other, "of the other");
+    Wait.until(() -> has(first, "ERROR", "'of one'"));
+    Wait.until(() -> has(second, "ERROR", "'of the other'"));
     assertEquals(1, first.all.size(), first.all::toString);
     assertEquals(1, second.all.size(), second.all::toString);
   }
@@ -169,19 +164,14 @@ class LogTest extends ServerTest {
   void loggerMayFail() throws Exception {
     Redlatch client = client();
     Lines lines =
-        new Lines() {
-          @Override
-          public void log(Level level, ResourceBundle bundle, String format, Object... parameters) {
-            super.log(level, bundle, format, parameters);
-            throw new IllegalStateException("of the logger");
-          }
-        };
-    try (LogBridge bridge = client.logTo(lines)) {
-      loseALock(client, "x");
-      Wait.until(() -> has(lines, "ERROR", "'x'"));
-      loseALock(client, "y");
-      Wait.until(() -> has(lines, "ERROR", "'y'"));
-      assertTrue(bridge != null);
-    }
+        new Lines(
+            () -> {
+              throw new IllegalStateException("of the logger");
+            });
+    closing(client.logTo(lines));
+    loseALock(client, "x");
+    Wait.until(() -> has(lines, "ERROR", "'x'"));
+    loseALock(client, "y");
+    Wait.until(() -> has(lines, "ERROR", "'y'"));
   }
 }
