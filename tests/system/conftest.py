@@ -135,6 +135,18 @@ def queued_tokens(server: Server, name: str) -> list[str]:
     return [member[:32].decode() for member in members]
 
 
+def enqueue_dead(connection: Connection, queue: str, count: int, ticket: int = 0) -> None:
+    """Put waiters behind this ticket that receive no messages."""
+    text = """
+    for i = 1, ARGV[1] do
+      redis.call('ZADD', KEYS[1], ARGV[2] + i,
+        string.format('dead%017dA%010xx030009999999999999', i, i))
+    end
+    return redis.call('PEXPIRE', KEYS[1], 600000)
+    """
+    connection.cmd("EVAL", text, 1, queue, count, ticket)
+
+
 def client_ids(server: Server) -> list[str]:
     """Connections of redlatch, as the server numbers them."""
     with server.connect() as connection:

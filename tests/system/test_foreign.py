@@ -15,8 +15,8 @@ from support.resp import Argument, Connection
 from support.servers import Server
 from support.wait import wait_until
 
-from .actor import FREE, NO_LOCK, Spawn
-from .conftest import FOREIGN, aux_key, queue_length
+from .actor import FREE, Spawn
+from .conftest import aux_key, enqueue_dead
 
 
 pytestmark = pytest.mark.not_judged
@@ -41,30 +41,6 @@ def test_a_foreign_lease_ends(
     connection.cmd("SET", name, "theirs", "NX", "PX", 300)
     reply = actor.ok("acquire", name=name, wait=5000)
     assert 0.2 < reply.seconds < 0.3 + NOTICED_S
-    actor.ok("release")
-
-
-def test_a_hash_that_is_no_lock(
-    shared_server: Server, spawn: Spawn, connection: Connection, name: str
-) -> None:
-    """Goal: a hash of another program is never touched; it is busy, as it may be a lock, and it is
-    noticed when it goes. Method: make it, try, wait, inspect, force, remove."""
-    name = FOREIGN + name
-    actor = spawn(shared_server.url)
-    connection.cmd("HSET", name, "f", "v", "g", "w")
-    before = connection.cmd("DUMP", name)
-    reply = actor.call("acquire", name=name, wait=0)
-    assert reply.status == "RL_BUSY" and "hash" in reply.message
-    assert actor.call("acquire", name=name, wait=100).status == "RL_TIMEOUT"
-    look = actor.ok("inspect", name=name)
-    assert look.number("state") == NO_LOCK and look["type"] == "hash"
-    assert actor.call("force", name=name).status == "RL_E_NOT_HELD"
-    waiting = actor.begin("acquire", name=name, wait=-1)
-    wait_until(lambda: queue_length(shared_server, name) == 1)
-    assert connection.cmd("DUMP", name) == before
-    connection.cmd("DEL", name)
-    reply = waiting.get()
-    assert reply.status == "RL_OK"
     actor.ok("release")
 
 
@@ -111,16 +87,11 @@ HOLD: dict[str, tuple[Argument, ...]] = {
 }
 
 
-def enqueue_dead(connection: Connection, queue: str, count: int) -> None:
-    """Put waiters in front that receive no messages."""
-    text = """
-    for i = 1, ARGV[1] do
-      redis.call('ZADD', KEYS[1], i,
-        string.format('dead%018d%010xx030009999999999999', i, i))
-    end
-    return redis.call('PEXPIRE', KEYS[1], 600000)
-    """
-    connection.cmd("EVAL", text, 1, queue, count)
+def hold(connection: Connection, name: str, form: str) -> str:
+    """As another library does. The key of those who wait in this format."""
+    connection.cmd(HOLD[form][0], name, *HOLD[form][1:])
+    connection.cmd("PEXPIRE", name, LONG_MS)
+    return aux_key(name, {"string": "", "hash": "h", "hash-rw": "m"}[form] + "q")
 
 
 @pytest.mark.parametrize("in_front", IN_FRONT)
@@ -139,10 +110,7 @@ def test_the_first_one_alive_is_in_when_theirs_goes(
     Method: entries of waiters that receive no messages; one who waits; a DEL."""
     actor = spawn(shared_server.url)
     actor.ok("connect")
-    mark = {"string": "", "hash": "h", "hash-rw": "m"}[form]
-    connection.cmd(HOLD[form][0], name, *HOLD[form][1:])
-    connection.cmd("PEXPIRE", name, LONG_MS)
-    queue = aux_key(name, mark + "q")
+    queue = hold(connection, name, form)
     enqueue_dead(connection, queue, in_front)
     waiting = actor.begin("acquire", name=name, wait=-1, format=FORMATS[form])
     wait_until(lambda: connection.cmd("ZCARD", queue) == in_front + 1)
@@ -164,14 +132,11 @@ def test_who_is_next_after_a_wait_that_ended_is_in_when_theirs_goes(
     """Goal: heads whose wait ends behind a foreign holder leave news of its release to the next.
     Method: three waits that end, one that does not; a DEL."""
     actors = [spawn(shared_server.url) for _ in range(4)]
-    mark = {"string": "", "hash": "h", "hash-rw": "m"}[form]
-    connection.cmd(HOLD[form][0], name, *HOLD[form][1:])
-    connection.cmd("PEXPIRE", name, LONG_MS)
+    queue = hold(connection, name, form)
     waiting = []
     for number, actor in enumerate(actors):
         wait = 2000 if number < 3 else -1  # long enough for all four to be in the queue
         waiting.append(actor.begin("acquire", name=name, wait=wait, format=FORMATS[form]))
-        queue = aux_key(name, mark + "q")
         wait_until(lambda: connection.cmd("ZCARD", queue) > len(waiting) - 1)
     assert [pending.get().status for pending in waiting[:3]] == ["RL_TIMEOUT"] * 3
     wait_until(lambda: connection.cmd("ZCARD", queue) == 1)

@@ -19,7 +19,7 @@ from support.servers import Server
 from support.wait import SLACK_S, wait_until
 
 from .actor import HELD, LOST, Actor, Pending, Spawn
-from .conftest import aux_key, queue_length, queued_tokens
+from .conftest import aux_key, enqueue_dead, queue_length, queued_tokens
 
 
 CLAIM_S = 3.0
@@ -40,15 +40,6 @@ def begin_in_order(server: Server, actors: list[Actor], name: str) -> list[Pendi
 # ---- many at once ----
 
 
-DEAD = """
-for i = 1, ARGV[1] do
-  redis.call('ZADD', KEYS[1], ARGV[2] + i,
-    string.format('dead%017dA%010xx030009999999999999', i, i))
-end
-return redis.call('PEXPIRE', KEYS[1], 600000)
-"""
-
-
 @pytest.mark.parametrize("dead", [100, 1500])
 def test_a_holder_that_dies_with_a_crowd_of_waiters_costs_its_lease_only(
     server: Server, spawn: Spawn, name: str, dead: int
@@ -60,7 +51,7 @@ def test_a_holder_that_dies_with_a_crowd_of_waiters_costs_its_lease_only(
     with server.connect() as admin:
         seconds, micros = admin.cmd("TIME")
         now_us = int(seconds) * 1_000_000 + int(micros)
-        admin.cmd("EVAL", DEAD, 1, aux_key(name, "q"), dead, now_us)
+        enqueue_dead(admin, aux_key(name, "q"), dead, now_us)
         waiting = waiter.begin("acquire", name=name, wait=-1)
         wait_until(lambda: queue_length(server, name) == dead + 1)
         holder.kill()
