@@ -70,19 +70,24 @@ class Kernel:
         self._set("i", 16, error)
 
 
+Start = Callable[..., Actor]
+
+
 @pytest.fixture
 def kernel(tmp_path: Path) -> Kernel:
     return Kernel(tmp_path / "kernel")
 
 
 @pytest.fixture
-def under(kernel: Kernel) -> Iterator[Callable[[], Actor]]:
-    """Start an actor on this kernel, without a client."""
+def under(kernel: Kernel) -> Iterator[Start]:
+    """Start an actor on this kernel, with a client if a URL is named."""
     actors: list[Actor] = []
 
-    def start() -> Actor:
+    def start(url: str = "") -> Actor:
         words = ["env", f"LD_PRELOAD={SHIM}", f"REDLATCH_KERNEL={kernel.path}"]
         actors.append(Actor(None, words))
+        if url:
+            actors[-1].ok("open", url=url)
         return actors[-1]
 
     yield start
@@ -97,14 +102,11 @@ def lines_of(actor: Actor) -> list[str]:
 # ---- suspend -------------------------------------------------------------------------------------
 
 
-def test_a_loss_is_noticed_at_the_resume(
-    kernel: Kernel, under: Callable[[], Actor], name: str
-) -> None:
+def test_a_loss_is_noticed_at_the_resume(kernel: Kernel, under: Start, name: str) -> None:
     """Goal: who waits for the end of a lease learns of it when the machine resumes.
     Method: a lease of a day that nothing renews; the clock jumps by minutes, and then by a day."""
     with HostileServer(lambda command: None) as server:
-        actor = under()
-        actor.ok("open", url=server.url)
+        actor = under(server.url)
         actor.ok("acquire", name=name, wait=5000, ttl_ms=86_400_000, renew=0)
         waiting = actor.begin("wait_lost", thread=1, wait=-1)
         limited = actor.begin("wait_lost", thread=2, wait=60_000)
@@ -115,7 +117,7 @@ def test_a_loss_is_noticed_at_the_resume(
 
 @pytest.mark.parametrize("call", ["acquire", "wait"])
 def test_a_wait_ends_at_the_resume(
-    kernel: Kernel, under: Callable[[], Actor], name: str, call: str
+    kernel: Kernel, under: Start, name: str, call: str
 ) -> None:
     """Goal: a wait of ten minutes has passed when the machine resumes after eleven.
     Method: a server that queues every ACQUIRE."""
@@ -124,8 +126,7 @@ def test_a_wait_ends_at_the_resume(
         return [queued()] if command[0] == b"EVALSHA" else None
 
     with HostileServer(answer) as server:
-        actor = under()
-        actor.ok("open", url=server.url)
+        actor = under(server.url)
         actor.ok("connect", wait=5000)
         if call == "acquire":
             waiting = actor.begin("acquire", thread=1, name=name, wait=600_000)
@@ -140,7 +141,7 @@ def test_a_wait_ends_at_the_resume(
 
 @pytest.mark.parametrize("error", [errno.EINVAL, errno.EMFILE])
 def test_no_timer_of_the_clock(
-    kernel: Kernel, under: Callable[[], Actor], name: str, error: int
+    kernel: Kernel, under: Start, name: str, error: int
 ) -> None:
     """Goal: without descriptors a client is not opened; a kernel without the timer is served.
     Method: timerfd_create() is refused."""
@@ -159,7 +160,7 @@ def test_no_timer_of_the_clock(
 # ---- what is refused -----------------------------------------------------------------------------
 
 
-def test_without_the_clock_nothing_is_opened(kernel: Kernel, under: Callable[[], Actor]) -> None:
+def test_without_the_clock_nothing_is_opened(kernel: Kernel, under: Start) -> None:
     """Goal: a client is not opened without the clock that its leases are measured by.
     Method: the kernel refuses CLOCK_BOOTTIME, as one that does not have it."""
     kernel.refuse_clock(errno.EINVAL)
@@ -168,23 +169,18 @@ def test_without_the_clock_nothing_is_opened(kernel: Kernel, under: Callable[[],
     assert "CLOCK_BOOTTIME" in reply.message and "Invalid argument" in reply.message
 
 
-def test_without_the_clock_no_lease_is_believed(
-    kernel: Kernel, under: Callable[[], Actor], name: str
-) -> None:
+def test_without_the_clock_no_lease_is_believed(kernel: Kernel, under: Start, name: str) -> None:
     """Goal: a lease is lost when nothing measures it any more.
     Method: the clock is refused once the lease is held, as by a sandbox that begins late."""
     with HostileServer(lambda command: None) as server:
-        actor = under()
-        actor.ok("open", url=server.url)
+        actor = under(server.url)
         actor.ok("acquire", name=name, wait=5000, ttl_ms=600_000)
         kernel.refuse_clock(errno.EPERM)
         look = actor.call("look")
         assert (look.number("state"), look.status) == (LOST, "RL_E_LOST"), look
 
 
-def test_a_descriptor_that_is_not_polled_at_opening(
-    kernel: Kernel, under: Callable[[], Actor]
-) -> None:
+def test_a_descriptor_that_is_not_polled_at_opening(kernel: Kernel, under: Start) -> None:
     """Goal: opening fails if the library's own events are not polled.
     Method: epoll_ctl() gives ENOSPC."""
     kernel.refuse_epoll(errno.ENOSPC)
@@ -193,15 +189,12 @@ def test_a_descriptor_that_is_not_polled_at_opening(
     assert "No space left on device" in reply.message
 
 
-def test_a_connection_that_is_not_polled(
-    kernel: Kernel, under: Callable[[], Actor], name: str
-) -> None:
+def test_a_connection_that_is_not_polled(kernel: Kernel, under: Start, name: str) -> None:
     """Goal: a connection that the kernel does not poll is closed, with a line about why; the client
     continues when the kernel does it again.
     Method: epoll_ctl() gives ENOSPC while the client connects."""
     with HostileServer(lambda command: None) as server:
-        actor = under()
-        actor.ok("open", url=server.url)
+        actor = under(server.url)
         kernel.refuse_epoll(errno.ENOSPC)
         reply = actor.call("connect", wait=500)
         assert reply.status != "RL_OK", reply
@@ -213,15 +206,12 @@ def test_a_connection_that_is_not_polled(
         assert any("connected to" in line for line in lines), lines
 
 
-def test_a_connection_that_is_polled_no_longer(
-    kernel: Kernel, under: Callable[[], Actor], name: str
-) -> None:
+def test_a_connection_that_is_polled_no_longer(kernel: Kernel, under: Start, name: str) -> None:
     """Goal: the same for a connection that is there: no lease ends beside a healthy server.
     Method: epoll_ctl() fails for a while while locks are acquired; afterwards all of them are
     held, and the log says what happened."""
     with HostileServer(lambda command: None) as server:
-        actor = under()
-        actor.ok("open", url=server.url)
+        actor = under(server.url)
         actor.ok("acquire", name=name, wait=5000, ttl_ms=30_000)
         before = server.connection_count
         kernel.refuse_epoll(errno.ENOMEM)
