@@ -40,20 +40,21 @@ def test_block_holds_the_lock(both: Both, client: redlatch.Client, other: redlat
     both.run(main())
 
 
-def test_block_that_cannot_begin_raises(
-    both: Both, client: redlatch.Client, other: redlatch.Client
+def test_block_that_cannot_begin_raises_and_names_the_holder(
+    both: Both, client: redlatch.Client, server: Server
 ) -> None:
     async def main() -> None:
-        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.05 s") as caught:
-            async with both.of(client).lock("report", timeout=0.05):
+        await until(lambda: client.inspect("report").holders[0].who == "web-1/4711")
+        with pytest.raises(redlatch.NotAcquired, match="'report'.*0.3 s.*: web-1/4711") as caught:
+            async with both.of(client).lock("report", timeout=0.3):
                 pytest.fail("the block began")
         assert isinstance(caught.value, TimeoutError)
         assert caught.value.status is redlatch.Status.TIMEOUT
-        with pytest.raises(redlatch.NotAcquired) as caught:
+        with pytest.raises(redlatch.NotAcquired, match="holder: web-1/4711") as caught:
             await both.of(client).lock("report", timeout=0).__aenter__()
         assert caught.value.status is redlatch.Status.BUSY
 
-    with other.lock("report"):
+    with redlatch.connect(server.url, holder="web-1/4711") as holder, holder.lock("report"):
         both.run(main())
 
 

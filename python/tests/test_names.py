@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: refusals and timeouts name the holder; a thread that waits for itself is told so.
-
-Method: a holder with a name of its own, in the same process but another client.
-"""
+"""Goal: a thread that waits for itself is told so, by refusals and in the log."""
 
 from __future__ import annotations
 
@@ -12,36 +9,9 @@ import logging
 import pytest
 import redlatch
 from redlatch import _wait
-from support.servers import Server
 from support.wait import wait_until
 
-from .both import Both
 from .conftest import Starter
-
-
-@pytest.fixture
-def holder(server: Server) -> redlatch.Client:
-    return redlatch.connect(server.url, holder="web-1/4711")
-
-
-def hold_for_a_moment(holder: redlatch.Client, client: redlatch.Client) -> redlatch.Lease:
-    lease = holder.acquire("report")
-    assert lease
-    wait_until(lambda: client.inspect("report").holders[0].who == "web-1/4711")
-    return lease
-
-
-@pytest.mark.parametrize("timeout", [0, 0.3])
-def test_a_refusal_and_a_timeout_name_the_holder(
-    both: Both, holder: redlatch.Client, client: redlatch.Client, timeout: float
-) -> None:
-    async def wait() -> None:
-        async with both.of(client).lock("report", timeout=timeout):
-            pass
-
-    with hold_for_a_moment(holder, client):
-        with pytest.raises(redlatch.NotAcquired, match="holder: web-1/4711"):
-            both.run(wait())
 
 
 def test_a_thread_that_waits_for_itself_is_told(
