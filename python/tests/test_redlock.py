@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 from collections.abc import Iterator
 from typing import Any, Callable
 
@@ -94,15 +93,6 @@ def vacate(nodes: Nodes, name: str) -> None:
 
 
 # ---- threads -------------------------------------------------------------------------------------
-
-
-def test_a_thread_that_waits_for_itself_is_told(
-    redlock: redlatch.Redlock, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING, "redlatch"), redlock.lock("report", ttl=20, timeout=5):
-        with pytest.raises(redlatch.NotAcquired, match="; holder: the thread that waits$"):
-            redlock.lock("report", timeout=0.2).__enter__()
-        wait_until(lambda: "a thread waits for a lock that it holds itself" in caplog.text)
 
 
 def test_keywords_reach_the_nodes(
