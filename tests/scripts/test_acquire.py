@@ -98,28 +98,6 @@ def test_ranks_follow_arrival(world: World) -> None:
     assert [reply.rank for reply in replies if isinstance(reply, Busy)] == [0, 1, 2]
 
 
-def test_own_token_is_refreshed_with_the_same_fence(world: World) -> None:
-    # The first reply was lost; the caller sends again.
-    client = world.client()
-    token = client.token()
-    first = client.acquire(token, ttl_ms=10_000)
-    again = client.acquire(token, ttl_ms=20_000)
-    assert isinstance(first, Held) and isinstance(again, Held)
-    assert again.fence == first.fence
-    assert 19_000 < world.pttl() <= 20_000
-    assert world.queue() == []
-
-
-@pytest.mark.parametrize("queueing", [True, False])
-def test_late_copy_of_own_acquire_never_shortens(world: World, queueing: bool) -> None:
-    client = world.client()
-    token = client.hold(ttl_ms=1000)
-    assert client.extend(token, 60_000) == 1
-    send = client.acquire if queueing else client.try_acquire
-    assert isinstance(send(token, ttl_ms=1000), Held)
-    assert world.pttl() > 59_000
-
-
 def test_refresh_when_the_fence_key_is_gone_mints_a_higher_one(world: World) -> None:
     client = world.client()
     token = client.token()
@@ -139,22 +117,6 @@ def test_refresh_drops_the_own_queue_entry(world: World) -> None:
     world.admin.cmd("SET", world.lock.k, token, "PX", 5000)
     assert isinstance(client.acquire(token), Held)
     assert world.queue() == []
-
-
-def test_lost_reply_gives_one_queue_place_and_the_same_ticket(world: World) -> None:
-    holder, waiter, second = world.client(), world.client(), world.client()
-    held = holder.hold()
-    token = waiter.token()
-    first = waiter.acquire(token)
-    second.wait()
-    again = waiter.acquire(token)
-    assert isinstance(first, Busy) and isinstance(again, Busy)
-    assert (again.ticket, again.rank) == (first.ticket, 0)
-    assert world.queue().count(member_of(token)) == 1 and len(world.queue()) == 2
-    assert holder.release(held) == (2, 0)
-    assert [type(message) for message in waiter.messages()] == [Grant]
-    assert waiter.release(token) == (2, 0)
-    assert waiter.messages() == [], "a second place was granted as well"
 
 
 def test_later_ticket_does_not_move_who_is_queued(world: World) -> None:
@@ -251,21 +213,6 @@ def test_try_does_not_overtake_a_live_queue(world: World) -> None:
     assert world.holder() == waiting
     (grant,) = clients[1].messages()
     assert isinstance(grant, Grant) and grant.rid == rid_of(waiting)
-
-
-def test_try_takes_the_lock_when_all_queued_are_dead(world: World) -> None:
-    holder, dead, other = world.client(), world.client(), world.client()
-    holder.hold()
-    dead.wait()
-    dead.wait()
-    dead.die()
-    world.expire()
-    token = other.token()
-    reply = other.try_acquire(token, ttl_ms=20_000)
-    assert isinstance(reply, Held)
-    assert world.holder() == token and 19_000 < world.pttl() <= 20_000
-    assert world.keys() == {world.lock.k, world.lock.f}
-    assert world.admin.cmd("GET", world.lock.f).decode() == reply.fence
 
 
 def test_try_takes_the_lock_when_all_queued_are_overdue(world: World) -> None:
@@ -417,25 +364,6 @@ def test_key_without_expiry_is_busy_for_ever(world: World) -> None:
     reply = client.acquire(client.token())
     assert isinstance(reply, Busy) and (reply.pttl, reply.rank) == (-1, 0)
     assert world.holder() == "peer" and world.pttl() == -1
-
-
-def test_a_hash_is_busy_and_never_written(world: World) -> None:
-    client = world.client()
-    world.admin.cmd("HSET", world.lock.k, "owner", "1")
-    world.admin.cmd("PEXPIRE", world.lock.k, 50_000)
-    before = world.admin.cmd("DUMP", world.lock.k)
-    token = client.token()
-    for rank, reply in ((0, client.acquire(token)), (-1, client.try_acquire(client.token()))):
-        assert isinstance(reply, Busy)
-        assert (reply.rank, reply.holder, reply.kind) == (rank, b"", "hash")
-        assert 49_000 < reply.pttl <= 50_000
-    assert client.release(token) == (-1, 0)
-    assert client.extend(token) == 0
-    assert world.serve_queue() == (0, 0)
-    assert world.force_release() == (-1, 0)
-    assert client.cancel(member_of(token)) == (1, 0)
-    assert world.admin.cmd("DUMP", world.lock.k) == before
-    assert world.pttl() > 49_000
 
 
 def test_shared_mark_of_live_readers_is_busy(world: World) -> None:

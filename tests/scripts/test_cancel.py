@@ -8,42 +8,10 @@ from __future__ import annotations
 from .harness import Busy, Grant, Head, Held, World, member_of, rid_of
 
 
-def test_cancel_removes_the_entry(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
-    assert waiter.cancel(member_of(token)) == (1, 0)
-    assert world.queue() == [] and world.holder() == held
-    assert holder.release(held) == (1, 0)
-    assert waiter.messages() == []
-
-
-def test_cancel_of_nothing_is_gone(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
-    assert waiter.cancel(member_of(waiter.token())) == (0, 0)
-    assert waiter.cancel(member_of(token)) == (1, 0)
-    assert waiter.cancel(member_of(token)) == (0, 0), "a late copy"
-    assert world.holder() == held
-
-
 def test_cancel_on_an_unknown_lock_writes_nothing(world: World) -> None:
     client = world.client()
     assert client.cancel(member_of(client.token())) == (0, 0)
     assert world.keys() == set()
-
-
-def test_cancel_that_crosses_a_grant_says_so_and_keeps_it(world: World) -> None:
-    holder, waiter, second = world.client(), world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
-    behind = second.wait()
-    holder.release(held)
-    assert waiter.cancel(member_of(token)) == (2, 0)
-    assert world.holder() == token and world.pttl() > 0
-    assert waiter.release(token) == (2, 0)
-    assert world.holder() == behind
 
 
 def test_cancel_of_a_free_lock_hands_it_to_the_next(world: World) -> None:

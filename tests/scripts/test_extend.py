@@ -24,13 +24,6 @@ def test_extend_lengthens(world: World) -> None:
     assert world.keys() == {world.lock.k, world.lock.f}
 
 
-def test_late_copy_of_extend_never_shortens(world: World) -> None:
-    client = world.client()
-    token = client.hold(ttl_ms=60_000)
-    assert client.extend(token, 1000) == 1
-    assert world.pttl() > 59_000
-
-
 def test_extend_that_lengthens_nothing_is_a_write(world: World) -> None:
     """WAIT counts replicas that have the last write of its connection."""
 

@@ -13,14 +13,11 @@ from .harness import (
     MAX_ENTRIES,
     MORE,
     PROVISIONAL_MS,
-    REFUSED,
     SHARED,
     Busy,
     Grant,
-    Head,
     Held,
     World,
-    eventually,
     rid_of,
 )
 
@@ -105,38 +102,6 @@ def test_low_fence_key_does_not_stop_readers(world: World) -> None:
     assert isinstance(client.read(client.token()), Held)
 
 
-@pytest.mark.parametrize("queueing", [True, False])
-def test_resent_request_changes_nothing_and_never_shortens(world: World, queueing: bool) -> None:
-    client, other = world.client(), world.client()
-    token = client.token()
-    first = client.read(token, ttl_ms=10_000, queues=queueing)
-    other.share(ttl_ms=5000)
-    assert client.extend_shared(token, 60_000) == 2
-    again = client.read(token, ttl_ms=10_000, queues=queueing)
-    assert fence_of(again) == fence_of(first)
-    assert len(world.readers()) == 2 and world.pttl() > 59_000 and world.queue() == []
-
-
-def test_resent_request_lengthens(world: World) -> None:
-    client = world.client()
-    token = client.share(ttl_ms=5000)
-    assert isinstance(client.read(token, ttl_ms=60_000), Held)
-    assert world.pttl() > 59_000 and list(world.readers()) == [token]
-
-
-def test_lost_reply_gives_one_queue_place_and_the_same_ticket(world: World) -> None:
-    holder, reader, other = (world.client() for _ in range(3))
-    held = holder.hold()
-    token = reader.token()
-    first = reader.read(token)
-    other.wait()
-    again = reader.read(token)
-    assert isinstance(first, Busy) and isinstance(again, Busy)
-    assert (again.ticket, again.rank) == (first.ticket, 0) and len(world.queue()) == 2
-    assert holder.release(held) == (2, 0)
-    assert reader.release(token) == (2, 0), "a second place would have been granted here"
-
-
 def test_reader_does_not_overtake_a_writer_who_waits(world: World) -> None:
     first, writer, late = (world.client() for _ in range(3))
     first.share()
@@ -213,28 +178,6 @@ def test_last_reader_lets_the_writer_in(world: World) -> None:
     assert late.was_told(last, 1234)
 
 
-def test_key_shrinks_when_its_longest_reader_leaves_and_the_head_is_told(world: World) -> None:
-    first, second, writer = (world.client() for _ in range(3))
-    longest = first.share(ttl_ms=60_000)
-    second.share(ttl_ms=5000)
-    behind = writer.wait()
-    writer.messages()
-    assert first.release(longest) == (1, 0)
-    assert 4000 < world.pttl() <= 5000 and 4000 < world.pttl(world.lock.r) <= 5000
-    (head,) = writer.messages()
-    assert isinstance(head, Head) and head.rid == rid_of(behind) and 4000 < head.ms <= 5000
-    reply = writer.acquire(behind)
-    assert isinstance(reply, Busy) and 4000 < reply.pttl <= 5000
-
-
-def test_last_reader_frees_the_lock(world: World) -> None:
-    client = world.client()
-    token = client.share()
-    assert client.release(token) == (1, 0)
-    assert world.keys() == {world.lock.f}
-    assert client.release(token) == (-1, 0)
-
-
 def test_late_copy_of_a_release_leaves_the_other_readers_alone(world: World) -> None:
     first, second = world.client(), world.client()
     over, token = first.share(), second.share(ttl_ms=20_000)
@@ -243,39 +186,6 @@ def test_late_copy_of_a_release_leaves_the_other_readers_alone(world: World) -> 
     assert first.release(over) == (-1, 0)
     assert world.readers() == before and world.holder() == SHARED and world.pttl() > 19_000
     assert second.extend_shared(token) == 2
-
-
-def test_late_copy_of_an_acquire_after_the_release_is_a_ghost_that_release_ends(
-    world: World,
-) -> None:
-    client, other = world.client(), world.client()
-    token = client.share()
-    rest = other.share()
-    client.release(token)
-    assert isinstance(client.read(token), Held)
-    assert client.release(token) == (1, 0)
-    assert list(world.readers()) == [rest]
-
-
-def test_crashed_reader_ends_alone(world: World) -> None:
-    first, second = world.client(), world.client()
-    over, token = first.share(ttl_ms=60_000), second.share(ttl_ms=20_000)
-    world.end_lease(over)
-    assert first.extend_shared(over) == -1 and first.release(over) == (-1, 0)
-    assert second.extend_shared(token, 30_000) == 2
-    assert list(world.readers()) == [token] and 29_000 < world.pttl() <= 30_000
-    again = first.read(over)
-    assert isinstance(again, Held), "as a new reader"
-
-
-def test_writer_behind_a_crashed_reader_gets_in_at_its_expiry(world: World) -> None:
-    crashed, reader, writer = (world.client() for _ in range(3))
-    over, token = crashed.share(), reader.share()
-    behind = writer.wait()
-    reader.release(token)
-    world.end_lease(over, in_ms=30)
-    eventually(lambda: isinstance(writer.acquire(behind), Held))
-    assert world.holder() == behind
 
 
 def test_dead_writer_in_the_queue_does_not_hold_readers_up(world: World) -> None:
@@ -300,28 +210,6 @@ def test_overdue_writer_in_the_queue_does_not_hold_readers_up(world: World) -> N
     assert overdue.messages() == [] and world.queue() == []
 
 
-def test_dead_and_overdue_readers_are_skipped(world: World) -> None:
-    holder, dead, overdue, reader = (world.client() for _ in range(4))
-    held = holder.hold()
-    overdue.read(overdue.token(), wait_ms=1000, ticket=world.now_us() - 10_000_000)
-    dead.wait_to_read()
-    token = reader.wait_to_read()
-    dead.die()
-    assert holder.release(held) == (2, 0)
-    assert list(world.readers()) == [token] and world.queue() == []
-    assert overdue.messages() == []
-
-
-def test_lock_is_free_when_all_readers_in_the_queue_are_dead(world: World) -> None:
-    holder, dead = world.client(), world.client()
-    held = holder.hold()
-    for _ in range(3):
-        dead.wait_to_read()
-    dead.die()
-    assert holder.release(held) == (1, 0)
-    assert world.keys() == {world.lock.f}
-
-
 def test_poll_of_a_free_lock_reads_with_the_full_lease_and_lets_the_next_in(world: World) -> None:
     holder, first, second, writer = (world.client() for _ in range(4))
     holder.hold()
@@ -331,18 +219,6 @@ def test_poll_of_a_free_lock_reads_with_the_full_lease_and_lets_the_next_in(worl
     assert isinstance(first.read(tokens[0], ttl_ms=20_000), Held)
     assert set(world.readers()) == set(tokens) and 19_000 < world.pttl() <= 20_000
     assert first.messages() == [] and [type(one) for one in second.messages()] == [Grant]
-
-
-def test_late_copy_of_an_extend_never_shortens_and_never_brings_back(world: World) -> None:
-    client, other = world.client(), world.client()
-    token = client.share(ttl_ms=60_000)
-    assert client.extend_shared(token, 1000) == 2
-    assert world.pttl() > 59_000
-    client.release(token)
-    assert client.extend_shared(token) == 0 and world.keys() == {world.lock.f}
-    rest = other.share(ttl_ms=5000)
-    assert client.extend_shared(token) == -1
-    assert list(world.readers()) == [rest] and world.pttl() <= 5000
 
 
 def test_extend_shared_of_a_writer_says_so(world: World) -> None:
@@ -387,29 +263,6 @@ def test_300_readers_behind_one_writer_get_in_by_a_kick(world: World) -> None:
     assert writer.was_told(behind, 3000)
 
 
-def test_dead_entries_in_front_of_readers_are_bounded_per_call(world: World) -> None:
-    holder, reader = world.client(), world.client()
-    held = holder.hold()
-    world.enqueue_dead(MAX_ENTRIES + 5)
-    token = reader.wait_to_read()
-    assert holder.release(held) == (1, MORE)
-    assert world.holder() is None
-    assert world.serve_queue() == (1, 0) and list(world.readers()) == [token]
-
-
-def test_refused_publish_keeps_the_reader_in_its_place(world: World) -> None:
-    holder, reader, second = (world.client() for _ in range(3))
-    held = holder.hold()
-    tokens = reader.wait_to_read(), second.wait_to_read()
-    queue = world.admin.cmd("ZRANGE", world.lock.q, 0, -1, "WITHSCORES")
-    with world.user("~*", "resetchannels", "+@all") as limited:
-        assert holder.release(held, connection=limited) == (1, REFUSED)
-    assert world.holder() is None and world.readers() == {}
-    assert world.admin.cmd("ZRANGE", world.lock.q, 0, -1, "WITHSCORES") == queue
-    assert isinstance(reader.read(tokens[0]), Held)
-    assert set(world.readers()) == set(tokens)
-
-
 def test_refused_publish_lets_in_all_readers_that_poll(world: World) -> None:
     holder = world.client()
     reader, second, writer = (world.client(polls=True) for _ in range(3))
@@ -421,28 +274,6 @@ def test_refused_publish_lets_in_all_readers_that_poll(world: World) -> None:
     assert 0 < world.pttl() <= PROVISIONAL_MS
     assert isinstance(reader.read(tokens[0]), Held)
     assert set(world.readers()) == set(tokens)
-
-
-def test_refused_publish_behind_a_granted_reader_keeps_the_grant(world: World) -> None:
-    holder, reader, second = (world.client() for _ in range(3))
-    held = holder.hold()
-    token, last = reader.wait_to_read(), second.wait_to_read()
-    with world.user("~*", "resetchannels", f"&{reader.channel}", "+@all") as limited:
-        assert holder.release(held, connection=limited) == (2, REFUSED)
-    assert list(world.readers()) == [token] and world.queue() == [second.member(last, "s")]
-
-
-def test_readers_left_over_by_a_lost_key_do_not_come_back(world: World) -> None:
-    # K was evicted or deleted, a writer came and went: for the reader that is a gap.
-    lost, writer, reader = (world.client() for _ in range(3))
-    over = lost.share(ttl_ms=60_000)
-    world.admin.cmd("DEL", world.lock.k)
-    assert lost.extend_shared(over) == 0
-    writer.release(writer.hold())
-    token = reader.share(ttl_ms=5000)
-    assert list(world.readers()) == [token] and world.pttl() <= 5000
-    assert lost.extend_shared(over) == -1 and lost.upgrade(over) == -1
-    assert isinstance(reader.upgrade(token, queues=False), Held), "it reads alone"
 
 
 def test_readers_left_over_do_not_come_back_by_a_grant(world: World) -> None:
@@ -475,17 +306,6 @@ def test_cancel_of_the_writer_at_the_head_lets_readers_in(world: World) -> None:
     assert set(world.readers()) == {rest, last} and world.queue() == []
     assert late.cancel(late.member(last, "s")) == (2, 0)
     assert late.release(last) == (1, 0) and list(world.readers()) == [rest]
-
-
-def test_cancel_of_a_reader_in_the_queue(world: World) -> None:
-    holder, reader, writer = (world.client() for _ in range(3))
-    holder.hold(ttl_ms=5000)
-    token = reader.wait_to_read()
-    behind = writer.wait()
-    assert reader.cancel(reader.member(token, "s")) == (1, 0)
-    assert reader.cancel(reader.member(token, "s")) == (0, 0)
-    (head,) = writer.messages()
-    assert isinstance(head, Head) and head.rid == rid_of(behind) and 4000 < head.ms <= 5000
 
 
 def test_forced_release_of_one_reader_leaves_the_others(world: World) -> None:
@@ -525,24 +345,6 @@ def test_stranger_is_excluded_by_readers(world: World) -> None:
     world.client().share()
     assert world.admin.cmd("SET", world.lock.k, "peer", "NX", "PX", 5000) is None
     assert world.holder() == SHARED
-
-
-@pytest.mark.parametrize("fields", [("uuid:1", "1"), ("mode", "read", "uuid:1", "1")])
-def test_locks_of_the_other_format_are_busy_and_never_written(
-    world: World, fields: tuple[str, ...]
-) -> None:
-    client = world.client()
-    world.admin.cmd("HSET", world.lock.k, *fields)
-    world.admin.cmd("PEXPIRE", world.lock.k, 50_000)
-    before = world.admin.cmd("DUMP", world.lock.k)
-    token = client.token()
-    for reply in (client.read(token), client.read(client.token(), queues=False)):
-        assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "hash")
-        assert 49_000 < reply.pttl <= 50_000
-    assert client.upgrade(token) == -1 and client.downgrade(token) == (0, 0)
-    assert client.extend_shared(token) == 0 and client.release(token) == (-1, 0)
-    assert client.cancel(client.member(token, "s")) == (1, 0)
-    assert world.admin.cmd("DUMP", world.lock.k) == before and world.pttl() > 49_000
 
 
 def test_nobody_reads_in_a_window_for_others(world: World) -> None:

@@ -14,7 +14,6 @@ from .harness import (
     MORE,
     NO_LIMIT,
     PROVISIONAL_MS,
-    QUEUE_TTL_MS,
     REFUSED,
     Busy,
     Grant,
@@ -49,12 +48,6 @@ def test_a_client_at_a_replica_hears_no_grant(world: World) -> None:
             assert client.messages() == [Head(rid_of(token), 0)]
 
 
-def test_release_without_waiters_frees(world: World) -> None:
-    client = world.client()
-    assert client.release(client.hold()) == (1, 0)
-    assert world.keys() == {world.lock.f}
-
-
 def test_release_by_other_token_is_refused(world: World) -> None:
     holder, other = world.client(), world.client()
     held = holder.hold()
@@ -68,35 +61,6 @@ def test_release_by_other_token_is_refused_when_somebody_waits(world: World) -> 
     waiter.wait()
     assert other.release(other.token()) == (-1, 0)
     assert world.holder() == held and waiter.messages() == []
-
-
-def test_second_release_is_not_the_owner(world: World) -> None:
-    client = world.client()
-    token = client.hold()
-    assert client.release(token) == (1, 0)
-    assert client.release(token) == (-1, 0)
-
-
-def test_late_copy_of_a_release_leaves_the_next_holder_alone(world: World) -> None:
-    holder, other = world.client(), world.client()
-    token = holder.hold()
-    holder.release(token)
-    held = other.hold()
-    assert holder.release(token) == (-1, 0)
-    assert world.holder() == held
-
-
-def test_late_copy_of_an_acquire_after_the_release_is_a_ghost_that_release_ends(
-    world: World,
-) -> None:
-    # Why a token that was released is never sent again, and why RELEASE is repeated as long as a
-    # copy may be under way.
-    client = world.client()
-    token = client.hold()
-    client.release(token)
-    assert isinstance(client.acquire(token), Held)
-    assert client.release(token) == (1, 0)
-    assert world.holder() is None
 
 
 def test_release_hands_to_the_head_with_its_claim(world: World) -> None:
@@ -135,40 +99,6 @@ def test_granted_waiter_extends_under_the_fence_it_was_told(world: World) -> Non
     assert isinstance(again, Held) and isinstance(grant, Grant) and again.fence == grant.fence
 
 
-def test_new_head_is_told_to_look_when_the_claim_has_passed(world: World) -> None:
-    # The granted one's host may be gone without its kernel having said so.
-    holder, granted, second, third = (world.client() for _ in range(4))
-    held = holder.hold()
-    granted.wait(provisional_ms=700)
-    behind = second.wait()
-    third.wait()
-    assert holder.release(held) == (2, 0)
-    assert [type(message) for message in granted.messages()] == [Grant]
-    assert second.was_told(behind, 700)
-    assert third.messages() == [], "only the head is told"
-
-
-def test_dead_waiter_is_skipped_in_the_same_release(world: World) -> None:
-    holder, dead, waiter = world.client(), world.client(), world.client()
-    held = holder.hold()
-    dead.wait()
-    token = waiter.wait()
-    dead.die()
-    assert holder.release(held) == (2, 0)
-    assert world.holder() == token and world.queue() == []
-    assert [type(message) for message in waiter.messages()] == [Grant]
-
-
-def test_lock_is_free_when_all_waiters_are_dead(world: World) -> None:
-    holder, dead = world.client(), world.client()
-    held = holder.hold()
-    for _ in range(3):
-        dead.wait()
-    dead.die()
-    assert holder.release(held) == (1, 0)
-    assert world.keys() == {world.lock.f}
-
-
 def test_dead_second_head_is_skipped_when_it_is_told(world: World) -> None:
     holder, granted, dead, third = (world.client() for _ in range(4))
     held = holder.hold()
@@ -180,15 +110,6 @@ def test_dead_second_head_is_skipped_when_it_is_told(world: World) -> None:
     assert world.holder() == first
     assert world.queue() == [member_of(behind)], "the dead head is out of the queue"
     assert third.was_told(behind, 700)
-
-
-def test_overdue_waiter_is_skipped_though_alive(world: World) -> None:
-    holder, late, waiter = world.client(), world.client(), world.client()
-    held = holder.hold()
-    late.wait_overdue()
-    token = waiter.wait()
-    assert holder.release(held) == (2, 0)
-    assert world.holder() == token and late.messages() == [] and world.queue() == []
 
 
 def test_overdue_second_head_is_not_told(world: World) -> None:
@@ -297,22 +218,6 @@ def test_try_behind_many_dead_does_not_overtake_the_rest(world: World) -> None:
     assert world.holder() == token
 
 
-def test_refused_publish_keeps_the_waiter_and_frees_the_lock(world: World) -> None:
-    # No right to publish says nothing about who waits: it must never be read as dead.
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
-    ticket = world.admin.cmd("ZSCORE", world.lock.q, member_of(token))
-    with world.user("~*", "resetchannels", "+@all") as limited:
-        assert holder.release(held, connection=limited) == (1, REFUSED)
-    assert world.holder() is None
-    assert world.queue() == [member_of(token)]
-    assert world.admin.cmd("ZSCORE", world.lock.q, member_of(token)) == ticket
-    assert QUEUE_TTL_MS - 5000 < world.pttl(world.lock.q) <= QUEUE_TTL_MS
-    assert waiter.messages() == []
-    assert isinstance(waiter.acquire(token), Held)
-
-
 def test_every_script_reports_a_refused_publish(world: World) -> None:
     holder, waiter, second = world.client(), world.client(), world.client()
     holder.hold()
@@ -331,24 +236,6 @@ def test_every_script_reports_a_refused_publish(world: World) -> None:
         assert world.force_release(connection=limited) == (1, REFUSED)
     assert world.queue() == [member_of(token), member_of(behind)]
     assert world.holder() is None
-
-
-def test_refused_publish_grants_to_a_waiter_that_polls(world: World) -> None:
-    """A live one finds its grant, and a dead one keeps others waiting for its claim only."""
-    holder, dead, waiter = world.client(), world.client(polls=True), world.client(polls=True)
-    held = holder.hold()
-    dead_token = dead.wait(provisional_ms=20)
-    token = waiter.wait()
-    dead.die()
-    with world.user("~*", "resetchannels", "+@all") as limited:
-        assert holder.release(held, connection=limited) == (2, 0)
-        assert world.holder() == dead_token and 0 < world.pttl() <= 500
-        assert world.queue() == [waiter.member(token)]
-        eventually(lambda: world.pttl() == -2)
-        assert world.serve_queue(limited) == (1, 0)
-        assert world.holder() == token and world.queue() == []
-        assert isinstance(waiter.acquire(token, connection=limited), Held)
-    assert world.pttl() > PROVISIONAL_MS and waiter.messages() == []
 
 
 def test_refused_publish_passes_over_nobody(world: World) -> None:
@@ -395,16 +282,6 @@ def test_waiter_that_polls_has_time_to_do_so(world: World) -> None:
     token = waiter.wait(provisional_ms=20)
     assert holder.release(held) == (2, 0)
     assert world.holder() == token and 400 < world.pttl() <= 500
-
-
-def test_refused_message_to_the_new_head_keeps_the_grant(world: World) -> None:
-    holder, granted, second = world.client(), world.client(), world.client()
-    held = holder.hold()
-    token = granted.wait()
-    behind = second.wait()
-    with world.user("~*", "resetchannels", f"&{granted.channel}", "+@all") as limited:
-        assert holder.release(held, connection=limited) == (2, REFUSED)
-    assert world.holder() == token and world.queue() == [member_of(behind)]
 
 
 def test_pattern_subscription_does_not_revive_the_dead(world: World) -> None:

@@ -5,18 +5,7 @@ Method: locks left free with a queue, held by tokens, strangers and other format
 
 from __future__ import annotations
 
-from .harness import (
-    TTL_MS,
-    MAX_ENTRIES,
-    MORE,
-    Busy,
-    Grant,
-    Head,
-    Held,
-    World,
-    member_of,
-    rid_of,
-)
+from .harness import TTL_MS, MORE, Busy, Grant, Head, Held, World, member_of, rid_of
 
 
 def test_kick_grants_a_free_lock_to_the_head(world: World) -> None:
