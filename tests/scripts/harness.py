@@ -148,6 +148,24 @@ class World:
         self.clients.append(client)
         return client
 
+    # Each makes a client, and returns it with the token of what it did.
+
+    def new_holder(self, **options: Any) -> tuple[Client, str]:
+        client = self.client()
+        return client, client.hold(**options)
+
+    def new_reader(self, **options: Any) -> tuple[Client, str]:
+        client = self.client()
+        return client, client.share(**options)
+
+    def new_waiter(self, **options: Any) -> tuple[Client, str]:
+        client = self.client()
+        return client, client.wait(**options)
+
+    def new_waiting_reader(self, **options: Any) -> tuple[Client, str]:
+        client = self.client()
+        return client, client.wait_to_read(**options)
+
     def run(
         self,
         name: str,
@@ -329,59 +347,21 @@ class Client:
         text = member_of(token, claim_ms, wait_ms)
         return text[:32] + mode + ("+" if self.polls else "0") + text[34:] + self.owner
 
-    def acquire(
-        self,
-        token: str,
-        *,
-        ttl_ms: int = TTL_MS,
-        provisional_ms: int = PROVISIONAL_MS,
-        wait_ms: int = NO_LIMIT,
-        ticket: str | int = "",
-        connection: Connection | None = None,
-    ) -> Held | Busy:
-        """ACQUIRE that queues."""
-        member = self.member(token, "x", provisional_ms, wait_ms)
-        return self._ask("acquire", token, ttl_ms, member, ticket, connection)
+    def acquire(self, token: str, **options: Any) -> Held | Busy:
+        """ACQUIRE that queues; see _ask() for the options."""
+        return self._answer(self._ask("acquire", token, "x", **options))
 
     def try_acquire(self, token: str, *, ttl_ms: int = TTL_MS) -> Held | Busy:
         """ACQUIRE that never queues."""
-        return self._ask("acquire", token, ttl_ms, "", "", None)
+        return self.acquire(token, ttl_ms=ttl_ms, queues=False)
 
-    def read(
-        self,
-        token: str,
-        *,
-        ttl_ms: int = TTL_MS,
-        provisional_ms: int = PROVISIONAL_MS,
-        wait_ms: int = NO_LIMIT,
-        ticket: str | int = "",
-        sibling: str = "",
-        queues: bool = True,
-        connection: Connection | None = None,
-    ) -> Held | Busy:
+    def read(self, token: str, *, sibling: str = "", **options: Any) -> Held | Busy:
         """ACQUIRE READ."""
-        member = self.member(token, "s", provisional_ms, wait_ms) if queues else ""
-        name, more = "acquire_read", [sibling]
-        return self._ask(name, token, ttl_ms, member, ticket, connection, more)
+        return self._answer(self._ask("acquire_read", token, "s", more=[sibling], **options))
 
-    def upgrade(
-        self,
-        token: str,
-        *,
-        ttl_ms: int = TTL_MS,
-        provisional_ms: int = PROVISIONAL_MS,
-        wait_ms: int = NO_LIMIT,
-        ticket: str | int = "",
-        queues: bool = True,
-        connection: Connection | None = None,
-    ) -> Held | Busy | int:
+    def upgrade(self, token: str, **options: Any) -> Held | Busy | int:
         """UPGRADE. -1: the token has nothing; -2: another reader waits to upgrade."""
-        member = self.member(token, "u", provisional_ms, wait_ms) if queues else ""
-        keys, prefix = self.lock.keys, self.world.prefix
-        on = connection or self.connection
-        reply = self.world.run(
-            "upgrade", keys, token, ttl_ms, member, ticket, prefix, connection=on
-        )
+        reply = self._ask("upgrade", token, "u", **options)
         if reply[0] < 0:
             assert len(reply) == 2 and len(str(reply[1])) == 13
             return int(reply[0])
@@ -412,25 +392,23 @@ class Client:
         self,
         name: str,
         token: str,
-        ttl_ms: int,
-        member: str,
-        ticket: str | int,
-        connection: Connection | None,
+        mode: str,
+        *,
+        ttl_ms: int = TTL_MS,
+        provisional_ms: int = PROVISIONAL_MS,
+        wait_ms: int = NO_LIMIT,
+        ticket: str | int = "",
+        queues: bool = True,
         more: Sequence[Argument] = (),
-    ) -> Held | Busy:
-        reply = self.world.run(
-            self.lock.script(name),
-            self.lock.keys,
-            token,
-            ttl_ms,
-            member,
-            ticket,
-            self.world.prefix,
-            *self.owner_of(token),
-            *more,
-            connection=connection or self.connection,
+        connection: Connection | None = None,
+    ) -> list[Any]:
+        member = self.member(token, mode, provisional_ms, wait_ms) if queues else ""
+        words = (token, ttl_ms, member, ticket, self.world.prefix, *self.owner_of(token), *more)
+        on = connection or self.connection
+        reply: list[Any] = self.world.run(
+            self.lock.script(name), self.lock.keys, *words, connection=on
         )
-        return self._answer(reply)
+        return reply
 
     def _answer(self, reply: list[Any]) -> Held | Busy:
         if reply[0] == 1:
@@ -456,17 +434,17 @@ class Client:
         assert isinstance(self.read(token, ttl_ms=ttl_ms), Held)
         return token
 
-    def wait_to_read(self, *, provisional_ms: int = PROVISIONAL_MS, wait_ms: int = NO_LIMIT) -> str:
+    def wait_to_read(self, **options: Any) -> str:
         """Stand in the queue as a reader; the token."""
-        token = self.token()
-        reply = self.read(token, provisional_ms=provisional_ms, wait_ms=wait_ms)
-        assert isinstance(reply, Busy) and reply.rank >= 0
-        return token
+        return self._wait(self.read, options)
 
-    def wait(self, *, provisional_ms: int = PROVISIONAL_MS, wait_ms: int = NO_LIMIT) -> str:
+    def wait(self, **options: Any) -> str:
         """Stand in the queue of the held lock; the token."""
+        return self._wait(self.acquire, options)
+
+    def _wait(self, ask: Callable[..., Held | Busy], options: dict[str, Any]) -> str:
         token = self.token()
-        reply = self.acquire(token, provisional_ms=provisional_ms, wait_ms=wait_ms)
+        reply = ask(token, **options)
         assert isinstance(reply, Busy) and reply.rank >= 0
         return token
 

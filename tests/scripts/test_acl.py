@@ -205,9 +205,8 @@ def test_foreign_channels_are_refused(world: World, limited: Connection) -> None
     command = "SSUBSCRIBE" if world.sharded else "SUBSCRIBE"
     for channel in ("other:rl1:x", "app:events", "rl1:x"):
         assert error_of(lambda: limited.cmd(command, channel)) == "NOPERM"
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    waiter.wait()
+    holder, held = world.new_holder()
+    world.client().wait()
     world.prefix = "other:rl1:"
     assert holder.release(held, connection=limited) == (1, REFUSED)
 

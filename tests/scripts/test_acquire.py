@@ -64,10 +64,9 @@ def test_uncontended_cycle_uses_no_more_commands_than_planned(world: World) -> N
 
 def test_hand_off_uses_no_more_commands_than_planned(world: World) -> None:
     # Other libraries, and their turns, cost nothing where none was seen.
-    holder, waiter, third = world.client(), world.client(), world.client()
-    held = holder.hold()
-    waiter.wait()
-    third.wait()
+    holder, held = world.new_holder()
+    world.client().wait()
+    world.client().wait()
     args: list[Argument] = [5, *world.lock.keys, world.lock.w, held]
     world.admin.cmd("CONFIG", "RESETSTAT")
     holder.connection.cmd("EVALSHA", world.sha["release"], *args, world.prefix, *TURN)
@@ -111,9 +110,8 @@ def test_refresh_when_the_fence_key_is_gone_mints_a_higher_one(world: World) -> 
 
 def test_refresh_drops_the_own_queue_entry(world: World) -> None:
     # The entry of a holder would be granted once more after its release.
-    client, other = world.client(), world.client()
-    other.hold()
-    token = client.wait()
+    world.client().hold()
+    client, token = world.new_waiter()
     world.admin.cmd("SET", world.lock.k, token, "PX", 5000)
     assert isinstance(client.acquire(token), Held)
     assert world.queue() == []
@@ -228,9 +226,8 @@ def test_try_takes_the_lock_when_all_queued_are_overdue(world: World) -> None:
 
 
 def test_poll_by_the_head_of_a_free_lock_takes_it_by_reply(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    holder.hold()
-    token = waiter.wait(provisional_ms=500)
+    world.client().hold()
+    waiter, token = world.new_waiter(provisional_ms=500)
     world.expire()
     reply = waiter.acquire(token, provisional_ms=500, ttl_ms=20_000)
     assert isinstance(reply, Held)
@@ -240,10 +237,9 @@ def test_poll_by_the_head_of_a_free_lock_takes_it_by_reply(world: World) -> None
 
 
 def test_poll_by_the_second_grants_the_head(world: World) -> None:
-    holder, head, second = world.client(), world.client(), world.client()
-    holder.hold()
-    first = head.wait(provisional_ms=1234)
-    token = second.wait()
+    world.client().hold()
+    head, first = world.new_waiter(provisional_ms=1234)
+    second, token = world.new_waiter()
     world.expire()
     reply = second.acquire(token)
     assert isinstance(reply, Busy)
@@ -327,20 +323,18 @@ def test_new_head_after_a_dropped_overdue_one_is_told_when_to_look(world: World)
 
 
 def test_own_grant_tells_the_new_head(world: World) -> None:
-    holder, waiter, second = world.client(), world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
-    behind = second.wait()
+    world.client().hold()
+    waiter, token = world.new_waiter()
+    second, behind = world.new_waiter()
     world.expire()
     assert isinstance(waiter.acquire(token, ttl_ms=2000), Held)
     assert second.was_told(behind, 2000)
 
 
 def test_lease_longer_than_five_digits_is_told_as_the_most_there_is(world: World) -> None:
-    holder, waiter, second = world.client(), world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
-    behind = second.wait()
+    world.client().hold()
+    waiter, token = world.new_waiter()
+    second, behind = world.new_waiter()
     world.expire()
     waiter.acquire(token, ttl_ms=7 * 24 * 3600 * 1000)
     assert second.was_told(behind, 99_999)
@@ -402,9 +396,8 @@ def test_empty_value_is_a_holder(world: World) -> None:
 
 def test_poll_pushes_the_expiry_of_the_queue_forward(world: World) -> None:
     # Waiters that wait longer than the queue lives would lose it otherwise.
-    holder, waiter = world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
+    world.client().hold()
+    waiter, token = world.new_waiter()
     world.admin.cmd("PEXPIRE", world.lock.q, QUEUE_TTL_MS // 2 + 60_000)
     waiter.acquire(token)
     assert world.pttl(world.lock.q) <= QUEUE_TTL_MS // 2 + 60_000, "not yet below half"

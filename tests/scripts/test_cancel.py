@@ -15,10 +15,9 @@ def test_cancel_on_an_unknown_lock_writes_nothing(world: World) -> None:
 
 
 def test_cancel_of_a_free_lock_hands_it_to_the_next(world: World) -> None:
-    holder, waiter, second = world.client(), world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
-    behind = second.wait()
+    world.client().hold()
+    waiter, token = world.new_waiter()
+    second, behind = world.new_waiter()
     world.expire()
     assert waiter.cancel(member_of(token)) == (1, 0)
     assert world.holder() == behind and waiter.messages() == []
@@ -36,9 +35,8 @@ def test_cancel_of_a_gone_entry_repairs_a_free_lock(world: World) -> None:
 
 
 def test_cancel_of_the_last_entry_of_a_free_lock_leaves_it_free(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
+    world.client().hold()
+    waiter, token = world.new_waiter()
     world.expire()
     assert waiter.cancel(member_of(token)) == (1, 0)
     assert world.keys() == {world.lock.f}
@@ -47,11 +45,10 @@ def test_cancel_of_the_last_entry_of_a_free_lock_leaves_it_free(world: World) ->
 def test_head_that_leaves_during_a_claim_passes_on_what_it_was_told(world: World) -> None:
     # Only the head knew that a claim, far shorter than the lease before, is running. If the
     # granted host is gone, nobody else would look in time.
-    holder, paused, head, third = (world.client() for _ in range(4))
-    held = holder.hold()
-    paused.wait(provisional_ms=700)
-    second = head.wait()
-    behind = third.wait()
+    holder, held = world.new_holder()
+    world.client().wait(provisional_ms=700)
+    head, second = world.new_waiter()
+    third, behind = world.new_waiter()
     holder.release(held)
     assert head.was_told(second, 700)
     assert third.messages() == []
@@ -61,11 +58,10 @@ def test_head_that_leaves_during_a_claim_passes_on_what_it_was_told(world: World
 
 
 def test_dead_new_head_is_dropped_and_the_next_one_told(world: World) -> None:
-    holder, head, dead, last = (world.client() for _ in range(4))
-    held = holder.hold()
-    token = head.wait()
-    dead.wait()
-    behind = last.wait()
+    held = world.client().hold()
+    head, token = world.new_waiter()
+    dead, _ = world.new_waiter()
+    last, behind = world.new_waiter()
     dead.die()
     assert head.cancel(member_of(token)) == (1, 0)
     assert world.queue() == [member_of(behind)] and world.holder() == held
@@ -74,11 +70,10 @@ def test_dead_new_head_is_dropped_and_the_next_one_told(world: World) -> None:
 
 
 def test_cancel_behind_the_head_tells_nobody(world: World) -> None:
-    holder, head, second, third = (world.client() for _ in range(4))
-    holder.hold()
-    head.wait()
-    token = second.wait()
-    third.wait()
+    world.client().hold()
+    head, _ = world.new_waiter()
+    second, token = world.new_waiter()
+    third, _ = world.new_waiter()
     assert second.cancel(member_of(token)) == (1, 0)
     assert head.messages() == [] and third.messages() == []
 
@@ -96,9 +91,8 @@ def test_head_that_leaves_behind_a_key_without_expiry(world: World) -> None:
 
 def test_cancel_with_another_member_does_not_remove(world: World) -> None:
     # The member is fixed for one call; another wait or claim is another entry.
-    holder, waiter = world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
+    world.client().hold()
+    waiter, token = world.new_waiter()
     assert waiter.cancel(member_of(token, wait_ms=1)) == (0, 0)
     assert world.queue() == [member_of(token)]
 
@@ -106,12 +100,11 @@ def test_cancel_with_another_member_does_not_remove(world: World) -> None:
 def test_late_poll_after_a_cancel_is_undone_by_release(world: World) -> None:
     # A copy of ACQUIRE overtaken by the CANCEL: a stale place. Its owner answers the grant for a
     # finished call with RELEASE.
-    holder, stale, second = world.client(), world.client(), world.client()
-    held = holder.hold()
-    token = stale.wait()
+    holder, held = world.new_holder()
+    stale, token = world.new_waiter()
     stale.cancel(member_of(token))
     assert isinstance(stale.acquire(token), Busy)
-    behind = second.wait()
+    behind = world.client().wait()
     holder.release(held)
     (grant,) = stale.messages()
     assert isinstance(grant, Grant) and grant.rid == rid_of(token)

@@ -22,17 +22,15 @@ def test_writer_becomes_the_one_reader(world: World) -> None:
 
 
 def test_downgrade_keeps_what_is_left_of_a_longer_lease(world: World) -> None:
-    client = world.client()
-    token = client.hold(ttl_ms=60_000)
+    client, token = world.new_holder(ttl_ms=60_000)
     assert client.downgrade(token, 5000) == (1, 0)
     assert 59_000 < world.pttl() <= 60_000
 
 
 def test_resent_downgrade_changes_nothing_and_never_shortens(world: World) -> None:
-    client, other = world.client(), world.client()
-    token = client.hold(ttl_ms=60_000)
+    client, token = world.new_holder(ttl_ms=60_000)
     client.downgrade(token, 5000)
-    rest = other.share(ttl_ms=1000)
+    rest = world.client().share(ttl_ms=1000)
     assert client.downgrade(token, 5000) == (1, 0)
     assert world.pttl() > 59_000 and set(world.readers()) == {token, rest}
     assert client.downgrade(token, 90_000) == (1, 0) and world.pttl() > 89_000
@@ -48,10 +46,9 @@ def test_downgrade_of_who_has_nothing_changes_nothing(world: World) -> None:
 
 
 def test_late_copy_after_the_lease_has_gone_changes_nothing(world: World) -> None:
-    client, other = world.client(), world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     world.expire()
-    held = other.hold(ttl_ms=5000)
+    other, held = world.new_holder(ttl_ms=5000)
     assert client.downgrade(token) == (0, 0)
     assert world.holder() == held and world.readers() == {} and world.pttl() <= 5000
     other.release(held)
@@ -77,21 +74,19 @@ def test_readers_at_the_head_get_in_and_a_writer_behind_them_does_not(world: Wor
 
 
 def test_writer_at_the_head_keeps_waiting_and_is_told_how_long(world: World) -> None:
-    client, writer, late = (world.client() for _ in range(3))
-    token = client.hold(ttl_ms=5000)
-    behind = writer.wait()
-    late.wait_to_read()
+    client, token = world.new_holder(ttl_ms=5000)
+    writer, behind = world.new_waiter()
+    world.client().wait_to_read()
     assert client.downgrade(token, 20_000) == (1, 0)
     assert list(world.readers()) == [token] and writer.was_told(behind, 20_000)
     assert client.release(token) == (2, 0) and world.holder() == behind
 
 
 def test_dead_waiters_are_skipped(world: World) -> None:
-    client, dead, reader = (world.client() for _ in range(3))
-    token = client.hold()
-    dead.wait()
+    client, token = world.new_holder()
+    dead, _ = world.new_waiter()
     dead.wait_to_read()
-    last = reader.wait_to_read()
+    last = world.client().wait_to_read()
     dead.die()
     assert client.downgrade(token) == (1, 0)
     assert set(world.readers()) == {token, last} and world.queue() == []
@@ -106,17 +101,15 @@ def test_refused_publish_keeps_the_readers_waiting(world: World) -> None:
 
 
 def test_readers_left_over_do_not_come_back(world: World) -> None:
-    lost, client = world.client(), world.client()
-    over = lost.share(ttl_ms=60_000)
+    lost, over = world.new_reader(ttl_ms=60_000)
     world.admin.cmd("DEL", world.lock.k)
-    token = client.hold(ttl_ms=5000)
+    client, token = world.new_holder(ttl_ms=5000)
     assert client.downgrade(token, 5000) == (1, 0)
     assert list(world.readers()) == [token] and lost.extend_shared(over) == -1
 
 
 def test_late_copy_of_the_acquire_does_not_undo_the_downgrade(world: World) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     client.downgrade(token)
     reply = client.acquire(token, ttl_ms=1000)
     assert isinstance(reply, Held), "it has the lock, as a reader"

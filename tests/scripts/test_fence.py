@@ -165,9 +165,8 @@ def test_nothing_is_granted_by_a_spoilt_fence_key(world: World, value: str) -> N
 
 @pytest.mark.parametrize("value", ["inf", "9223372036854775808"])
 def test_a_release_beside_a_spoilt_fence_key_frees_the_lock(world: World, value: str) -> None:
-    holder, waiter = world.client(), world.client()
-    token = holder.hold()
-    behind = waiter.wait()
+    holder, token = world.new_holder()
+    waiter, behind = world.new_waiter()
     spoil(world, value)
     assert holder.release(token) == (1, REFUSED)
     assert world.holder() is None and world.queue() == [waiter.member(behind)]
@@ -179,8 +178,7 @@ def test_a_release_beside_a_spoilt_fence_key_frees_the_lock(world: World, value:
 
 
 def test_force_release_beside_a_spoilt_fence_key_changes_nothing(world: World) -> None:
-    holder = world.client()
-    token = holder.hold()
+    token = world.client().hold()
     spoil(world, "-5")
     with pytest.raises(RespError, match="must be a whole number"):
         world.force_release(token)
@@ -211,9 +209,8 @@ def test_an_owner_enters_no_second_time_beside_a_spoilt_fence_key(hashed: World)
 
 
 def test_fence_key_of_another_type_grants_nothing(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    token = holder.hold()
-    behind = waiter.wait()
+    holder, token = world.new_holder()
+    waiter, behind = world.new_waiter()
     world.admin.cmd("DEL", world.lock.f)
     world.admin.cmd("RPUSH", world.lock.f, "x")
     world.admin.cmd("PEXPIRE", world.lock.f, 5000)

@@ -169,10 +169,9 @@ def test_count_of_another_type_does_no_harm(world: World) -> None:
 
 
 def test_dead_waiters_do_not_stop_the_turn(world: World) -> None:
-    holder, living = world.client(), world.client()
-    held = holder.hold()
+    holder, held = world.new_holder()
     world.enqueue_dead(10)
-    waiting = living.wait()
+    living, waiting = world.new_waiter()
     assert MAX_ENTRIES > 10
     assert holder.release_with_turn(held, 1, WINDOW_MS) == (1, 0)
     assert living.was_told(waiting, 0)
@@ -313,9 +312,8 @@ def test_a_search_leaves_the_lock_free_once_in_a_minute(world: World) -> None:
 
 @pytest.mark.parametrize("burst", [AUTOMATIC, NEVER])
 def test_only_a_client_that_searches_leaves_it_free(world: World, burst: int) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
+    holder, held = world.new_holder()
+    token = world.client().wait()
     assert holder.release_with_turn(held, burst, WINDOW_MS) == (2, 0)
     assert world.holder() == token and mark(world) is None
 
@@ -326,9 +324,8 @@ def test_without_a_waiter_there_is_no_search(world: World) -> None:
 
 
 def test_a_search_that_finds_one_becomes_a_mark(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
+    holder, held = world.new_holder()
+    waiter, token = world.new_waiter()
     assert holder.release_with_turn(held, SEARCHING, WINDOW_MS) == (1, 0)
     assert world.admin.cmd("SET", world.lock.k, THEIRS, "NX", "PX", 60_000) == "OK"
     assert isinstance(waiter.acquire(token, ticket=world.now_us()), Busy)
@@ -336,9 +333,8 @@ def test_a_search_that_finds_one_becomes_a_mark(world: World) -> None:
 
 
 def test_the_next_search_is_a_minute_later(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    waiter.wait()
+    holder, held = world.new_holder()
+    world.client().wait()
     assert holder.release_with_turn(held, SEARCHING, 150) == (1, 0)
     assert SEARCH_MS - 5000 < world.pttl(world.lock.w) <= SEARCH_MS
 
@@ -362,11 +358,10 @@ def test_new_head_behind_theirs_looks_at_once(world: World) -> None:
 
 
 def test_who_looks_again_behind_theirs_finds_the_dead(world: World) -> None:
-    first, second = world.client(), world.client()
     world.admin.cmd("SET", world.lock.k, THEIRS, "PX", 60_000)
     world.enqueue_dead(3)
-    token = first.wait()
-    behind = second.wait()
+    first, token = world.new_waiter()
+    second, behind = world.new_waiter()
     reply = second.acquire(behind, ticket=world.now_us())
     assert isinstance(reply, Busy) and reply.rank == 1
     assert first.was_told(token, 0)

@@ -97,11 +97,10 @@ def test_description_of_the_new_holder_keeps_the_mark(world: World) -> None:
 
 
 def test_mark_of_an_earlier_holder_means_nothing(world: World) -> None:
-    first, second = world.client(), world.client()
-    token = first.hold()
+    first, token = world.new_holder()
     assert first.detach(token) == 1
     assert world.force_release(token) == (1, 0)
-    held = second.hold()
+    second, held = world.new_holder()
     assert first.attach(held, "call") == (-1, 0)
     assert second.detach(held) == 1 and first.attach(held, "call") == (1, 2)
 

@@ -71,12 +71,11 @@ def test_huge_texts_of_others_are_cut(world: World) -> None:
 
 
 def test_description_of_an_earlier_holder_is_not_shown(world: World) -> None:
-    first, second = world.client(), world.client()
-    token = first.hold()
+    first, token = world.new_holder()
     first.extend(token, 30_000, "host", "a")
     first.release(token)
     assert world.inspect()[7] == []
-    second.hold()
+    world.client().hold()
     assert world.inspect()[7] == []
 
 
@@ -123,10 +122,9 @@ def test_readers_are_listed_with_the_end_of_each(world: World) -> None:
 
 
 def test_upgrade_is_shown_at_the_head_with_its_ticket(world: World) -> None:
-    first, second, writer = (world.client() for _ in range(3))
-    token = first.share()
-    second.share()
-    writer.wait()
+    first, token = world.new_reader()
+    world.client().share()
+    world.client().wait()
     reply = first.upgrade(token)
     assert isinstance(reply, Busy)
     assert world.inspect()[6][:2] == [first.member(token, "u").encode(), reply.ticket.encode()]

@@ -2,7 +2,7 @@
 # Copyright The redlatch authors
 """Goal: what a mutex promises, readers and an owner's holds promise too: late copies change
 nothing, waiters get in once, and dead ones are in the way of no other.
-Method: one request at a time, for each kind of hold. The other files have what only one kind has."""
+Method: one request at a time, for each kind of hold. What only one has is in the other files."""
 
 from __future__ import annotations
 

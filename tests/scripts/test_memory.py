@@ -39,17 +39,15 @@ def test_queueing_is_refused_and_leaves_nothing(world: World) -> None:
 
 
 def test_refresh_works(world: World) -> None:
-    client = world.client()
-    token = client.hold(ttl_ms=5000)
+    client, token = world.new_holder(ttl_ms=5000)
     with world.out_of_memory():
         assert isinstance(client.acquire(token, ttl_ms=20_000), Held)
     assert world.pttl() > 19_000
 
 
 def test_poll_by_a_waiter_works(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
+    world.client().hold()
+    waiter, token = world.new_waiter()
     with world.out_of_memory():
         assert isinstance(waiter.acquire(token), Busy)
         world.expire()
@@ -57,10 +55,9 @@ def test_poll_by_a_waiter_works(world: World) -> None:
 
 
 def test_poll_that_grants_another_works(world: World) -> None:
-    holder, head, second = world.client(), world.client(), world.client()
-    holder.hold()
-    first = head.wait()
-    token = second.wait()
+    world.client().hold()
+    first = world.client().wait()
+    second, token = world.new_waiter()
     world.expire()
     with world.out_of_memory():
         assert isinstance(second.acquire(token), Busy)
@@ -68,18 +65,16 @@ def test_poll_that_grants_another_works(world: World) -> None:
 
 
 def test_release_frees(world: World) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     with world.out_of_memory():
         assert client.release(token) == (1, 0)
     assert world.holder() is None
 
 
 def test_release_hands_over(world: World) -> None:
-    holder, dead, waiter = world.client(), world.client(), world.client()
-    held = holder.hold()
-    dead.wait()
-    token = waiter.wait()
+    holder, held = world.new_holder()
+    dead, _ = world.new_waiter()
+    waiter, token = world.new_waiter()
     dead.die()
     with world.out_of_memory():
         assert holder.release(held) == (2, 0)
@@ -88,17 +83,15 @@ def test_release_hands_over(world: World) -> None:
 
 
 def test_release_with_a_refused_publish_keeps_the_waiter(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
+    holder, held = world.new_holder()
+    token = world.client().wait()
     with world.user("~*", "resetchannels", "+@all") as limited, world.out_of_memory():
         assert holder.release(held, connection=limited)[0] == 1
     assert world.queue() == [member_of(token)] and world.holder() is None
 
 
 def test_extend_works(world: World) -> None:
-    client = world.client()
-    token = client.hold(ttl_ms=5000)
+    client, token = world.new_holder(ttl_ms=5000)
     with world.out_of_memory():
         assert client.extend(token, 20_000) == 1
         assert client.extend(token, 30_000, "host", "a") == 1
@@ -110,8 +103,7 @@ def test_extend_works(world: World) -> None:
 
 def test_fence_is_raised_when_there_is_memory_again(world: World) -> None:
     # This belongs to taking a lock.
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     fence = int(world.admin.cmd("GET", world.lock.f))
     with world.out_of_memory():
         assert is_refused(lambda: client.raise_fence(token, fence + 1))
@@ -122,10 +114,9 @@ def test_fence_is_raised_when_there_is_memory_again(world: World) -> None:
 
 
 def test_cancel_works_and_hands_over(world: World) -> None:
-    holder, waiter, second = world.client(), world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
-    behind = second.wait()
+    world.client().hold()
+    waiter, token = world.new_waiter()
+    second, behind = world.new_waiter()
     with world.out_of_memory():
         assert second.cancel(member_of(second.token())) == (0, 0)
         world.expire()
@@ -134,9 +125,8 @@ def test_cancel_works_and_hands_over(world: World) -> None:
 
 
 def test_kick_works(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
+    world.client().hold()
+    token = world.client().wait()
     with world.out_of_memory():
         assert world.serve_queue() == (0, 0)
         world.expire()
@@ -145,9 +135,8 @@ def test_kick_works(world: World) -> None:
 
 
 def test_force_release_works(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
+    world.client().hold()
+    token = world.client().wait()
     with world.out_of_memory():
         assert world.force_release() == (1, 0)
         assert world.holder() == token
@@ -157,8 +146,7 @@ def test_force_release_works(world: World) -> None:
 
 
 def test_inspect_and_probe_work(world: World) -> None:
-    client = world.client()
-    client.hold()
+    client, _ = world.new_holder()
     with world.out_of_memory():
         assert world.inspect()[1] == b"string"
         channels = (client.channel, world.prefix + "unused")
@@ -191,12 +179,11 @@ def test_readers_end_one_by_one_and_let_the_writer_in(world: World) -> None:
 
 
 def test_upgrade_and_downgrade_work(world: World) -> None:
-    client, reader = world.client(), world.client()
-    token = client.share()
+    client, token = world.new_reader()
     with world.out_of_memory():
         assert isinstance(client.upgrade(token, queues=False), Held)
         assert isinstance(client.upgrade(token), Held)
-    last = reader.wait_to_read()
+    reader, last = world.new_waiting_reader()
     with world.out_of_memory():
         assert client.downgrade(token) == (1, 0) and client.downgrade(token) == (1, 0)
         assert set(world.readers()) == {token, last}
@@ -222,10 +209,9 @@ def test_upgrade_that_cannot_be_handed_over_reads_on(world: World, is_gone: bool
 
 
 def test_cancel_and_forced_release_serve_readers(world: World) -> None:
-    first, writer, reader = (world.client() for _ in range(3))
-    token = first.share()
-    behind = writer.wait()
-    last = reader.wait_to_read()
+    token = world.client().share()
+    writer, behind = world.new_waiter()
+    last = world.client().wait_to_read()
     with world.out_of_memory():
         assert writer.cancel(writer.member(behind)) == (1, 0)
         assert set(world.readers()) == {token, last}

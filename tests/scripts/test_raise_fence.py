@@ -44,15 +44,13 @@ def test_lower_fence_changes_nothing(world: World) -> None:
 
 
 def test_resent_call_changes_nothing(world: World) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     for _ in range(2):
         assert client.raise_fence(token, AHEAD) == 1 and fence_of(world) == AHEAD
 
 
 def test_late_copy_does_not_lower_a_later_fence(world: World) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     assert client.raise_fence(token, AHEAD) == 1 and client.raise_fence(token, AHEAD + 7) == 1
     assert client.raise_fence(token, AHEAD) == 1 and fence_of(world) == AHEAD + 7
 
@@ -76,24 +74,21 @@ def test_other_token_writes_nothing(world: World) -> None:
 
 
 def test_lock_that_is_gone_leaves_no_key(world: World) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     world.expire()
     world.admin.cmd("DEL", world.lock.f)
     assert client.raise_fence(token, AHEAD) == 0 and world.keys() == set()
 
 
 def test_reader_writes_nothing(world: World) -> None:
-    reader = world.client()
-    token = reader.share()
+    reader, token = world.new_reader()
     before = fence_of(world)
     assert reader.raise_fence(token, AHEAD) == 0 and fence_of(world) == before
 
 
 @pytest.mark.parametrize("low", [None, "0", "12"])
 def test_lost_or_low_fence_is_replaced(world: World, low: str | None) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     world.admin.cmd("DEL", world.lock.f)
     if low is not None:
         world.admin.cmd("SET", world.lock.f, low, "PX", 5000)
@@ -103,8 +98,7 @@ def test_lost_or_low_fence_is_replaced(world: World, low: str | None) -> None:
 
 @pytest.mark.parametrize("spoilt", ["", "abc", "inf", "-1", "9223372036854775808"])
 def test_spoilt_fence_is_left_to_an_operator(world: World, spoilt: str) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     world.admin.cmd("SET", world.lock.f, spoilt, "PX", 5000)
     with pytest.raises(RespError, match="must be a whole number"):
         client.raise_fence(token, AHEAD)
@@ -112,8 +106,7 @@ def test_spoilt_fence_is_left_to_an_operator(world: World, spoilt: str) -> None:
 
 
 def test_lease_stays_as_it_is(world: World) -> None:
-    client = world.client()
-    token = client.hold(ttl_ms=5000)
+    client, token = world.new_holder(ttl_ms=5000)
     assert client.raise_fence(token, AHEAD) == 1
     assert 4000 < world.pttl() <= 5000 and world.holder() == token
 
@@ -128,8 +121,7 @@ def test_lock_of_another_type_is_not_ours(world: World) -> None:
 
 
 def test_fence_of_another_type_is_an_error(world: World) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     world.admin.cmd("DEL", world.lock.f)
     world.admin.cmd("HSET", world.lock.f, "a", "b")
     world.admin.cmd("PEXPIRE", world.lock.f, 5000)
@@ -140,8 +132,7 @@ def test_fence_of_another_type_is_an_error(world: World) -> None:
 
 @pytest.mark.parametrize("fence", ["", "abc"])
 def test_no_number_is_an_error(world: World, fence: str) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     before = fence_of(world)
     assert error_of(lambda: client.raise_fence(token, fence)) == "ERR"
     assert fence_of(world) == before and world.holder() == token

@@ -114,9 +114,8 @@ def test_reader_does_not_overtake_a_writer_who_waits(world: World) -> None:
 
 
 def test_sibling_of_a_reader_passes_the_writer_who_waits(world: World) -> None:
-    first, writer = world.client(), world.client()
-    token = first.share()
-    writer.wait()
+    first, token = world.new_reader()
+    world.client().wait()
     sibling = first.token()
     assert isinstance(first.read(sibling), Busy), "it queues, and finds out later"
     assert isinstance(first.read(sibling, sibling=token), Held)
@@ -135,23 +134,20 @@ def test_sibling_that_does_not_read_opens_no_way(world: World) -> None:
 
 
 def test_sibling_does_not_pass_a_holder_who_writes(world: World) -> None:
-    first, writer = world.client(), world.client()
-    token = first.share()
+    first, token = world.new_reader()
     first.release(token)
-    held = writer.hold()
+    held = world.client().hold()
     assert isinstance(first.read(first.token(), sibling=token, queues=False), Busy)
     assert isinstance(first.read(first.token(), sibling=held, queues=False), Busy)
     assert world.holder() == held
 
 
 def test_writer_lets_all_readers_at_the_head_in_and_stops_at_a_writer(world: World) -> None:
-    holder, writer = world.client(), world.client()
-    held = holder.hold()
+    holder, held = world.new_holder()
     readers = [world.client() for _ in range(3)]
     tokens = [reader.wait_to_read(provisional_ms=900) for reader in readers]
-    behind = writer.wait()
-    late = world.client()
-    late.wait_to_read()
+    writer, behind = world.new_waiter()
+    late, _ = world.new_waiting_reader()
     assert holder.release(held) == (4, 0)
     assert set(world.readers()) == set(tokens) and 0 < world.pttl() <= 900
     for reader in readers:
@@ -231,8 +227,7 @@ def test_extend_shared_of_a_writer_says_so(world: World) -> None:
 
 
 def test_plain_extend_of_a_reader_is_refused(world: World) -> None:
-    client = world.client()
-    token = client.share(ttl_ms=5000)
+    client, token = world.new_reader(ttl_ms=5000)
     assert client.extend(token, 60_000) == -1 and world.pttl() <= 5000
 
 
@@ -264,9 +259,8 @@ def test_300_readers_behind_one_writer_get_in_by_a_kick(world: World) -> None:
 
 
 def test_refused_publish_lets_in_all_readers_that_poll(world: World) -> None:
-    holder = world.client()
     reader, second, writer = (world.client(polls=True) for _ in range(3))
-    held = holder.hold()
+    holder, held = world.new_holder()
     tokens, last = (reader.wait_to_read(), second.wait_to_read()), writer.wait()
     with world.user("~*", "resetchannels", "+@all") as limited:
         assert holder.release(held, connection=limited) == (3, 0)
@@ -277,20 +271,18 @@ def test_refused_publish_lets_in_all_readers_that_poll(world: World) -> None:
 
 
 def test_readers_left_over_do_not_come_back_by_a_grant(world: World) -> None:
-    lost, writer, reader = (world.client() for _ in range(3))
-    over = lost.share(ttl_ms=60_000)
+    lost, over = world.new_reader(ttl_ms=60_000)
     world.admin.cmd("DEL", world.lock.k)
-    held = writer.hold()
-    token = reader.wait_to_read()
+    writer, held = world.new_holder()
+    token = world.client().wait_to_read()
     assert writer.release(held) == (2, 0)
     assert list(world.readers()) == [token] and lost.extend_shared(over) == -1
 
 
 def test_writer_is_not_disturbed_by_readers_left_over(world: World) -> None:
-    lost, writer = world.client(), world.client()
-    over = lost.share(ttl_ms=60_000)
+    lost, over = world.new_reader(ttl_ms=60_000)
     world.admin.cmd("DEL", world.lock.k)
-    held = writer.hold()
+    held = world.client().hold()
     assert lost.extend_shared(over) == -1 and lost.release(over) == (-1, 0)
     assert lost.upgrade(over) == -1 and lost.downgrade(over) == (0, 0)
     assert isinstance(lost.read(over, queues=False), Busy)
@@ -298,10 +290,9 @@ def test_writer_is_not_disturbed_by_readers_left_over(world: World) -> None:
 
 
 def test_cancel_of_the_writer_at_the_head_lets_readers_in(world: World) -> None:
-    first, writer, late = (world.client() for _ in range(3))
-    rest = first.share()
-    behind = writer.wait()
-    last = late.wait_to_read()
+    rest = world.client().share()
+    writer, behind = world.new_waiter()
+    late, last = world.new_waiting_reader()
     assert writer.cancel(writer.member(behind)) == (1, 0)
     assert set(world.readers()) == {rest, last} and world.queue() == []
     assert late.cancel(late.member(last, "s")) == (2, 0)
@@ -358,9 +349,8 @@ def test_nobody_reads_in_a_window_for_others(world: World) -> None:
 
 
 def test_reader_that_leaves_others_reading_opens_no_window(world: World) -> None:
-    client, other = world.client(), world.client()
-    token = client.share()
-    other.share()
+    client, token = world.new_reader()
+    world.client().share()
     assert client.release_with_turn(token, 1, 5000) == (1, 0)
     assert world.admin.cmd("GET", world.lock.w) is None and world.holder() == SHARED
 

@@ -220,9 +220,8 @@ def test_stranger_who_counts_up_our_owner_changes_nothing_for_us(hashed: World) 
 
 
 def test_the_two_formats_exclude_each_other_on_one_key(world: World) -> None:
-    text = world.client()
     hashed = world.client(Lock("app:", "orders", is_hash=True), owner="o")
-    held = text.hold()
+    text, held = world.new_holder()
     reply = hashed.acquire(mine := hashed.token())
     assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "string")
     assert text.release(held) == (1, 0)

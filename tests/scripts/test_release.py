@@ -100,11 +100,10 @@ def test_granted_waiter_extends_under_the_fence_it_was_told(world: World) -> Non
 
 
 def test_dead_second_head_is_skipped_when_it_is_told(world: World) -> None:
-    holder, granted, dead, third = (world.client() for _ in range(4))
-    held = holder.hold()
-    first = granted.wait(provisional_ms=700)
-    dead.wait()
-    behind = third.wait()
+    holder, held = world.new_holder()
+    first = world.client().wait(provisional_ms=700)
+    dead, _ = world.new_waiter()
+    third, behind = world.new_waiter()
     dead.die()
     assert holder.release(held) == (2, 0)
     assert world.holder() == first
@@ -134,9 +133,8 @@ def test_wait_counts_from_the_ticket(world: World) -> None:
 
 
 def test_release_by_a_late_owner_repairs_a_free_lock(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
+    holder, held = world.new_holder()
+    waiter, token = world.new_waiter()
     world.expire()
     assert holder.release(held) == (-1, 0)
     assert world.holder() == token
@@ -144,10 +142,9 @@ def test_release_by_a_late_owner_repairs_a_free_lock(world: World) -> None:
 
 
 def test_many_dead_waiters_are_bounded_per_call(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
+    holder, held = world.new_holder()
     world.enqueue_dead(100_000)
-    token = waiter.wait()
+    token = world.client().wait()
     assert holder.release(held) == (1, MORE)
     assert world.holder() is None
     left = 100_000 - MAX_ENTRIES
@@ -164,27 +161,24 @@ def test_many_dead_waiters_are_bounded_per_call(world: World) -> None:
     ("dead", "result"), [(MAX_ENTRIES - 1, (2, 0)), (MAX_ENTRIES, (1, MORE))]
 )
 def test_bound_is_256_entries(world: World, dead: int, result: tuple[int, int]) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
+    holder, held = world.new_holder()
     world.enqueue_dead(dead)
-    waiter.wait()
+    world.client().wait()
     assert holder.release(held) == result
 
 
 def test_exactly_256_dead_entries_leave_nothing_to_do(world: World) -> None:
-    holder = world.client()
-    held = holder.hold()
+    holder, held = world.new_holder()
     world.enqueue_dead(MAX_ENTRIES)
     assert holder.release(held) == (1, 0)
     assert world.keys() == {world.lock.f}
 
 
 def test_dead_heads_after_a_grant_count_toward_the_bound(world: World) -> None:
-    holder, granted, last = world.client(), world.client(), world.client()
-    held = holder.hold()
-    granted.wait()
+    holder, held = world.new_holder()
+    world.client().wait()
     world.enqueue_dead(MAX_ENTRIES)
-    behind = last.wait()
+    last, behind = world.new_waiter()
     assert holder.release(held) == (2, MORE)
     assert len(world.queue()) == 2
     assert last.messages() == []
@@ -194,10 +188,9 @@ def test_dead_heads_after_a_grant_count_toward_the_bound(world: World) -> None:
 
 
 def test_acquire_behind_many_dead_gives_up_after_the_bound(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    holder.hold()
+    world.client().hold()
     world.enqueue_dead(MAX_ENTRIES + 10)
-    token = waiter.wait()
+    waiter, token = world.new_waiter()
     world.expire()
     reply = waiter.acquire(token)
     assert isinstance(reply, Busy)
@@ -219,10 +212,9 @@ def test_try_behind_many_dead_does_not_overtake_the_rest(world: World) -> None:
 
 
 def test_every_script_reports_a_refused_publish(world: World) -> None:
-    holder, waiter, second = world.client(), world.client(), world.client()
-    holder.hold()
-    token = waiter.wait()
-    behind = second.wait()
+    holder, _ = world.new_holder()
+    token = world.client().wait()
+    second, behind = world.new_waiter()
     world.expire()
     with world.user("~*", "resetchannels", "+@all") as limited:
         assert world.serve_queue(limited) == (0, REFUSED)

@@ -9,9 +9,8 @@ from .harness import TTL_MS, MORE, Busy, Grant, Head, Held, World, member_of, ri
 
 
 def test_kick_grants_a_free_lock_to_the_head(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    holder.hold()
-    token = waiter.wait(provisional_ms=900)
+    world.client().hold()
+    waiter, token = world.new_waiter(provisional_ms=900)
     world.expire()
     assert world.serve_queue() == (1, 0)
     assert world.holder() == token and 0 < world.pttl() <= 900
@@ -24,19 +23,17 @@ def test_kick_of_nothing_writes_nothing(world: World) -> None:
 
 
 def test_kick_leaves_a_held_lock_alone(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    token = waiter.wait()
+    held = world.client().hold()
+    token = world.client().wait()
     assert world.serve_queue() == (0, 0)
     assert world.holder() == held and world.queue() == [member_of(token)]
     assert world.pttl() > TTL_MS - 1000
 
 
 def test_kick_of_a_held_lock_tells_the_first_live_head(world: World) -> None:
-    holder, dead, waiter = world.client(), world.client(), world.client()
-    holder.hold(ttl_ms=5000)
-    dead.wait()
-    token = waiter.wait()
+    world.client().hold(ttl_ms=5000)
+    dead, _ = world.new_waiter()
+    waiter, token = world.new_waiter()
     dead.die()
     assert world.serve_queue() == (0, 0)
     (head,) = waiter.messages()
@@ -45,9 +42,8 @@ def test_kick_of_a_held_lock_tells_the_first_live_head(world: World) -> None:
 
 
 def test_kick_when_all_are_dead_leaves_the_lock_free(world: World) -> None:
-    holder, dead = world.client(), world.client()
-    holder.hold()
-    dead.wait()
+    world.client().hold()
+    dead, _ = world.new_waiter()
     dead.die()
     world.expire()
     assert world.serve_queue() == (0, 0)
@@ -80,9 +76,8 @@ def test_force_release_hands_to_the_head_with_a_higher_fence(world: World) -> No
 
 
 def test_force_release_of_another_holder_than_expected_is_refused(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held = holder.hold()
-    waiter.wait()
+    holder, held = world.new_holder()
+    waiter, _ = world.new_waiter()
     fence = world.admin.cmd("GET", world.lock.f)
     assert world.force_release(holder.token()) == (-1, 0)
     assert world.holder() == held and waiter.messages() == []
@@ -90,11 +85,10 @@ def test_force_release_of_another_holder_than_expected_is_refused(world: World) 
 
 
 def test_force_release_of_nothing_says_so_and_repairs(world: World) -> None:
-    holder, waiter = world.client(), world.client()
     assert world.force_release() == (0, 0)
     assert world.keys() == set()
-    held = holder.hold()
-    token = waiter.wait()
+    held = world.client().hold()
+    token = world.client().wait()
     world.expire()
     assert world.force_release(held) == (0, 0)
     assert world.holder() == token

@@ -44,15 +44,13 @@ def test_only_reader_becomes_the_writer_at_once(world: World, queueing: bool) ->
 
 
 def test_upgrade_keeps_what_is_left_of_a_longer_lease(world: World) -> None:
-    client = world.client()
-    token = client.share(ttl_ms=60_000)
+    client, token = world.new_reader(ttl_ms=60_000)
     assert isinstance(client.upgrade(token, ttl_ms=5000), Held)
     assert 59_000 < world.pttl() <= 60_000
 
 
 def test_resent_upgrade_changes_nothing_and_never_shortens(world: World) -> None:
-    client = world.client()
-    token = client.share()
+    client, token = world.new_reader()
     first = client.upgrade(token, ttl_ms=60_000)
     again = client.upgrade(token, ttl_ms=5000)
     assert isinstance(first, Held) and isinstance(again, Held)
@@ -72,9 +70,8 @@ def test_upgrade_of_a_writer_is_done_already(world: World) -> None:
 
 
 def test_upgrade_takes_the_only_readers_lock_past_a_writer_who_waits(world: World) -> None:
-    client, writer = world.client(), world.client()
-    token = client.share()
-    behind = writer.wait()
+    client, token = world.new_reader()
+    writer, behind = world.new_waiter()
     assert isinstance(client.upgrade(token), Held)
     assert world.holder() == token and world.queue() == [writer.member(behind)]
 
@@ -90,9 +87,8 @@ def test_who_does_not_read_cannot_upgrade(world: World) -> None:
 @pytest.mark.parametrize("others", [0, 1])
 @pytest.mark.parametrize("queueing", [True, False])
 def test_reader_that_expired_cannot_upgrade(world: World, others: int, queueing: bool) -> None:
-    client = world.client()
     tokens = [world.client().share() for _ in range(others)]
-    over = client.share()
+    client, over = world.new_reader()
     world.admin.cmd("ZADD", world.lock.r, world.now_us() // 1000 - 1, over)
     world.may_disagree = True  # K is still there for a moment.
     assert client.upgrade(over, queues=queueing) == -1
@@ -100,18 +96,16 @@ def test_reader_that_expired_cannot_upgrade(world: World, others: int, queueing:
 
 
 def test_late_copy_of_an_upgrade_after_the_release_changes_nothing(world: World) -> None:
-    client, other = world.client(), world.client()
-    token = client.share()
+    client, token = world.new_reader()
     client.upgrade(token)
     client.release(token)
     assert client.upgrade(token) == -1
-    held = other.hold()
+    held = world.client().hold()
     assert client.upgrade(token) == -1 and world.holder() == held and world.queue() == []
 
 
 def test_late_copy_of_the_acquire_does_not_undo_the_upgrade(world: World) -> None:
-    client = world.client()
-    token = client.share()
+    client, token = world.new_reader()
     client.upgrade(token, ttl_ms=60_000)
     assert isinstance(client.read(token, ttl_ms=1000), Held)
     assert client.extend_shared(token, 1000) == 1
@@ -133,9 +127,8 @@ def test_upgrade_waits_at_the_head_and_goes_on_reading(world: World) -> None:
 
 
 def test_resent_upgrade_that_waits_keeps_its_place_and_ticket(world: World) -> None:
-    client, other = world.client(), world.client()
-    token = client.share()
-    other.share()
+    client, token = world.new_reader()
+    world.client().share()
     first = wait_to_upgrade(client, token)
     again = client.upgrade(token)
     assert isinstance(again, Busy) and (again.ticket, again.rank) == (first.ticket, 0)
@@ -188,9 +181,8 @@ def test_upgrade_gets_in_when_the_other_reader_has_ended(world: World) -> None:
 
 
 def test_try_to_upgrade_never_queues(world: World) -> None:
-    client, other = world.client(), world.client()
-    token = client.share()
-    other.share()
+    client, token = world.new_reader()
+    world.client().share()
     reply = client.upgrade(token, queues=False)
     assert isinstance(reply, Busy) and (reply.rank, reply.ticket) == (-1, "")
     assert len(world.readers()) == 2 and world.queue() == []
@@ -257,12 +249,11 @@ def test_queued_upgrade_whose_reader_has_ended_is_dropped(world: World) -> None:
 
 
 def test_queued_upgrade_behind_an_exclusive_holder_is_dropped(world: World) -> None:
-    client, second, writer = (world.client() for _ in range(3))
-    token = client.share()
-    second.share()
+    client, token = world.new_reader()
+    second, _ = world.new_reader()
     wait_to_upgrade(client, token)
     world.force_release()
-    held = writer.hold()
+    writer, held = world.new_holder()
     reader = second.wait_to_read()
     assert writer.release(held) == (2, 0)
     assert list(world.readers()) == [reader] and world.queue() == []
@@ -331,10 +322,9 @@ def test_newcomers_wait_behind_an_upgrade_and_siblings_do_not(world: World) -> N
 
 
 def test_upgrade_at_the_head_is_told_how_long_the_others_may_read(world: World) -> None:
-    client, second, third = (world.client() for _ in range(3))
-    token = client.share(ttl_ms=90_000)
-    second.share(ttl_ms=20_000)
-    last = third.share(ttl_ms=60_000)
+    client, token = world.new_reader(ttl_ms=90_000)
+    world.client().share(ttl_ms=20_000)
+    third, last = world.new_reader(ttl_ms=60_000)
     wait_to_upgrade(client, token)
     assert third.release(last) == (1, 0)
     (head,) = client.messages()
@@ -382,9 +372,8 @@ def test_lost_queue_does_not_let_two_writers_in(world: World) -> None:
 
 
 def test_lost_readers_end_in_no_upgrade(world: World) -> None:
-    client, second = world.client(), world.client()
-    token = client.share()
-    second.share()
+    client, token = world.new_reader()
+    world.client().share()
     wait_to_upgrade(client, token)
     world.admin.cmd("DEL", world.lock.r)
     world.may_disagree = True

@@ -141,8 +141,7 @@ def test_waiters_learn_of_it_one_after_the_other(world: World) -> None:
 
 
 def test_a_holder_has_lost_it(world: World) -> None:
-    client = world.client()
-    token = client.hold()
+    client, token = world.new_holder()
     dump = make(world, "set")
     assert client.extend(token) == 0 and client.release(token) == (-1, 0)
     assert client.downgrade(token)[0] == 0 and client.upgrade(token) == -1
