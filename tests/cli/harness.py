@@ -16,13 +16,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from support.wait import LIMIT
+from support.wait import LIMIT, wait_until
 
 # What counts as "at once": a slow machine needs seconds, what it is told from would take for ever.
 AT_ONCE = 10.0
 
 # A child that says so when it runs, and ends with its standard input.
 HOLD = ["sh", "-c", "echo ready; exec cat >/dev/null"]
+# Children that end by SIGTERM with a word, and by SIGKILL only.
+POLITE = ["sh", "-c", "trap 'echo bye; exit 0' TERM; echo ready $$.; while :; do sleep 0.01; done"]
+STUBBORN = ["sh", "-c", "trap '' TERM USR1; echo ready $$.; while :; do sleep 0.01; done"]
 
 
 def is_alive(pid: int) -> bool:
@@ -109,6 +112,11 @@ class Running:
         self.err.join()
         return code
 
+    def finish(self) -> int:
+        """End the input of a child that ends with it, and wait_output()."""
+        self.close_stdin()
+        return self.wait_output()
+
     def kill(self) -> None:
         """SIGKILL to everything that it started, itself included."""
         done = subprocess.run(
@@ -152,9 +160,20 @@ class Cli:
             self.env["REDLATCH_URL"] = url
 
     def start(
-        self, *args: str | bytes, env: dict[str, str] | None = None, **options: Any
+        self,
+        *args: str | bytes,
+        env: dict[str, str] | None = None,
+        waits: str = "",
+        **options: Any,
     ) -> Running:
-        return Running([self.binary, *args], self.env | (env or {}), **options)
+        """Returns when it is the only one that waits for the lock `waits`."""
+        running = Running([self.binary, *args], self.env | (env or {}), **options)
+        try:
+            wait_until(lambda: not waits or self.waiting(waits) == 1)
+        except BaseException:
+            running.kill()
+            raise
+        return running
 
     def hold(
         self, name: str | bytes, *options: str, words: Sequence[str] = HOLD, **more: Any
@@ -170,8 +189,13 @@ class Cli:
         return running
 
     def run(
-        self, *args: str | bytes, env: dict[str, str] | None = None, **options: Any
+        self,
+        *args: str | bytes,
+        env: dict[str, str] | None = None,
+        code: int | None = None,
+        **options: Any,
     ) -> subprocess.CompletedProcess[str]:
+        """Run it to its end, which must have this exit code."""
         options = {"stdin": subprocess.DEVNULL, "capture_output": True} | options
         done = subprocess.run(
             [self.binary, *args],
@@ -184,6 +208,7 @@ class Cli:
             data = getattr(done, stream)
             if data is not None:
                 setattr(done, stream, data.decode(errors="backslashreplace"))
+        assert code in (None, done.returncode), done
         return done
 
     def status(self, name: str | bytes, *options: str) -> dict[str, Any]:

@@ -64,8 +64,7 @@ class Report:
 
 
 def configure(server: Server, *words: str) -> None:
-    with server.connect() as connection:
-        assert connection.cmd("CONFIG", "SET", *words) in (b"OK", "OK")
+    assert server.cmd("CONFIG", "SET", *words) in (b"OK", "OK")
 
 
 def test_a_good_server_has_no_finding(own_cli: Cli, own_server: Server) -> None:
@@ -77,11 +76,9 @@ def test_a_good_server_has_no_finding(own_cli: Cli, own_server: Server) -> None:
     for name in (*tried, "reachable", "eviction", "host-clock"):
         assert report.level(name) == "ok"
     assert "notified" in report.seen("handover")
-    with own_server.connect() as connection:
-        assert connection.cmd("KEYS", "*") == []
+    assert own_server.cmd("KEYS", "*") == []
     for output in ("table", "tsv", "jsonl"):
-        done = own_cli.run("doctor", "-o", output)
-        assert done.returncode == GOOD
+        done = own_cli.run("doctor", "-o", output, code=GOOD)
         assert len(done.stdout.splitlines()) == len(report.checks) + (output == "table")
     assert own_cli.run("doctor", "-o", "table").stdout.endswith("\n0 findings\n")
 
@@ -109,8 +106,7 @@ def test_a_server_that_keeps_nothing_is_a_note(own_cli: Cli, own_server: Server)
 def test_a_setting_is_found(
     own_cli: Cli, own_server: Server, setting: str, value: str, check: str, level: str
 ) -> None:
-    with own_server.connect() as connection:
-        connection.cmd("CONFIG", "SET", setting, value)
+    own_server.cmd("CONFIG", "SET", setting, value)
     report = Report(own_cli)
     assert (report.bad, report.code) == ({check: level}, WARNINGS)
     assert value in report.seen(check)
@@ -131,8 +127,7 @@ def test_replicas_that_nothing_waits_for_are_found(own_cli: Cli, own_server: Ser
     with Server(KIND, ["--replicaof", own_server.host, str(own_server.port)]) as replica:
 
         def has_replica() -> bool:
-            with own_server.connect() as connection:
-                return b"connected_slaves:1" in connection.cmd("INFO", "replication")
+            return b"connected_slaves:1" in own_server.cmd("INFO", "replication")
 
         wait_until(has_replica)
         report = Report(own_cli)
@@ -164,21 +159,18 @@ def test_replicas_that_have_to_confirm_are_tried(own_cli: Cli, own_server: Serve
         report = Report(own_cli, "--min-replicas=2")
         assert (report.bad, report.code) == ({"min-replicas": "fail"}, FAILURES)
         assert report.level("min-replicas") == "fail" and replica.is_running
-        with own_server.connect() as connection:
-            connection.cmd("ACL", "SETUSER", "default", "-wait")
+        own_server.cmd("ACL", "SETUSER", "default", "-wait")
         report = Report(own_cli, "--min-replicas", "1")
         assert report.bad == {"min-replicas": "fail", "wait": "unknown"}, report.text
         assert "WAIT" in report.seen("min-replicas")
-        with own_server.connect() as connection:
-            assert connection.cmd("EXISTS", "redlatch-doctor") == 0
+        assert own_server.cmd("EXISTS", "redlatch-doctor") == 0
 
 
 @pytest.fixture
 def limited(binary: str, own_server: Server) -> Cli:
     """Of a user with a password, who may not ask for settings."""
     rights = ["on", f">{PASSWORD}", "~*", "&*", "+@all", "-info", "-config", "-wait"]
-    with own_server.connect() as connection:
-        connection.cmd("ACL", "SETUSER", "alice", *rights)
+    own_server.cmd("ACL", "SETUSER", "alice", *rights)
     url = f"redis://alice:{PASSWORD}@{own_server.host}:{own_server.port}{SHORT}"
     return Cli(binary, url)
 
@@ -196,22 +188,18 @@ def test_the_rights_of_health_are_enough(binary: str, own_server: Server) -> Non
     """With what tools/acl.py --health prints all is known, and the server refuses nothing."""
     tool = [sys.executable, str(ROOT / "tools" / "acl.py"), "bob", PASSWORD, "app:", "--health"]
     line = subprocess.run(tool, capture_output=True, text=True, check=True, timeout=30).stdout
-    with own_server.connect() as connection:
-        connection.cmd(*shlex.split(line))
+    own_server.cmd(*shlex.split(line))
     url = own_server.url.replace("redis://", f"redis://bob:{PASSWORD}@")
     report = Report(Cli(binary, f"{url}{SHORT}&namespace=app:"))
     assert (report.bad, report.code, report.errors) == ({}, GOOD, "")
-    with own_server.connect() as connection:
-        assert connection.cmd("ACL", "LOG") == []
+    assert own_server.cmd("ACL", "LOG") == []
 
 
 def test_a_right_that_locks_need_is_found(limited: Cli, own_server: Server) -> None:
-    with own_server.connect() as connection:
-        connection.cmd("ACL", "SETUSER", "alice", "-scan")
+    own_server.cmd("ACL", "SETUSER", "alice", "-scan")
     report = Report(limited)
     assert report.level("listing") == "warn" and report.code == WARNINGS
-    with own_server.connect() as connection:
-        connection.cmd("ACL", "SETUSER", "alice", "-pexpire", "-set")
+    own_server.cmd("ACL", "SETUSER", "alice", "-pexpire", "-set")
     report = Report(limited)
     assert report.level("lock") == "fail" and report.code == FAILURES
     assert PASSWORD not in report.text + report.errors
@@ -260,8 +248,8 @@ def test_a_server_that_comes_back_is_waited_for(own_cli: Cli, own_server: Server
     ],
 )
 def test_a_wrong_call_is_refused(own_cli: Cli, words: tuple[str, ...], text: str) -> None:
-    done = own_cli.run("doctor", *words)
-    assert done.returncode == USAGE and text in done.stderr and done.stdout == ""
+    done = own_cli.run("doctor", *words, code=USAGE)
+    assert text in done.stderr and done.stdout == ""
 
 
 def quorum_of(binary: str, *servers: Server) -> Cli:

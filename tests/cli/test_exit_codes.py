@@ -33,8 +33,7 @@ def test_code_of_child_is_passed_on(cli: Cli, name: str, code: int) -> None:
 def test_missing_replicas_are_not_taken_for_busy(cli: Cli, name: str) -> None:
     """A unit that takes 75 for a success would never run, and nobody would know."""
     options = ("--min-replicas", "1", "--sync-timeout", "20ms", "-n", "-E", "1")
-    done = cli.run("run", *options, name, "--", "true")
-    assert done.returncode == 69
+    done = cli.run("run", *options, name, "--", "true", code=69)
     assert "replica" in done.stderr
 
 
@@ -48,8 +47,7 @@ def test_code_of_child_is_known_even_if_sigchld_is_ignored(cli: Cli, name: str) 
     def ignore() -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
-    done = cli.run("run", name, "--", "sh", "-c", "exit 7", preexec_fn=ignore)
-    assert done.returncode == 7
+    cli.run("run", name, "--", "sh", "-c", "exit 7", preexec_fn=ignore, code=7)
 
 
 def test_option_of_child_is_not_ours(cli: Cli, name: str) -> None:
@@ -58,8 +56,7 @@ def test_option_of_child_is_not_ours(cli: Cli, name: str) -> None:
 
 
 def test_name_may_look_like_an_option(cli: Cli) -> None:
-    done = cli.run("run", "--", "-n", "sh", "-c", 'test "$REDLATCH_LOCK" = -n')
-    assert done.returncode == 0
+    cli.run("run", "--", "-n", "sh", "-c", 'test "$REDLATCH_LOCK" = -n', code=0)
 
 
 @pytest.mark.parametrize(
@@ -131,16 +128,14 @@ def test_name_may_look_like_an_option(cli: Cli) -> None:
     ],
 )
 def test_64_wrong_call(cli: Cli, args: list[str], words: str) -> None:
-    done = cli.run(*args)
-    assert done.returncode == 64
+    done = cli.run(*args, code=64)
     assert words in done.stderr
     assert done.stderr.startswith("redlatch: ")
     assert done.stdout == ""
 
 
 def test_64_wrong_call_is_said_even_when_quiet(cli: Cli) -> None:
-    done = cli.run("-q", "run", "--wiat", "3", "x", "true")
-    assert done.returncode == 64
+    done = cli.run("-q", "run", "--wiat", "3", "x", "true", code=64)
     assert "--wait" in done.stderr
     done = cli.run("-q", "run", "x", "--", "no-such-command")
     assert (done.returncode, "no-such-command" in done.stderr) == (127, True)
@@ -149,15 +144,13 @@ def test_64_wrong_call_is_said_even_when_quiet(cli: Cli) -> None:
 
 
 def test_64_no_server_named(binary: str) -> None:
-    done = Cli(binary, None).run("run", "x", "true")
-    assert done.returncode == 64
+    done = Cli(binary, None).run("run", "x", "true", code=64)
     for way in ("--url", "REDLATCH_URL", "--local"):
         assert way in done.stderr
 
 
 def test_64_unknown_url_parameter_names_the_nearest(cli: Cli) -> None:
-    done = cli.run("-u", "redis://127.0.0.1?comand_timeout=5", "status", "x")
-    assert done.returncode == 64
+    done = cli.run("-u", "redis://127.0.0.1?comand_timeout=5", "status", "x", code=64)
     assert "comand_timeout" in done.stderr and "'command_timeout'" in done.stderr
 
 
@@ -173,8 +166,7 @@ def test_64_impossible_namespace(cli: Cli) -> None:
 
 def test_69_nobody_listens(nowhere: Cli, name: str) -> None:
     began = time.monotonic()
-    done = nowhere.run("run", "-n", name, "--", "true")
-    assert done.returncode == 69
+    nowhere.run("run", "-n", name, "--", "true", code=69)
     assert time.monotonic() - began < AT_ONCE
     assert nowhere.run("status", name).returncode == 69
     assert nowhere.run("force-release", "--yes", name).returncode == 69
@@ -194,8 +186,7 @@ def test_69_comes_in_time_from_a_silent_server(
     # The wait ends by its own limit, and not by the usual 2 s that a command may take.
     own_server.pause()
     began = time.monotonic()
-    done = Cli(binary, own_server.url).run("run", "-w", "200ms", name, "--", "true")
-    assert done.returncode == 69
+    Cli(binary, own_server.url).run("run", "-w", "200ms", name, "--", "true", code=69)
     assert time.monotonic() - began < 0.2 + AT_ONCE
 
 
@@ -221,10 +212,8 @@ def test_75_is_changed_by_E(cli: Cli, name: str) -> None:
 
 
 def test_77_access_refused(own_cli: Cli, own_server: Server, name: str) -> None:
-    with own_server.connect() as connection:
-        connection.cmd("CONFIG", "SET", "requirepass", "right")
-    done = own_cli.run("run", "-n", name, "--", "true", env={"REDISCLI_AUTH": "wrong"})
-    assert done.returncode == 77
+    own_server.cmd("CONFIG", "SET", "requirepass", "right")
+    done = own_cli.run("run", "-n", name, "--", "true", env={"REDISCLI_AUTH": "wrong"}, code=77)
     assert "--password-file" in done.stderr
     assert own_cli.run("run", "-n", name, "--", "true").returncode == 77
     assert own_cli.run("run", name, "--", "true").returncode == 77
@@ -236,27 +225,22 @@ def test_77_command_not_permitted(own_cli: Cli, own_server: Server, name: str) -
         rights = ("~*", "&*", "+@all", "-eval", "-evalsha", "-scan")
         connection.cmd("ACL", "SETUSER", "u", "on", ">p", *rights)
     url = own_server.url.replace("redis://", "redis://u:p@")
-    done = own_cli.run("-u", url, "run", "-n", name, "--", "true")
-    assert done.returncode == 77
+    done = own_cli.run("-u", url, "run", "-n", name, "--", "true", code=77)
     assert "NOPERM" in done.stderr
     assert own_cli.run("-u", url, "ls").returncode == 77
 
 
 def test_78_server_without_cluster_mode(binary: str, own_server: Server) -> None:
-    done = Cli(binary, f"redis+cluster://127.0.0.1:{own_server.port}").run("status", "x")
-    assert done.returncode == 78
+    done = Cli(binary, f"redis+cluster://127.0.0.1:{own_server.port}").run("status", "x", code=78)
     assert "its URL must be redis://" in done.stderr
 
 
 def test_78_password_file_unreadable(cli: Cli, tmp_path: Path) -> None:
-    done = cli.run("--password-file", str(tmp_path / "none"), "status", "x")
-    assert done.returncode == 78
+    done = cli.run("--password-file", str(tmp_path / "none"), "status", "x", code=78)
     assert "No such file" in done.stderr
     (tmp_path / "empty").touch()
-    done = cli.run("--password-file", str(tmp_path / "empty"), "status", "x")
-    assert done.returncode == 78
-    done = cli.run("status", "x", env={"REDLATCH_PASSWORD_FILE": str(tmp_path / "none")})
-    assert done.returncode == 78
+    cli.run("--password-file", str(tmp_path / "empty"), "status", "x", code=78)
+    done = cli.run("status", "x", env={"REDLATCH_PASSWORD_FILE": str(tmp_path / "none")}, code=78)
     assert "No such file" in done.stderr and "REDLATCH_PASSWORD_FILE" in done.stderr
 
 
@@ -270,8 +254,7 @@ def test_79_lost_even_if_the_command_exits_0(cli: Cli, name: str) -> None:
 def test_79_lost_and_seen_only_at_the_end(cli: Cli, name: str) -> None:
     with cli.hold(name, *SEEN_AT_THE_END) as held:
         assert cli.run("force-release", "--yes", name).returncode == 0
-        held.close_stdin()
-        assert held.wait() == 79
+        assert held.finish() == 79
         held.err.wait_for(f"lost lock '{name}'")
 
 
@@ -300,18 +283,15 @@ def test_child_code_after_a_loss_if_asked(cli: Cli, name: str) -> None:
         assert held.wait() == 6
     with cli.hold(name, *SEEN_AT_THE_END, "--preserve-status") as held:
         assert cli.run("force-release", "--yes", name).returncode == 0
-        held.close_stdin()
-        assert held.wait() == 0
+        assert held.finish() == 0
 
 
 def test_126_and_127(cli: Cli, name: str, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program\n")
-    done = cli.run("run", name, "--", str(plain))
-    assert done.returncode == 126
+    done = cli.run("run", name, "--", str(plain), code=126)
     assert f"cannot run '{plain}'" in done.stderr
-    done = cli.run("run", name, "--", "no-such-command")
-    assert done.returncode == 127
+    done = cli.run("run", name, "--", "no-such-command", code=127)
     assert "cannot run 'no-such-command'" in done.stderr
     # The lock is back at once, and not only when its lease ends.
     assert not cli.is_held(name)

@@ -101,8 +101,7 @@ def test_help_and_version(cli: Cli) -> None:
 def test_what_differs(cli: Cli, file: str) -> None:
     with cli.hold(file) as held:
         assert cli.run("run", "-n", file, "true").returncode == 75
-        held.close_stdin()
-        assert held.wait() == 0
+        assert held.finish() == 0
     assert flock(file, "flock", "-n", file, "true").returncode == 1
     assert cli.run("run", file, "no-such-command").returncode == 127
     assert flock(file, "no-such-command").returncode == 69

@@ -54,8 +54,7 @@ GUESSES = {
 @pytest.mark.parametrize("word", GUESSES)
 def test_a_guessed_command_is_answered_in_one_line(bare: Cli, word: str) -> None:
     for words in ([word], [word, "nightly"], ["help", word], [word, "--help"]):
-        done = bare.run(*words)
-        assert done.returncode == USAGE, words
+        done = bare.run(*words, code=USAGE)
         assert done.stderr == f"redlatch: unknown command '{word}'{GUESSES[word]}\n"
 
 
@@ -99,8 +98,7 @@ SERVER = ": the server is named by --url redis://HOST:PORT"
 def test_a_guessed_option_is_answered_in_one_line(
     bare: Cli, words: list[str], option: str, answer: str
 ) -> None:
-    done = bare.run(*words)
-    assert done.returncode == USAGE
+    done = bare.run(*words, code=USAGE)
     assert done.stderr == f"redlatch: unknown option '{option}'{answer}\n"
 
 
@@ -109,22 +107,19 @@ def test_a_guessed_option_is_answered_in_one_line(
 def test_run_suggests_no_output(bare: Cli, option: str, is_before: bool) -> None:
     """After `run`, -o is --close of flock: the next word would be the name of the lock."""
     words = [option, "run"] if is_before else ["run", option]
-    done = bare.run(*words, "x", "true")
-    assert done.returncode == USAGE
+    done = bare.run(*words, "x", "true", code=USAGE)
     answer = ": the output of 'run' is that of COMMAND; --status-fd N writes events as JSON"
     assert done.stderr == f"redlatch: unknown option '{option}'{answer}\n"
 
 
 @pytest.mark.parametrize("words", [["--all", "ls"], ["ls", "--all"], ["--dry", "ls"]])
 def test_no_suggestion_is_far_fetched(bare: Cli, words: list[str]) -> None:
-    done = bare.run(*words)
-    assert done.returncode == USAGE
+    done = bare.run(*words, code=USAGE)
     assert "did you mean" not in done.stderr
 
 
 def test_no_command_shows_the_commands_and_no_option(bare: Cli) -> None:
-    done = bare.run()
-    assert done.returncode == USAGE
+    done = bare.run(code=USAGE)
     first, *rows = done.stderr.splitlines()
     assert first == "redlatch: a command is missing"
     names = [row.split()[0] for row in rows if row.startswith("  ")]
@@ -155,8 +150,7 @@ def test_an_address_without_a_scheme_gets_one(bare: Cli, address: str) -> None:
 
 @pytest.mark.parametrize("text", ["user:secret", "user:123456", "u:1@host", "secret", "a b:1"])
 def test_a_text_that_may_be_a_secret_is_not_repeated(bare: Cli, text: str) -> None:
-    done = bare.run("-u", text, "ls")
-    assert done.returncode == USAGE
+    done = bare.run("-u", text, "ls", code=USAGE)
     assert text not in done.stderr and "did you mean" not in done.stderr
 
 
@@ -166,8 +160,7 @@ def test_a_text_that_may_be_a_secret_is_not_repeated(bare: Cli, text: str) -> No
 @pytest.mark.parametrize("scheme", ["redis", "REDISS", "valkey+cluster", "redis-sentinel", "unix"])
 def test_a_url_is_no_name(cli: Cli, words: list[str], scheme: str) -> None:
     url = f"{scheme}://:geheim@h/0"
-    done = cli.run(*(url if word == "URL" else word for word in words))
-    assert done.returncode == USAGE
+    done = cli.run(*(url if word == "URL" else word for word in words), code=USAGE)
     assert "NAME must be the name of a lock (got '" in done.stderr
     assert "a server is named by --url" in done.stderr and "geheim" not in done.stderr
 
@@ -196,20 +189,17 @@ def test_a_name_may_look_like_the_url_of_a_page(cli: Cli, name: str) -> None:
 
 
 def test_help_of_no_command_names_the_help(bare: Cli) -> None:
-    done = bare.run("help", "nosuch")
-    assert done.returncode == USAGE
+    done = bare.run("help", "nosuch", code=USAGE)
     assert done.stderr.endswith("\nredlatch: see 'redlatch help'\n")
 
 
 def test_a_pattern_is_one_name_for_status(cli: Cli, name: str) -> None:
-    done = cli.run("status", name + "*")
-    assert done.returncode == 1
+    done = cli.run("status", name + "*", code=1)
     assert f"lock '{name}*' is one name; 'redlatch ls PATTERN' lists" in done.stderr
 
 
 def test_an_option_of_a_lock_in_the_url(bare: Cli) -> None:
-    done = bare.run("-u", "redis://h?ttl=5s", "ls")
-    assert done.returncode == USAGE
+    done = bare.run("-u", "redis://h?ttl=5s", "ls", code=USAGE)
     assert done.stderr.endswith(" (in redis://h?ttl=***)\n")
 
 
@@ -218,8 +208,7 @@ def test_this_host_without_a_server_has_local_locks(bare: Cli, own_server: Serve
     hint = ", or use --local for locks of this host only"
     here = f"redis://127.0.0.1:{own_server.port}"
     for url in (here, here.replace("127.0.0.1", "localhost")):
-        done = bare.run("ls", env={"REDIS_URL": url})
-        assert done.returncode == UNAVAILABLE
+        done = bare.run("ls", env={"REDIS_URL": url}, code=UNAVAILABLE)
         assert hint in done.stderr
     # A server that was named is the one that is wanted.
     assert hint not in bare.run("-u", here, "ls").stderr

@@ -149,8 +149,7 @@ def test_an_empty_line_of_the_variable_is_not_left_out(bare: Cli) -> None:
     ],
 )
 def test_wrong_words_are_explained(cli: Cli, words: list[str], says: str) -> None:
-    done = cli.run(*words)
-    assert done.returncode == USAGE
+    done = cli.run(*words, code=USAGE)
     assert says in done.stderr
     if "http" in says:
         assert "did you mean" not in done.stderr
@@ -158,14 +157,12 @@ def test_wrong_words_are_explained(cli: Cli, words: list[str], says: str) -> Non
 
 def test_a_long_name_is_cut_in_messages(cli: Cli) -> None:
     for words in (["run", "x" * 10_000], ["run", "-n", "x" * 10_000, "true"]):
-        done = cli.run(*words)
-        assert done.returncode == USAGE
+        done = cli.run(*words, code=USAGE)
         assert len(done.stderr) < 600
 
 
 def test_an_ipv6_address_is_shown_in_brackets(bare: Cli) -> None:
-    done = bare.run("--url", "redis://[::1]:1", "ls")
-    assert done.returncode == UNAVAILABLE
+    done = bare.run("--url", "redis://[::1]:1", "ls", code=UNAVAILABLE)
     assert "redis://[::1]:1" in done.stderr
     assert "redis://::1" not in done.stderr
 
@@ -175,8 +172,7 @@ def test_an_ipv6_address_is_shown_in_brackets(bare: Cli) -> None:
 
 @pytest.mark.parametrize("words", [["status", "x"], ["run", "-n", "x", "true"], ["ls"]])
 def test_a_system_without_threads_is_named(cli: Cli, failing: str, words: list[str]) -> None:
-    done = cli.run(*words, env={"LD_PRELOAD": failing, "FAILING": "thread"})
-    assert done.returncode == SYSTEM, done.stderr
+    done = cli.run(*words, env={"LD_PRELOAD": failing, "FAILING": "thread"}, code=SYSTEM)
     assert "thread" in done.stderr and "Resource temporarily unavailable" in done.stderr
     assert "internal error" not in done.stderr
 
@@ -202,8 +198,7 @@ def test_a_lock_with_huge_texts_is_shown(own_cli: Cli, own_server: Server) -> No
         for number in range(300):
             admin.cmd("ZADD", "{x}:rl1:q", 1_790_000_000_000_000 + number, f"{number}" + "z" * 9000)
         # Its member for reading is the same; the connection stays.
-        done = own_cli.run("status", "-o", "json", "x")
-        assert done.returncode == 0, done.stderr
+        done = own_cli.run("status", "-o", "json", "x", code=0)
         shown = json.loads(done.stdout)
         assert shown["state"] == "held" and shown["waiting"] == 300
         assert shown["holders"][0]["label"] == "y" * 256

@@ -46,8 +46,7 @@ def test_a_ttl_below_a_second_is_warned_of(cli: Cli, name: str) -> None:
 
 
 def test_a_max_hold_below_a_second_is_warned_of(cli: Cli, name: str) -> None:
-    done = cli.run("run", "--max-hold", "20ms", name, "--", "sleep", "9")
-    assert done.returncode == 79
+    done = cli.run("run", "--max-hold", "20ms", name, "--", "sleep", "9", code=79)
     warning, loss = done.stderr.splitlines()
     assert warning.startswith("redlatch: --max-hold of 0.02 s is below 1 s: the command is stopped")
     assert ": the 0.02 s of --max-hold are over in " in loss
@@ -89,19 +88,15 @@ def test_busy_names_holder_label_since_lease_and_waiting(cli: Cli, name: str) ->
 
 
 def test_busy_by_another_library(cli: Cli, name: str, shared_server: Server) -> None:
-    with shared_server.connect() as connection:
-        connection.cmd("SET", name, "somebody-else", "PX", 30000)
-    done = cli.run("run", "-n", name, "--", "true")
-    assert done.returncode == 75
+    shared_server.cmd("SET", name, "somebody-else", "PX", 30000)
+    done = cli.run("run", "-n", name, "--", "true", code=75)
     assert f"lock '{name}' is busy: held by another lock library" in done.stderr
 
 
 def test_data_in_place_of_the_lock(cli: Cli, name: str, shared_server: Server) -> None:
-    with shared_server.connect() as connection:
-        connection.cmd("RPUSH", name, "x")
+    shared_server.cmd("RPUSH", name, "x")
     for how in (["-n"], ["-w", "60"], ["--if-busy", "skip"]):
-        done = cli.run("run", *how, name, "--", "true")
-        assert done.returncode == 78
+        done = cli.run("run", *how, name, "--", "true", code=78)
         assert f"the key of lock '{name}' must be a string or a hash (got list)" in done.stderr
 
 
@@ -126,11 +121,9 @@ def test_more_verbose_says_all_that_happens(cli: Cli, name: str) -> None:
 
 def test_library_warns_of_slow_waiting(own_cli: Cli, own_server: Server, name: str) -> None:
     # A user without channels waits by polling: nothing fails, and nobody would know why it is slow.
-    with own_server.connect() as connection:
-        connection.cmd("ACL", "SETUSER", "u", "on", ">p", "~*", "resetchannels", "+@all")
+    own_server.cmd("ACL", "SETUSER", "u", "on", ">p", "~*", "resetchannels", "+@all")
     url = own_server.url.replace("redis://", "redis://u:p@")
-    done = own_cli.run("-u", url, "run", name, "--", "true")
-    assert done.returncode == 0
+    done = own_cli.run("-u", url, "run", name, "--", "true", code=0)
     assert re.search(r"^redlatch: waiting by polling, which is slower: ", done.stderr)
     assert own_cli.run("-q", "-u", url, "run", name, "--", "true").stderr == ""
     shown = own_cli.run("-u", url, "status", "-o", "table", name).stdout
@@ -153,8 +146,7 @@ def test_password_is_never_shown(own_cli: Cli, own_server: Server, tmp_path: Pat
     secret = tmp_path / "secret"
     secret.write_text(CANARY + "\n")
     url = f"redis://user:{CANARY}@127.0.0.1:{own_server.port}"
-    with own_server.connect() as connection:
-        connection.cmd("CONFIG", "SET", "requirepass", "another")
+    own_server.cmd("CONFIG", "SET", "requirepass", "another")
     calls = [
         ["-u", url, "-v", "run", "-n", "x", "--", "true"],
         ["-u", url, "status", "x", "-o", "json"],
@@ -172,8 +164,7 @@ def test_password_is_never_shown(own_cli: Cli, own_server: Server, tmp_path: Pat
 
 
 def test_password_is_not_in_the_answer_either(own_cli: Cli, own_server: Server) -> None:
-    with own_server.connect() as connection:
-        connection.cmd("CONFIG", "SET", "requirepass", CANARY)
+    own_server.cmd("CONFIG", "SET", "requirepass", CANARY)
     done = own_cli.run(
         "-u", f"redis://:{CANARY}@127.0.0.1:{own_server.port}", "status", "x", "-o", "json"
     )
@@ -204,8 +195,7 @@ def test_odd_names_are_shown_escaped(cli: Cli, odd: bytes, shown: str) -> None:
         assert answer["name"] == (odd.decode() if is_text else shown)
         listed = json.loads(cli.run("ls", "-o", "json").stdout)["locks"]
         assert answer["name"] in [lock["name"] for lock in listed]
-        held.close_stdin()
-        assert held.wait() == 0
+        assert held.finish() == 0
     assert shown in cli.run("run", "-v", odd, "true").stderr
 
 
@@ -232,8 +222,7 @@ def test_reader_that_went_away_does_no_harm(cli: Cli, name: str) -> None:
     os.close(reading)
     done = cli.run("run", "-v", name, "sh", "-c", "exit 5", capture_output=False, stderr=writing)
     assert done.returncode == 5
-    done = cli.run("status", name, capture_output=False, stdout=writing)
-    assert done.returncode == 1
+    cli.run("status", name, capture_output=False, stdout=writing, code=1)
     os.close(writing)
 
 

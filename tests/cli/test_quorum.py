@@ -79,6 +79,14 @@ def hold(cli: Cli, name: str, *options: str) -> Iterator[Running]:
         held.wait()
 
 
+@contextmanager
+def hold_all(quorum: Cli, name: str, *options: str) -> Iterator[Running]:
+    """Held in the block by all servers."""
+    with hold(quorum, name, *EVERYWHERE, *options) as held:
+        wait_until(lambda: status(quorum, name)["held_on"] == 3)
+        yield held
+
+
 # ---- passwords ----
 
 
@@ -107,15 +115,12 @@ def test_password_of_a_pipe_is_for_all_servers(
 
 
 def test_run_holds_most_servers(quorum: Cli, name: str, nodes: Nodes, binary: str) -> None:
-    with hold(quorum, name, *EVERYWHERE) as held:
-        wait_until(lambda: status(quorum, name)["held_on"] == 3)
+    with hold_all(quorum, name) as held:
         for node in nodes:
             assert Cli(binary, node.url).is_held(name)
-        done = quorum.run("run", "-n", NO_GUARD, name, "true")
-        assert done.returncode == BUSY
+        done = quorum.run("run", "-n", NO_GUARD, name, "true", code=BUSY)
         assert "is busy: held by " in done.stderr and "on 3 of 3 servers" in done.stderr
-        done = quorum.run("run", "-w", "50ms", NO_GUARD, name, "true")
-        assert done.returncode == BUSY
+        quorum.run("run", "-w", "50ms", NO_GUARD, name, "true", code=BUSY)
     assert held.wait() == 0
     assert quorum.run("run", "-w", "10", NO_GUARD, name, "true").returncode == 0
     wait_until(lambda: status(quorum, name)["held_on"] == 0)
@@ -131,8 +136,7 @@ def test_urls_by_flag_are_those_of_the_variable(
         assert bare.run("status", *flags, NO_GUARD, name).returncode == 0
     # Flags win over the variable, and do not add to it.
     dead = {"REDLATCH_URL": "redis://127.0.0.1:1 redis://127.0.0.1:2 redis://127.0.0.1:3"}
-    done = bare.run(*flags, "run", "-w", "10", NO_GUARD, name, "true", env=dead)
-    assert done.returncode == 0, done.stderr
+    bare.run(*flags, "run", "-w", "10", NO_GUARD, name, "true", env=dead, code=0)
 
 
 def test_run_outlives_one_server_and_not_two(quorum: Cli, name: str, nodes: Nodes) -> None:
@@ -152,8 +156,8 @@ def test_too_few_servers_are_named(quorum: Cli, name: str, nodes: Nodes) -> None
     nodes[1].kill()
     nodes[2].kill()
     begin = time.monotonic()
-    done = quorum.run("run", "-n", NO_GUARD, name, "true")
-    assert done.returncode == UNAVAILABLE and time.monotonic() - begin < AT_ONCE
+    done = quorum.run("run", "-n", NO_GUARD, name, "true", code=UNAVAILABLE)
+    assert time.monotonic() - begin < AT_ONCE
     for node in nodes[1:]:
         assert node.unix_path in done.stderr
     with quorum.start("run", NO_GUARD, "-w", "60", name, "--", "echo", "ran") as waiting:
@@ -206,14 +210,14 @@ def test_fence_and_what_the_child_is_told(quorum: Cli, name: str) -> None:
 
 
 def test_guard_keeps_young_servers_out(quorum: Cli, name: str, nodes: Nodes) -> None:
-    done = quorum.run("run", "-n", name, "true")
-    assert done.returncode == UNAVAILABLE and nodes[2].unix_path in done.stderr
+    done = quorum.run("run", "-n", name, "true", code=UNAVAILABLE)
+    assert nodes[2].unix_path in done.stderr
     assert quorum.run("run", "-n", "--durable", name, "true").returncode == 0
     answer = json.loads(quorum.run("status", "-o", "json", name).stdout)
     assert answer["voting"] == 0
     assert all(not node["votes"] and node["why_no_vote"] for node in answer["nodes"])
-    done = quorum.run("run", "-n", "--restart-guard=1s", "--ttl=2s", name, "true")
-    assert done.returncode == USAGE and "restart_guard" in done.stderr
+    done = quorum.run("run", "-n", "--restart-guard=1s", "--ttl=2s", name, "true", code=USAGE)
+    assert "restart_guard" in done.stderr
 
 
 # ---- what is refused ----
@@ -232,8 +236,8 @@ def test_guard_keeps_young_servers_out(quorum: Cli, name: str, nodes: Nodes) -> 
     ],
 )
 def test_what_a_quorum_has_not_is_refused(quorum: Cli, words: list[str], said: str) -> None:
-    done = quorum.run(*words)
-    assert done.returncode == USAGE and said in done.stderr, done.stderr
+    done = quorum.run(*words, code=USAGE)
+    assert said in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -241,15 +245,13 @@ def test_what_a_quorum_has_not_is_refused(quorum: Cli, words: list[str], said: s
 )
 def test_what_one_server_has_not_is_refused(cli: Cli, name: str, flag: str) -> None:
     for words in (["run", flag, name, "true"], ["status", flag, name], ["ls", flag]):
-        done = cli.run(*words)
-        assert done.returncode == USAGE
+        done = cli.run(*words, code=USAGE)
         assert f"{flag.partition('=')[0]} needs a quorum" in done.stderr
 
 
 def test_wrong_sets_of_servers_are_refused(binary: str, urls: list[str], name: str) -> None:
     def refused(*some: str) -> str:
-        done = Cli(binary, " ".join(some)).run("run", "-n", NO_GUARD, name, "true")
-        assert done.returncode == USAGE, done.stderr
+        done = Cli(binary, " ".join(some)).run("run", "-n", NO_GUARD, name, "true", code=USAGE)
         return str(done.stderr)
 
     assert "2" in refused(*urls[:2])
@@ -257,8 +259,8 @@ def test_wrong_sets_of_servers_are_refused(binary: str, urls: list[str], name: s
     assert "oops" in refused(urls[0], urls[1], "oops://x")
     same = urls[0].replace("127.0.0.1", "localhost")
     assert same != urls[0] and "same server" in refused(urls[0], urls[1], same)
-    done = Cli(binary, None).run("server", "-u", urls[0], "-u", urls[1])
-    assert done.returncode == USAGE and "--url" in done.stderr
+    done = Cli(binary, None).run("server", "-u", urls[0], "-u", urls[1], code=USAGE)
+    assert "--url" in done.stderr
 
 
 def test_replicas_are_named(binary: str, nodes: Nodes, urls: list[str], name: str) -> None:
@@ -266,8 +268,7 @@ def test_replicas_are_named(binary: str, nodes: Nodes, urls: list[str], name: st
     with Server(available_kinds()[0]) as replica, replica.connect() as connection:
         connection.cmd("REPLICAOF", "127.0.0.1", str(nodes[0].port))
         some = Cli(binary, " ".join([urls[0], urls[1], replica.url]))
-        done = some.run("run", "-n", NO_GUARD, name, "true")
-        assert done.returncode == 0, done.stderr
+        some.run("run", "-n", NO_GUARD, name, "true", code=0)
         with Server(available_kinds()[0]) as second, second.connect() as other:
             other.cmd("REPLICAOF", "127.0.0.1", str(nodes[0].port))
             some = Cli(binary, " ".join([urls[0], second.url, replica.url]))
@@ -280,8 +281,7 @@ def test_replicas_are_named(binary: str, nodes: Nodes, urls: list[str], name: st
 
 
 def test_json_shows_each_server(quorum: Cli, name: str, nodes: Nodes) -> None:
-    with hold(quorum, name, *EVERYWHERE, "--label", "run=7") as held:
-        wait_until(lambda: status(quorum, name)["held_on"] == 3)
+    with hold_all(quorum, name, "--label", "run=7") as held:
         answer = status(quorum, name)
         assert (answer["schema"], answer["name"], answer["state"]) == (1, name, "held")
         assert answer["holder"].endswith(f"/{held.pid}") and answer["label"].startswith("run=7")
@@ -315,8 +315,7 @@ def test_exit_code_says_whether_a_quorum_holds_it(
         assert done.returncode == UNAVAILABLE and "2 of 3 servers answer" in done.stdout
         assert "too few servers" in done.stderr
         nodes[1].start()
-    with hold(quorum, name, *EVERYWHERE):
-        wait_until(lambda: status(quorum, name)["held_on"] == 3)
+    with hold_all(quorum, name):
         done = look()
         assert done.returncode == 0 and "HELD on 3 of 3 servers, a majority" in done.stdout
         nodes[0].kill()
@@ -325,8 +324,7 @@ def test_exit_code_says_whether_a_quorum_holds_it(
 
 
 def test_table_has_a_line_for_each_server(quorum: Cli, name: str, nodes: Nodes) -> None:
-    with hold(quorum, name, *EVERYWHERE) as held:
-        wait_until(lambda: status(quorum, name)["held_on"] == 3)
+    with hold_all(quorum, name) as held:
         nodes[1].pause()
         begin = time.monotonic()
         text = quorum.run("status", NO_GUARD, "-o", "table", name).stdout
@@ -341,8 +339,7 @@ def test_table_has_a_line_for_each_server(quorum: Cli, name: str, nodes: Nodes) 
 
 
 def test_tsv_has_the_columns_of_one_server_and_two(quorum: Cli, name: str, nodes: Nodes) -> None:
-    with hold(quorum, name, *EVERYWHERE) as held:
-        wait_until(lambda: status(quorum, name)["held_on"] == 3)
+    with hold_all(quorum, name) as held:
         nodes[2].kill()
         text = quorum.run("status", NO_GUARD, "-o", "tsv", name).stdout
         rows = [line.split("\t") for line in text.splitlines()]
@@ -356,47 +353,43 @@ def test_tsv_has_the_columns_of_one_server_and_two(quorum: Cli, name: str, nodes
 
 def test_another_library_is_told_apart(quorum: Cli, name: str, nodes: Nodes) -> None:
     for node, ttl_ms in zip(nodes, (60000, 30000)):
-        with node.connect() as connection:
-            connection.cmd("SET", name, "theirs", "PX", ttl_ms)
+        node.cmd("SET", name, "theirs", "PX", ttl_ms)
     answer = status(quorum, name)
     assert (answer["state"], answer["held_on"], answer["token"]) == ("foreign", 2, "theirs")
     # Until it has most of them no more.
     assert "holder" not in answer and 0 < answer["remaining_ms"] <= 30000
     text = quorum.run("status", NO_GUARD, "-o", "table", name).stdout
     assert "HELD by another lock library on 2 of 3 servers, a majority" in text
-    done = quorum.run("run", "-n", NO_GUARD, name, "true")
-    assert done.returncode == BUSY and "held by another lock library on 2 of 3" in done.stderr
+    done = quorum.run("run", "-n", NO_GUARD, name, "true", code=BUSY)
+    assert "held by another lock library on 2 of 3" in done.stderr
 
 
 # ---- force-release ----
 
 
 def test_force_release_takes_it_from_every_server(quorum: Cli, name: str) -> None:
-    done = quorum.run("force-release", NO_GUARD, "--yes", name)
-    assert done.returncode == 1 and "nothing was changed" in done.stderr
-    with hold(quorum, name, *EVERYWHERE, "--ttl", "2s") as held:
-        wait_until(lambda: status(quorum, name)["held_on"] == 3)
-        done = quorum.run("force-release", NO_GUARD, "--yes", "--if-owner", "x" * 32, name)
-        assert done.returncode == 1 and status(quorum, name)["held_on"] == 3
-        done = quorum.run("force-release", NO_GUARD, "--yes", name)
-        assert done.returncode == 0 and "from 3 of 3 servers" in done.stderr, done.stderr
+    done = quorum.run("force-release", NO_GUARD, "--yes", name, code=1)
+    assert "nothing was changed" in done.stderr
+    with hold_all(quorum, name, "--ttl", "2s") as held:
+        quorum.run("force-release", NO_GUARD, "--yes", "--if-owner", "x" * 32, name, code=1)
+        assert status(quorum, name)["held_on"] == 3
+        done = quorum.run("force-release", NO_GUARD, "--yes", name, code=0)
+        assert "from 3 of 3 servers" in done.stderr, done.stderr
         assert "; the former holder stops by 20" in done.stderr
         assert held.wait() == LOST
     wait_until(lambda: status(quorum, name)["state"] == "free")
 
 
 def test_force_release_says_where_it_could_not(quorum: Cli, name: str, nodes: Nodes) -> None:
-    with hold(quorum, name, *EVERYWHERE):
-        wait_until(lambda: status(quorum, name)["held_on"] == 3)
+    with hold_all(quorum, name):
         nodes[2].kill()
-        done = quorum.run("force-release", NO_GUARD, "--yes", name)
-        assert done.returncode == UNAVAILABLE and "from 2 of 3 servers" in done.stderr
+        done = quorum.run("force-release", NO_GUARD, "--yes", name, code=UNAVAILABLE)
+        assert "from 2 of 3 servers" in done.stderr
         assert f"cannot remove it from {nodes[2].unix_url}" in done.stderr
 
 
 def test_force_release_asks_on_a_terminal(quorum: Cli, name: str) -> None:
-    with hold(quorum, name, *EVERYWHERE):
-        wait_until(lambda: status(quorum, name)["held_on"] == 3)
+    with hold_all(quorum, name):
         with Terminal([quorum.binary, "force-release", NO_GUARD, name], quorum.env) as terminal:
             terminal.wait_for("Type the name")
             terminal.write(name.encode() + b"\n")
@@ -415,6 +408,5 @@ def test_a_command_that_waits_for_its_own_lock_is_told(quorum: Cli, name: str) -
     with quorum.start("run", *EVERYWHERE, name, "--", *HOLD) as holder:
         holder.out.wait_for("ready")
         other = ["env", f"REDLATCH_RUNS={name},0,me", *waits(name, "2s")]
-        done = quorum.run("run", *EVERYWHERE, name + "-3", "--", *other)
-        assert done.returncode == BUSY
+        done = quorum.run("run", *EVERYWHERE, name + "-3", "--", *other, code=BUSY)
         assert "runs under" not in done.stderr

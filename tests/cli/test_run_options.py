@@ -18,11 +18,8 @@ import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .harness import AT_ONCE, HOLD, Cli, is_alive
+from .harness import AT_ONCE, HOLD, POLITE, STUBBORN, Cli, is_alive
 from .terminal import Terminal
-
-POLITE = ["sh", "-c", "trap 'echo bye; exit 0' TERM; echo ready $$.; while :; do sleep 0.01; done"]
-DEAF = ["sh", "-c", "trap '' TERM USR1; echo ready $$.; while :; do sleep 0.01; done"]
 
 
 def until(cli: Cli, name: str) -> float:
@@ -61,8 +58,7 @@ def test_if_busy_fail_and_skip_try_once(cli: Cli, name: str) -> None:
         done = cli.run("run", "--if-busy=skip", name, "--", "echo", "ran")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         assert "is busy" in cli.run("run", "-v", "--if-busy=skip", name, "true").stderr
-        held.close_stdin()
-        assert held.wait() == 0
+        assert held.finish() == 0
     for how in ("fail", "skip", "wait"):
         assert cli.run("run", "--if-busy", how, name, "--", "sh", "-c", "exit 7").returncode == 7
 
@@ -73,8 +69,7 @@ def test_if_busy_with_a_wait(cli: Cli, name: str) -> None:
             began = time.monotonic()
             done = cli.run("run", "-w", "1s", "--if-busy", how, name, "--", "true")
             assert (done.returncode, time.monotonic() - began >= 1) == (code, True), how
-        with cli.start("run", "--if-busy", "wait", name, "--", "echo", "ran") as waiter:
-            wait_until(lambda: cli.waiting(name) == 1)
+        with cli.start("run", "--if-busy", "wait", name, "--", "echo", "ran", waits=name) as waiter:
             held.close_stdin()
             waiter.out.wait_for("ran")
 
@@ -96,12 +91,10 @@ def test_start_jitter_comes_first_and_a_signal_ends_it(cli: Cli, name: str) -> N
     # The end of the sleep must not be taken for something else by whoever waits afterwards.
     with cli.hold(name) as held:
         jitter = ["--start-jitter", "20ms"]
-        with cli.start("run", *jitter, name, "--", "echo", "ran") as waiter:
-            wait_until(lambda: cli.waiting(name) == 1)
+        with cli.start("run", *jitter, name, "--", "echo", "ran", waits=name) as waiter:
             waiter.send(signal.SIGTERM)
             assert waiter.wait(AT_ONCE) == 128 + signal.SIGTERM
-        held.close_stdin()
-        assert held.wait() == 0
+        assert held.finish() == 0
 
 
 def test_start_jitter_differs(cli: Cli, name: str) -> None:
@@ -162,8 +155,7 @@ def test_min_hold_is_over_for_a_longer_command(cli: Cli, name: str) -> None:
         held.err.wait_for("acquired")
         began = time.monotonic()
         wait_until(lambda: time.monotonic() - began > 0.01)
-        held.close_stdin()
-        assert held.wait_output() == 3
+        assert held.finish() == 3
         assert "keeping" not in held.err.text
 
 
@@ -198,7 +190,7 @@ def test_max_hold_ends_the_command_before_it_is_over(cli: Cli, name: str) -> Non
 
 
 def test_max_hold_below_the_lease(cli: Cli, name: str) -> None:
-    with cli.hold(name, "--max-hold", "900ms", words=DEAF) as held:
+    with cli.hold(name, "--max-hold", "900ms", words=STUBBORN) as held:
         pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
         assert held.wait_output() == 79
         assert not is_alive(pid)
@@ -236,7 +228,7 @@ def test_on_lost_another_signal(cli: Cli, name: str) -> None:
 
 
 def test_on_lost_another_signal_is_followed_by_sigkill(cli: Cli, name: str) -> None:
-    code, _, err = lose(cli, name, "--on-lost", "signal:USR1", "-k", "50ms", words=DEAF)
+    code, _, err = lose(cli, name, "--on-lost", "signal:USR1", "-k", "50ms", words=STUBBORN)
     assert (code, "did not end in time; sent SIGKILL" in err) == (79, True)
 
 
@@ -247,8 +239,7 @@ def test_on_lost_ignore_lets_the_command_end(cli: Cli, name: str) -> None:
         with cli.hold(name, *hold, words=words) as held:
             assert cli.run("force-release", "--yes", name).returncode == 0
             held.err.wait_for("lost lock .*; the command continues without it")
-            held.close_stdin()
-            assert held.wait_output() == code
+            assert held.finish() == code
             assert "done" in held.out.text and "sent SIG" not in held.err.text
 
 
@@ -264,8 +255,7 @@ def test_holder_and_labels(cli: Cli, name: str) -> None:
         assert holder["labels"] == {"run": "1234", "note": "it's a \"b\""}
         assert holder["label"].startswith("run=1234 ") and holder["label"].endswith("/dev/null'")
         assert cli.run("ls", name).stdout.split("\t")[3] == "web-3/deploy"
-        held.close_stdin()
-        assert held.wait() == 0  # else the end of the block would kill it before it has released
+        assert held.finish() == 0  # else the end of the block would kill it before it has released
     done = cli.run("run", "--holder", "me", name, "--", "sh", "-c", "echo $REDLATCH_HOLDER")
     assert done.stdout == "me\n"
 
@@ -357,8 +347,7 @@ os.read(0, 1)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             held.send(number)
         # Only when these were taken can it see the child's end.
-        held.close_stdin()
-        assert held.wait_output() == 0
+        assert held.finish() == 0
         assert "got it" not in held.out.text and "passed" not in held.err.text
 
 
@@ -409,8 +398,7 @@ def test_a_release_without_an_answer_is_no_release(
     options = ("-v", "--ttl", "20s", told.flag)
     with own_cli.hold(name, *options, **told.options) as held:
         own_server.pause()
-        held.close_stdin()
-        assert held.wait() == 0
+        assert held.finish() == 0
         own_server.resume()
     assert told.names() == ["acquired", "started", "ended", "exit"]
     held.err.wait_for("cannot release lock .*; its lease ends in ")
@@ -433,8 +421,7 @@ def test_events_of_waiting_and_being_busy(cli: Cli, name: str, told: Told) -> No
     with cli.hold(name):
         # It says that it waits after a quarter of a second; a wait that is over by then, which on
         # a busy machine is one a little longer, says nothing.
-        done = cli.run("run", "-q", "-w", "3s", told.flag, name, "true", **told.options)
-        assert done.returncode == 75
+        cli.run("run", "-q", "-w", "3s", told.flag, name, "true", **told.options, code=75)
         assert told.names() == ["waiting", "busy", "exit"]
         _, busy, exit_event = told.events()
         assert f"lock '{name}' is busy: held by" in busy["message"]
@@ -448,7 +435,7 @@ def test_events_of_trouble_and_loss(
     own_cli: Cli, own_server: Server, name: str, told: Told
 ) -> None:
     flags = ["-k", "100ms", "--ttl", "4s", told.flag]
-    words = [*flags, name, "--", *DEAF]
+    words = [*flags, name, "--", *STUBBORN]
     with own_cli.start("run", *words, **told.options) as held:
         held.out.wait_for("ready")
         own_server.pause()
@@ -471,8 +458,7 @@ def test_events_of_a_loss_seen_at_the_end_and_of_a_failure(
     with cli.start("run", told.flag, name, "--", *HOLD, **told.options) as held:
         held.out.wait_for("ready")
         assert cli.run("force-release", "--yes", name).returncode == 0
-        held.close_stdin()
-        assert held.wait() == 79
+        assert held.finish() == 79
     assert told.names() == ["acquired", "started", "ended", "lost", "exit"]
     cli.run("run", told.flag, name, "--", "no-such-command", **told.options)
     assert told.names()[5:] == ["acquired", "exit"]

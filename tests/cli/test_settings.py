@@ -202,8 +202,7 @@ def test_child_environment(cli: Cli, name: str) -> None:
         running.out.wait_for("REDLATCH_MODE=.*\n")
         wait_until(lambda: cli.is_held(name))
         fence = cli.status(name)["fence"]
-        running.close_stdin()
-        assert running.wait_output() == 0
+        assert running.finish() == 0
         found = sorted(re.findall(r"^REDLATCH_(?!URL).*$", running.out.text, re.M))
         assert found == [
             f"REDLATCH_FENCE={fence}",
@@ -248,8 +247,7 @@ def test_ttl_is_what_the_server_sees(cli: Cli, name: str) -> None:
 @pytest.mark.parametrize("text", ["900ms", "0.9", ".9s", "0.9s"])
 def test_durations(cli: Cli, name: str, text: str) -> None:
     with cli.hold(name):
-        done = cli.run("run", "-w", text, name, "--", "true")
-        assert done.returncode == 75
+        done = cli.run("run", "-w", text, name, "--", "true", code=75)
         assert re.search(r"waited (0\.(89|9)|[1-9])[\d.]* s", done.stderr)
 
 
@@ -292,5 +290,5 @@ def test_tls_by_flags(binary: str, tls_server: Server, name: str) -> None:
         assert refused.returncode == code, refused
         assert word in refused.stderr, refused
     # The password would go to whoever listens.
-    plain = Cli(binary, tls_server.url).run(*trust, "run", name, "true")
-    assert plain.returncode == 64 and "rediss://" in plain.stderr
+    plain = Cli(binary, tls_server.url).run(*trust, "run", name, "true", code=64)
+    assert "rediss://" in plain.stderr

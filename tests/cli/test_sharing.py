@@ -30,20 +30,17 @@ def test_readers_hold_together_and_a_writer_alone(cli: Cli, name: str) -> None:
         assert cli.status(name)["holding"] == 2
         for options in ([], ["-x"], ["-e"], ["--exclusive"]):
             assert cli.run("run", "-n", *options, name, "true").returncode == BUSY
-        first.close_stdin()
-        assert first.wait() == 0
+        assert first.finish() == 0
         # The other one still reads.
         assert cli.run("run", "-n", name, "true").returncode == BUSY
         assert cli.run("run", "-n", "-s", name, "true").returncode == 0
-        second.close_stdin()
-        assert second.wait() == 0
+        assert second.finish() == 0
     with cli.hold(name, "-x"):
         assert cli.run("run", "-n", "-s", name, "true").returncode == BUSY
 
 
 def test_waiting_reader_leaves_the_queue_on_a_signal(cli: Cli, name: str) -> None:
-    with cli.hold(name), cli.start("run", "-s", name, "--", *HOLD) as reader:
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name), cli.start("run", "-s", name, "--", *HOLD, waits=name) as reader:
         reader.send(signal.SIGTERM)
         assert reader.wait() == 128 + signal.SIGTERM
         wait_until(lambda: cli.waiting(name) == 0)
@@ -58,8 +55,7 @@ def test_reader_that_is_removed_has_lost_its_lock(cli: Cli, name: str) -> None:
             assert cli.run("force-release", "--yes", "--if-owner", token, name).returncode == 0
             assert held.wait_output() == 79
             held.err.wait_for(r"lost lock .*; sent SIGTERM")
-        other.close_stdin()
-        assert other.wait_output() == 0
+        assert other.finish() == 0
         assert other.err.text == ""
 
 
@@ -88,8 +84,7 @@ def test_busy_says_how_many_read(cli: Cli, name: str) -> None:
         with cli.hold(name, "-s"):
             done = cli.run("run", "-n", name, "true")
             assert "is busy: held by 2 readers, lease until" in done.stderr
-            first.close_stdin()
-            assert first.wait() == 0
+            assert first.finish() == 0
 
 
 # ---- reentrant locks ----
@@ -100,8 +95,7 @@ def test_owner_enters_again_at_once(cli: Cli, name: str) -> None:
     you = ["--owner", "you"]
     with cli.hold(name, "--owner", "me") as outer, cli.start("run", *you, name, "true") as other:
         wait_until(lambda: cli.waiting(name) == 1)
-        done = cli.run("run", "-n", "-v", "--owner", "me", name, "true")
-        assert done.returncode == 0
+        done = cli.run("run", "-n", "-v", "--owner", "me", name, "true", code=0)
         assert re.search(r"\(fence \d+, held 2 times by its owner\)\n", done.stderr)
         text = f"lock '{name}' is still held by its owner through another acquisition"
         assert text in done.stderr
@@ -118,8 +112,7 @@ def test_owner_enters_again_at_once(cli: Cli, name: str) -> None:
 
 def test_nested_runs_of_one_owner(cli: Cli, name: str) -> None:
     inner = [cli.binary, "run", "-v", "-n", "--owner", "me", name, "--", "sh", "-c", "exit 7"]
-    done = cli.run("run", "-v", "--owner", "me", name, "--", *inner)
-    assert done.returncode == 7
+    done = cli.run("run", "-v", "--owner", "me", name, "--", *inner, code=7)
     fences = [fence_of(line) for line in done.stderr.splitlines() if "acquired" in line]
     assert len(fences) == 2 and fences[0] == fences[1] > 0
     assert done.stderr.count("is still held by its owner") == 1

@@ -21,7 +21,7 @@ import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .harness import AT_ONCE, LIMIT, Cli, Running, is_alive
+from .harness import AT_ONCE, LIMIT, POLITE, STUBBORN, Cli, Running, is_alive
 
 FORWARDED = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "CONT", "TSTP"]
 
@@ -45,9 +45,6 @@ while True:
 """
 REPORT = [sys.executable, "-c", REPORTER]
 
-STUBBORN = ["sh", "-c", "trap '' TERM; echo ready $$.; while :; do sleep 0.01; done"]
-POLITE = ["sh", "-c", "trap 'echo bye; exit 0' TERM; echo ready $$.; while :; do sleep 0.01; done"]
-
 
 def blocks(pid: int, number: int) -> bool:
     """Whether a process blocks a signal: that is when ours begins to look after them. While it
@@ -62,18 +59,13 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def child_pid(text: Callable[[], re.Match[str]]) -> int:
-    return int(text()[1])
-
-
 # ---- waiting ----
 
 
 @pytest.mark.parametrize("signal_name", ["INT", "TERM", "HUP", "QUIT"])
 def test_waiting_leaves_the_queue_at_once(cli: Cli, name: str, signal_name: str) -> None:
     number = getattr(signal, "SIG" + signal_name)
-    with cli.hold(name), cli.start("run", name, "--", "echo", "ran") as waiter:
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name), cli.start("run", name, "--", "echo", "ran", waits=name) as waiter:
         waiter.send(number)
         assert waiter.wait(AT_ONCE) == 128 + number
         assert cli.waiting(name) == 0
@@ -81,8 +73,7 @@ def test_waiting_leaves_the_queue_at_once(cli: Cli, name: str, signal_name: str)
 
 
 def test_waiting_goes_on_after_signals_for_the_child(cli: Cli, name: str) -> None:
-    with cli.hold(name) as held, cli.start("run", name, "--", "echo", "ran") as waiter:
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name) as held, cli.start("run", name, "--", "echo", "ran", waits=name) as waiter:
         for signal_name in ("USR1", "USR2", "WINCH", "CONT"):
             waiter.send(getattr(signal, "SIG" + signal_name))
         held.close_stdin()
@@ -91,8 +82,7 @@ def test_waiting_goes_on_after_signals_for_the_child(cli: Cli, name: str) -> Non
 
 
 def test_waiting_survives_a_stop(cli: Cli, name: str) -> None:
-    with cli.hold(name) as held, cli.start("run", name, "--", "echo", "ran") as waiter:
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name) as held, cli.start("run", name, "--", "echo", "ran", waits=name) as waiter:
         waiter.send(signal.SIGSTOP)
         wait_until(lambda: state(waiter.pid) == "T")
         waiter.send(signal.SIGCONT)
@@ -153,8 +143,7 @@ def test_running_forwards_signals(cli: Cli, name: str) -> None:
             held.out.wait_for(f"got SIG{signal_name}\\.")
         # The lock is kept until the child is gone, whatever it was told.
         assert cli.is_held(name)
-        held.close_stdin()
-        assert held.wait_output() == 0
+        assert held.finish() == 0
         assert sorted(held.out.text.split()) == sorted(
             ["ready"] + [word for n in FORWARDED for word in ("got", f"SIG{n}.")]
         )
@@ -174,20 +163,19 @@ def test_running_forwards_to_the_whole_group(cli: Cli, name: str) -> None:
 def test_running_stopped_child_keeps_the_lock(cli: Cli, name: str) -> None:
     words = ["sh", "-c", "echo ready $$.; read line; exit 6"]
     with cli.hold(name, "--ttl", "600ms", words=words) as held:
-        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
         held.send(signal.SIGTSTP)
         wait_until(lambda: state(pid) == "T")
         until = cli.status(name)["holders"][0]["lease_until"]
         wait_until(lambda: cli.status(name)["holders"][0]["lease_until"] > until)
         held.send(signal.SIGCONT)
         wait_until(lambda: state(pid) != "T")
-        held.close_stdin()
-        assert held.wait() == 6
+        assert held.finish() == 6
 
 
 def test_running_stopped_child_can_be_ended(cli: Cli, name: str) -> None:
     with cli.hold(name, words=["sh", "-c", "echo ready $$.; read line"]) as held:
-        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
         held.send(signal.SIGTSTP)
         wait_until(lambda: state(pid) == "T")
         held.send(signal.SIGTERM)
@@ -203,8 +191,7 @@ def test_running_warns_once_and_goes_on_when_renewal_fails_for_a_while(
         held.send(signal.SIGWINCH)  # Something else happens meanwhile.
         own_server.resume()
         held.err.wait_for(f"lock '{name}' .*is renewed again")
-        held.close_stdin()
-        assert held.wait_output() == 0
+        assert held.finish() == 0
         assert held.err.text.count("cannot renew") == 1
 
 
@@ -232,7 +219,7 @@ def test_running_stops_the_child_before_the_lease_ends(
 
 def stop_stubborn_child(own_cli: Cli, own_server: Server, name: str, fault: str) -> float:
     with own_cli.hold(name, "--ttl", "1500ms", "-k", "300ms", words=STUBBORN) as held:
-        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
         began = time.monotonic()
         getattr(own_server, fault)()
         wait_until(lambda: not is_alive(pid))
@@ -260,15 +247,14 @@ def test_nested_command_ends_before_the_outer_lease(
     own_cli: Cli, own_server: Server, name: str, depth: int, on_lost: str
 ) -> None:
     # The inner leases are fine: what ends is the outer one, of which no signal but SIGKILL tells.
-    stubborn = ["sh", "-c", "trap '' TERM USR1; echo ready $$.; while :; do sleep 0.01; done"]
-    words = nested(own_cli, name, stubborn, depth)
+    words = nested(own_cli, name, STUBBORN, depth)
     options = ["--ttl", "1500ms", "-k", "300ms", "--on-lost", on_lost]
     if on_lost == "kill":
         del options[2:4]
 
     def attempt() -> float:
         with own_cli.hold(name, *options, words=words) as held:
-            pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+            pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
             assert os.getpgid(pid) == pid
             began = time.monotonic()
             own_server.pause()
@@ -293,7 +279,7 @@ def test_nested_command_ends_wherever_it_was_started(
     else:
         words = nested(cli, name, STUBBORN, 1, *wrapper)
     with cli.hold(name, "--ttl", "900ms", "-k", "200ms", words=words) as held:
-        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
         assert cli.run("force-release", "--yes", name).returncode == 0
         assert held.wait() == 79
         wait_until(lambda: not is_alive(pid), AT_ONCE)
@@ -352,7 +338,7 @@ def test_running_stops_the_whole_group_when_forced_out(cli: Cli, name: str) -> N
 def test_running_killed_outright_ends_the_child_and_frees_the_lock(cli: Cli, name: str) -> None:
     words = ["sh", "-c", "echo ready $$.; exec sleep 1000"]
     with cli.hold(name, "--ttl", "700ms", words=words) as held:
-        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
+        pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
         began = time.monotonic()
         held.process.kill()
         wait_until(lambda: not is_alive(pid), AT_ONCE)
@@ -386,9 +372,8 @@ def test_running_lock_moves_on_only_when_the_child_is_gone(cli: Cli, name: str) 
 def test_after_the_child_its_orphans_are_named(cli: Cli, name: str) -> None:
     words = ["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo ready $$.; read line"]
     with cli.hold(name, words=words) as held:
-        pid = child_pid(lambda: held.out.wait_for(r"ready (\d+)\."))
-        held.close_stdin()
-        assert held.wait_output() == 1  # Of `read`, at the end of its input.
+        pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
+        assert held.finish() == 1  # Of `read`, at the end of its input.
         assert f"1 process of its group {pid} still runs, without" in held.err.text
         assert not cli.is_held(name)
 
@@ -411,8 +396,7 @@ while os.read(0, 1):
     pass
 """
     with cli.hold(name, words=[sys.executable, "-c", script]) as held:
-        held.close_stdin()
-        assert held.wait_output() == 0
+        assert held.finish() == 0
         assert held.err.text == ""
 
 
@@ -461,8 +445,7 @@ def test_as_a_subreaper_it_reaps_orphans(cli: Cli, name: str) -> None:
     with cli.start("run", name, "sh", "-c", script, preexec_fn=become_subreaper) as held:
         pid = int(held.out.wait_for(r"orphan (\d+)\n")[1])
         wait_until(lambda: not Path(f"/proc/{pid}").exists())
-        held.close_stdin()
-        assert held.wait() == 0
+        assert held.finish() == 0
 
 
 def test_as_process_1_it_passes_signals_on(cli: Cli, name: str) -> None:

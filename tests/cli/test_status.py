@@ -26,8 +26,7 @@ def parsed(text: str) -> float:
 
 
 def test_json_of_a_held_lock(cli: Cli, name: str) -> None:
-    with cli.hold(name) as held, cli.start("run", name, "--", "true"):
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name) as held, cli.start("run", name, "--", "true", waits=name):
         wait_until(lambda: "holder" in cli.status(name)["holders"][0])
         answer = cli.status(name)
         assert answer["schema"] == 1
@@ -72,11 +71,9 @@ def test_json_of_a_foreign_lock_and_of_no_lock(
 def test_status_of_a_key_of_another_type_is_78_as_run(
     cli: Cli, name: str, form: str, shared_server: Server
 ) -> None:
-    with shared_server.connect() as connection:
-        connection.cmd("SADD", name, "x")
+    shared_server.cmd("SADD", name, "x")
     for words in ([name], [name + "-free", name], [name, name + "-free"]):
-        done = cli.run("status", "-o", form, *words)
-        assert done.returncode == 78
+        done = cli.run("status", "-o", form, *words, code=78)
         assert f"the key of lock '{name}' is of the type set and no lock: use ano" in done.stderr
     assert cli.run("run", "-n", name, "true").returncode == 78
 
@@ -89,8 +86,7 @@ def test_a_value_without_end_is_called_data_of_another_program(
         says = "data of another program, or a lock without end"
         advice = ": use another name, or --namespace\n"
         assert f"HELD: {says}{advice}" in cli.run("status", "-o", "table", name).stdout
-        done = cli.run("run", "-n", name, "true")
-        assert done.returncode == 75
+        done = cli.run("run", "-n", name, "true", code=75)
         assert done.stderr.endswith(f"is busy: {says}, 0 waiting{advice}")
         # With an end it is the lock of another library.
         connection.cmd("PEXPIRE", name, "60000")
@@ -106,8 +102,7 @@ def test_json_of_several_is_one_line_each(cli: Cli, name: str) -> None:
 
 
 def test_table(cli: Cli, name: str) -> None:
-    with cli.hold(name, "--ttl", "20m") as held, cli.start("run", name, "--", "true"):
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name, "--ttl", "20m") as held, cli.start("run", name, "--", "true", waits=name):
         wait_until(lambda: "holder" in cli.status(name)["holders"][0])
         text = cli.run("status", "-o", "table", name).stdout
         assert re.match(rf"{name} +HELD \(exclusive, fair\)\n", text)
@@ -129,10 +124,8 @@ def test_table_of_a_free_lock(cli: Cli, name: str) -> None:
 def test_force_release_shows_whom_it_removed_and_serves_the_next(cli: Cli, name: str) -> None:
     with cli.hold(name, "--ttl", "600ms") as held:
         fence = cli.status(name)["fence"]
-        with cli.start("run", name, "--", "sh", "-c", "echo $REDLATCH_FENCE") as waiter:
-            wait_until(lambda: cli.waiting(name) == 1)
-            done = cli.run("force-release", "--yes", name)
-            assert done.returncode == 0
+        with cli.start("run", name, "--", "sh", "-c", "echo $REDLATCH_FENCE", waits=name) as waiter:
+            done = cli.run("force-release", "--yes", name, code=0)
             assert done.stdout == ""
             assert f"/{held.pid}\n" in done.stderr
             assert re.search(r"waiting +1: ", done.stderr)
@@ -147,8 +140,7 @@ def test_force_release_says_when_the_former_holder_stops(
     cli: Cli, name: str, options: list[str]
 ) -> None:
     with cli.hold(name, "--ttl", "20m", *options):
-        done = cli.run("force-release", "--yes", name)
-        assert done.returncode == 0
+        done = cli.run("force-release", "--yes", name, code=0)
         stop = rf"; the former holder stops by {RFC3339} \(19m5\ds\) at the latest$"
         assert re.search(stop, done.stderr, re.M), done.stderr
 
@@ -156,8 +148,7 @@ def test_force_release_says_when_the_former_holder_stops(
 def test_force_release_if_owner(cli: Cli, name: str) -> None:
     with cli.hold(name):
         token = cli.status(name)["holders"][0]["token"]
-        done = cli.run("force-release", "--yes", "--if-owner", "x" * 32, name)
-        assert done.returncode == 1
+        done = cli.run("force-release", "--yes", "--if-owner", "x" * 32, name, code=1)
         assert "nothing was changed" in done.stderr
         assert cli.is_held(name)
         assert cli.run("force-release", "--yes", "--if-owner", token, name).returncode == 0
@@ -179,8 +170,7 @@ def test_force_release_of_nothing_and_of_no_lock(
 def test_force_release_of_a_foreign_lock(cli: Cli, name: str, shared_server: Server) -> None:
     with shared_server.connect() as connection:
         connection.cmd("SET", name, "foreign", "PX", 60000)
-        done = cli.run("force-release", "--yes", name)
-        assert done.returncode == 0
+        done = cli.run("force-release", "--yes", name, code=0)
         # Another library may not notice the loss at all.
         assert "stops" not in done.stderr
         assert connection.cmd("EXISTS", name) == 0
@@ -201,8 +191,7 @@ def test_force_release_removes_only_who_was_shown(cli: Cli, name: str) -> None:
     with cli.hold(name) as first:
         with Terminal([cli.binary, "force-release", name], cli.env) as terminal:
             terminal.wait_for("Type the name")
-            first.close_stdin()
-            assert first.wait() == 0
+            assert first.finish() == 0
             with cli.hold(name):
                 terminal.write(name.encode() + b"\n")
                 assert terminal.wait() == 1
@@ -250,8 +239,7 @@ def test_list_as_tsv_and_json(cli: Cli, name: str, ordered: list[str]) -> None:
 def test_list_keeps_to_pattern_namespace_and_locks(
     cli: Cli, name: str, shared_server: Server
 ) -> None:
-    with shared_server.connect() as connection:
-        connection.cmd("SET", f"{name}-other", "no lock of ours", "PX", 60000)
+    shared_server.cmd("SET", f"{name}-other", "no lock of ours", "PX", 60000)
     with cli.hold(f"{name}-1"), cli.hold(f"{name}-2", "--namespace", "far:"):
         found = cli.run("ls", f"{name}*").stdout
         assert [line.split("\t")[0] for line in found.splitlines()] == [f"{name}-1"]
@@ -264,14 +252,11 @@ def test_list_continues_behind_a_lock_whose_queue_is_data(
     own_cli: Cli, own_server: Server
 ) -> None:
     with own_cli.hold("a"), own_cli.hold("b"), own_cli.hold("c"):
-        with own_server.connect() as connection:
-            connection.cmd("RPUSH", "{b}:rl1:q", "data")
-        done = own_cli.run("ls", "-o", "tsv")
-        assert done.returncode == 78
+        own_server.cmd("RPUSH", "{b}:rl1:q", "data")
+        done = own_cli.run("ls", "-o", "tsv", code=78)
         assert sorted(line.split("\t")[0] for line in done.stdout.splitlines()) == ["a", "c"]
         assert "the keys beside that of lock 'b', such as its queue, must" in done.stderr
-        with own_server.connect() as connection:
-            connection.cmd("DEL", "{b}:rl1:q")
+        own_server.cmd("DEL", "{b}:rl1:q")
 
 
 def test_names_behind_one_of_a_wrong_type_are_done(own_cli: Cli, own_server: Server) -> None:
@@ -279,13 +264,11 @@ def test_names_behind_one_of_a_wrong_type_are_done(own_cli: Cli, own_server: Ser
         with own_server.connect() as connection:
             connection.cmd("SET", "{b}:rl1:q", "data")
             connection.cmd("SET", "b", "q2Zb0Jr8S1GkM3xYt5Wn7A0000000001", "PX", "60000")
-        done = own_cli.run("status", "-o", "tsv", "a", "b", "c")
-        assert done.returncode == 78
+        done = own_cli.run("status", "-o", "tsv", "a", "b", "c", code=78)
         assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["a", "c"]
         assert own_cli.run("force-release", "--yes", "b", "c").returncode == 78
         assert own_cli.status("c")["state"] == "free"
-        with own_server.connect() as connection:
-            connection.cmd("DEL", "b", "{b}:rl1:q")
+        own_server.cmd("DEL", "b", "{b}:rl1:q")
 
 
 def test_force_release_keeps_a_hash_of_another_program(
@@ -294,8 +277,7 @@ def test_force_release_keeps_a_hash_of_another_program(
     with shared_server.connect() as connection:
         for field, value in (("colour", "red"), ("colour", "0xff"), ("n", "nan"), ("n", "1.5")):
             connection.cmd("HSET", name, field, value)
-            done = cli.run("force-release", "--yes", name)
-            assert done.returncode == 1
+            done = cli.run("force-release", "--yes", name, code=1)
             assert "its key is a hash that no lock format has" in done.stderr
             assert connection.cmd("HGET", name, field) == value.encode()
             connection.cmd("DEL", name)

@@ -81,8 +81,7 @@ def test_queue_says_who_reads_writes_and_waits_to_upgrade(
     cli: Cli, name: str, peer: Peer
 ) -> None:
     first, _ = peer.read(name), peer.read(name)
-    with cli.start("run", name, "true"):
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.start("run", name, "true", waits=name):
         with cli.start("run", "-s", name, "true"):
             wait_until(lambda: cli.waiting(name) == 2)
             peer.begin_upgrade(first)
@@ -157,8 +156,7 @@ def test_mutex_in_the_hash_format_has_no_owner(cli: Cli, name: str, peer: Peer) 
 def test_hash_of_another_library_has_no_owner_of_ours(
     cli: Cli, name: str, shared_server: Server
 ) -> None:
-    with shared_server.connect() as connection:
-        connection.cmd("HSET", name, "uuid:1", 2)
+    shared_server.cmd("HSET", name, "uuid:1", 2)
     answer = cli.status(name)
     assert (answer["state"], "owner" in answer, "mode" in answer) == ("foreign", False, False)
     assert answer["holders"][0]["token"] == "uuid:1" and "mode" not in answer["holders"][0]
@@ -170,8 +168,7 @@ def test_hash_of_another_library_has_no_owner_of_ours(
 def test_force_release_removes_all(cli: Cli, name: str, peer: Peer) -> None:
     for _ in range(2):
         peer.read(name)
-    done = cli.run("force-release", "--yes", name)
-    assert done.returncode == 0
+    done = cli.run("force-release", "--yes", name, code=0)
     assert f"removed lock '{name}'; it was held by 2 readers, lease until" in done.stderr
     assert not cli.is_held(name)
     with cli.hold(name, "--owner", "me"), cli.hold(name, "--owner", "me"):
@@ -182,8 +179,7 @@ def test_force_release_removes_all(cli: Cli, name: str, peer: Peer) -> None:
 
 def test_force_release_of_one_among_several(cli: Cli, name: str, peer: Peer) -> None:
     first, second = peer.token(peer.read(name)), peer.token(peer.read(name))
-    done = cli.run("force-release", "--yes", "--if-owner", first, name)
-    assert done.returncode == 0
+    done = cli.run("force-release", "--yes", "--if-owner", first, name, code=0)
     assert f"removed 1 of the 2 readers of lock '{name}'" in done.stderr
     assert [holder["token"] for holder in cli.status(name)["holders"]] == [second]
     hashed = name + "-hash"

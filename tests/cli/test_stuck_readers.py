@@ -27,11 +27,9 @@ import pytest
 
 from support.wait import wait_until
 
-from .harness import LIMIT, Cli, is_alive
+from .harness import LIMIT, STUBBORN, Cli, is_alive
 
 PAGE = 4096
-
-STUBBORN = ["sh", "-c", "trap '' TERM; echo ready $$.; while :; do sleep 0.01; done"]
 
 
 @pytest.fixture

@@ -56,8 +56,7 @@ def test_busy_is_a_success_of_the_job(cli: Cli) -> None:
     with cli.hold(name) as held:
         code = cli.run(*words).returncode
         assert str(code) in setting(unit, "SuccessExitStatus").split()
-        held.close_stdin()
-        assert held.wait() == 0
+        assert held.finish() == 0
 
 
 def test_page_names_the_units_and_repeats_none() -> None:

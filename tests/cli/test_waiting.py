@@ -28,8 +28,7 @@ TIME = r"\d\d:\d\d:\d\d"
 
 
 def test_a_terminal_shows_the_holder_and_the_place(cli: Cli, name: str) -> None:
-    with cli.hold(name) as holder, cli.start("run", name, "--", *HOLD):
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name) as holder, cli.start("run", name, "--", *HOLD, waits=name):
         with Terminal([cli.binary, "run", name, "--", "echo", "done"], cli.env) as terminal:
             shown = rf"place 2 of 2: held by \S+/{holder.pid} since {TIME} until {TIME}"
             terminal.wait_for(shown)
@@ -74,25 +73,21 @@ def test_a_wait_that_ends_at_once_shows_nothing(cli: Cli, name: str) -> None:
 def test_verbose_says_each_holder_once(cli: Cli, name: str) -> None:
     with cli.hold(name) as holder, cli.start("run", "-v", name, "--", *HOLD) as waiter:
         waiter.err.wait_for(rf"held by \S+/{holder.pid} ")
-        holder.close_stdin()
-        assert holder.wait() == 0
+        assert holder.finish() == 0
         waiter.out.wait_for("ready")
-        waiter.close_stdin()
-        assert waiter.wait_output() == 0
+        assert waiter.finish() == 0
         assert len(re.findall("held by", waiter.err.text)) == 1
 
 
 def test_without_a_terminal_a_wait_is_silent(cli: Cli, name: str) -> None:
-    with cli.hold(name) as holder, cli.start("run", name, "--", *HOLD) as waiter:
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name) as holder, cli.start("run", name, "--", *HOLD, waits=name) as waiter:
         with Terminal([cli.binary, "run", name, "--", "true"], cli.env) as terminal:
             terminal.wait_for("place 2")  # so long that the other one would have said something
             terminal.write(b"\x03")
             terminal.wait()
         holder.close_stdin()
         waiter.out.wait_for("ready")
-        waiter.close_stdin()
-        assert waiter.wait_output() == 0
+        assert waiter.finish() == 0
         assert waiter.err.text == ""
 
 
@@ -113,8 +108,8 @@ def test_a_run_of_another_lock_in_between_hides_nothing(cli: Cli, name: str) -> 
 
 def test_a_run_after_very_many_still_gets_its_lock(cli: Cli, name: str) -> None:
     around = {"REDLATCH_RUNS": " ".join([f"{name},1,me"] * 5_000)}
-    done = cli.run("run", name, "--", "sh", "-c", "echo ${#REDLATCH_RUNS}", env=around)
-    assert done.returncode == 0 and 16_000 < int(done.stdout) <= 16_384
+    done = cli.run("run", name, "--", "sh", "-c", "echo ${#REDLATCH_RUNS}", env=around, code=0)
+    assert 16_000 < int(done.stdout) <= 16_384
 
 
 @pytest.mark.parametrize("option", ["-s", "--owner=me"])
@@ -129,22 +124,19 @@ def test_a_holder_of_the_same_name_elsewhere_is_not_the_run_around(cli: Cli, nam
     inner = [cli.binary, *space, "run", "-w", "1s", name, "true"]
     with cli.start(*space, "run", "--holder=me", name, "--", *HOLD) as other:
         other.out.wait_for("ready")
-        done = cli.run("run", "--holder=me", name, "--", *inner)
-        assert done.returncode == 75
+        done = cli.run("run", "--holder=me", name, "--", *inner, code=75)
         assert "held by me" in done.stderr
         assert "runs under" not in done.stderr
 
 
 def test_a_timeout_names_the_holder(cli: Cli, name: str) -> None:
     with cli.hold(name) as holder:
-        done = cli.run("run", "-w", "1s", name, "true")
-        assert done.returncode == 75
+        done = cli.run("run", "-w", "1s", name, "true", code=75)
         assert f"/{holder.pid} (label: sh -c '" in done.stderr
 
 
 def test_status_names_readers_and_waiters(cli: Cli, name: str) -> None:
-    with cli.hold(name, "-s") as reader, cli.start("run", name, "--", *HOLD) as writer:
-        wait_until(lambda: cli.waiting(name) == 1)
+    with cli.hold(name, "-s") as reader, cli.start("run", name, "--", *HOLD, waits=name) as writer:
 
         def names() -> tuple[str, str]:
             status = cli.status(name)

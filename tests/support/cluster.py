@@ -19,9 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from .resp import Argument
 from .servers import (
     Server,
     ServerFailed,
@@ -109,10 +107,6 @@ class Node(Server):
         self.bus_port = 0
         self.forgets = False  # what it had, a replica has
         self.id = ""
-
-    def cmd(self, *words: Argument) -> Any:
-        with self.connect() as connection:
-            return connection.cmd(*words)
 
     def views(self) -> list[View]:
         """Of all nodes that it knows, itself first."""

@@ -24,10 +24,11 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from .build import ROOT
 from .record import Forgetting
-from .resp import Connection, RespError
+from .resp import Argument, Connection, RespError
 from .tls import Certificate
 
 KINDS = ("redis", "valkey")  # all tests are for these
@@ -186,10 +187,14 @@ class Server:
         """A new connection over the unix socket."""
         return Connection(self.unix_url, protocol=protocol, timeout=timeout)
 
+    def cmd(self, *words: Argument) -> Any:
+        """One command, on a connection of its own."""
+        with self.connect() as connection:
+            return connection.cmd(*words)
+
     def script_count(self) -> int:
         """The number of script calls so far."""
-        with self.connect() as connection:
-            stats = connection.cmd("INFO", "commandstats").decode()
+        stats = self.cmd("INFO", "commandstats").decode()
         return sum(map(int, re.findall(r"cmdstat_eval(?:sha)?:calls=(\d+)", stats)))
 
     def start(self) -> Server:
