@@ -11,6 +11,7 @@ import pytest
 from support.servers import Server, available_kinds, has_sharded_channels
 
 from .harness import SCRIPTS, Lock, World, compose
+from .kinds import Kind
 
 # Its scripts publish to sharded channels.
 collect_ignore = [] if any(map(has_sharded_channels, available_kinds())) else ["test_cluster.py"]
@@ -65,3 +66,8 @@ def hashed(world: World) -> World:
     """A world whose lock is of the hash format."""
     world.lock = Lock("app:", "orders", is_hash=True)
     return world
+
+
+@pytest.fixture(params=["mutex", "readers", "owners"])
+def kind(request: pytest.FixtureRequest, world: World) -> Kind:
+    return Kind(request.param, world)

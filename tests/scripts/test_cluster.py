@@ -132,11 +132,6 @@ def waiting_at(node: Node, lock: Slot) -> Iterator[Waiter]:
         waiter.subscription.close()
 
 
-def shared_member(token: str) -> str:
-    text = member(token)
-    return text[:32] + "s" + text[33:]
-
-
 def token() -> str:
     return base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=") + f"{next(_numbers):010x}"
 
@@ -368,9 +363,9 @@ def test_readers_do_not_overtake_a_writer_whose_channel_moved(
             assert lock.read(lock.source, reader)[0] == 1
         writer, silent, behind = away.token(), away.token(), here.token()
         assert lock.acquire(lock.source, writer, member(writer))[0] == 0
-        assert lock.read(lock.source, silent, shared_member(silent))[0] == 0
+        assert lock.read(lock.source, silent, member(silent, "s"))[0] == 0
         lock.move(kind)
-        assert lock.read(lock.to, behind, shared_member(behind))[0] == 0
+        assert lock.read(lock.to, behind, member(behind, "s"))[0] == 0
         assert lock.run(lock.to, "release", readers[0], PREFIX, *TURN)[0] == 1
         assert lock.to.cmd("ZCARD", lock.r) == 1, "the other reader alone"
         assert lock.to.cmd("ZCARD", lock.q) == 3
@@ -379,7 +374,7 @@ def test_readers_do_not_overtake_a_writer_whose_channel_moved(
         notice = here.subscription.push(5.0)
         assert notice is not None and notice[2][:11].decode() == "n" + behind[22:]
         assert int(notice[2][11:]) <= SILENT_MS
-        wait_until(lambda: lock.read(lock.to, behind, shared_member(behind))[0] == 1)
+        wait_until(lambda: lock.read(lock.to, behind, member(behind, "s"))[0] == 1)
 
 
 @each_move

@@ -6,8 +6,6 @@ Method: one request at a time, for each kind of hold. What only one has is in th
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from .harness import (
@@ -16,70 +14,15 @@ from .harness import (
     PROVISIONAL_MS,
     QUEUE_TTL_MS,
     REFUSED,
-    SHARED,
     Busy,
-    Client,
     Grant,
     Head,
     Held,
-    Lock,
     World,
     eventually,
     rid_of,
 )
-
-
-class Kind:
-    """How a client holds: alone, as one of the readers, or as an owner that may hold again."""
-
-    def __init__(self, name: str, world: World) -> None:
-        self.world = world
-        self.is_shared = name == "readers"
-        self.is_hash = name == "owners"
-        if self.is_hash:
-            world.lock = Lock("app:", "orders", is_hash=True)
-
-    def clients(self, count: int) -> list[Client]:
-        """Each is an owner of its own."""
-        return [self.world.client(owner=f"o{i}" if self.is_hash else "") for i in range(count)]
-
-    def ask(self, client: Client, token: str, **options: Any) -> Held | Busy:
-        return (client.read if self.is_shared else client.acquire)(token, **options)
-
-    def tries(self, client: Client, token: str, *, ttl_ms: int = 30_000) -> Held | Busy:
-        if self.is_shared:
-            return client.read(token, ttl_ms=ttl_ms, queues=False)
-        return client.try_acquire(token, ttl_ms=ttl_ms)
-
-    def hold(self, client: Client, *, ttl_ms: int = 30_000) -> str:
-        return (client.share if self.is_shared else client.hold)(ttl_ms=ttl_ms)
-
-    def wait(self, client: Client, *, provisional_ms: int = PROVISIONAL_MS) -> str:
-        wait = client.wait_to_read if self.is_shared else client.wait
-        return wait(provisional_ms=provisional_ms)
-
-    def extend(self, client: Client, token: str, ttl_ms: int) -> int:
-        is_alone = not self.is_shared and not self.is_hash
-        return (client.extend if is_alone else client.extend_shared)(token, ttl_ms)
-
-    def member(self, client: Client, token: str) -> str:
-        return client.member(token, "s" if self.is_shared else "x")
-
-    def holders(self) -> list[str]:
-        holder = None if self.is_hash else self.world.holder()
-        if self.is_hash or holder == SHARED:
-            return list(self.world.readers())
-        return [holder] if holder else []
-
-
-@pytest.fixture(params=["mutex", "readers", "owners"])
-def kind(request: pytest.FixtureRequest, world: World) -> Kind:
-    return Kind(request.param, world)
-
-
-not_shared = pytest.mark.parametrize("kind", ["mutex", "owners"], indirect=True)
-several = pytest.mark.parametrize("kind", ["readers", "owners"], indirect=True)
-
+from .kinds import Kind, not_shared, several
 
 # ---- copies --------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import pytest
 from support.resp import RespError
 
 from .harness import SHARED, Busy, Grant, Held, World, member_of
+from .kinds import Kind, not_shared
 
 
 def is_refused(call: Callable[[], object]) -> bool:
@@ -21,11 +22,12 @@ def is_refused(call: Callable[[], object]) -> bool:
     return "OOM" in str(refused.value)
 
 
-def test_acquire_is_refused_and_leaves_nothing(world: World) -> None:
-    client = world.client()
+@not_shared
+def test_acquire_is_refused_and_leaves_nothing(kind: Kind, world: World) -> None:
+    (client,) = kind.clients(1)
     with world.out_of_memory():
-        assert is_refused(lambda: client.acquire(client.token()))
-        assert is_refused(lambda: client.try_acquire(client.token()))
+        assert is_refused(lambda: kind.ask(client, client.token()))
+        assert is_refused(lambda: kind.tries(client, client.token()))
     assert world.keys() == set()
 
 
@@ -38,20 +40,25 @@ def test_queueing_is_refused_and_leaves_nothing(world: World) -> None:
     assert world.keys() == {world.lock.k, world.lock.f} and world.holder() == held
 
 
-def test_refresh_works(world: World) -> None:
-    client, token = world.new_holder(ttl_ms=5000)
+def test_refresh_and_extend_work(kind: Kind, world: World) -> None:
+    (client,) = kind.clients(1)
+    token = kind.hold(client, ttl_ms=5000)
     with world.out_of_memory():
-        assert isinstance(client.acquire(token, ttl_ms=20_000), Held)
-    assert world.pttl() > 19_000
+        assert isinstance(kind.ask(client, token, ttl_ms=20_000), Held) and world.pttl() > 19_000
+        assert kind.extend(client, token, 60_000) > 0
+    assert world.pttl() > 59_000
 
 
-def test_poll_by_a_waiter_works(world: World) -> None:
-    world.client().hold()
-    waiter, token = world.new_waiter()
+def test_poll_by_a_waiter_works(kind: Kind, world: World) -> None:
+    holder, waiter = kind.clients(2)
+    holder.hold()
+    token = kind.wait(waiter)
     with world.out_of_memory():
-        assert isinstance(waiter.acquire(token), Busy)
+        assert isinstance(kind.ask(waiter, token), Busy)
         world.expire()
-        assert isinstance(waiter.acquire(token), Held)
+        assert isinstance(kind.ask(waiter, token), Held)
+        assert isinstance(kind.ask(waiter, token), Held)
+    assert kind.holders() == [token]
 
 
 def test_poll_that_grants_another_works(world: World) -> None:
@@ -64,21 +71,23 @@ def test_poll_that_grants_another_works(world: World) -> None:
     assert world.holder() == first
 
 
-def test_release_frees(world: World) -> None:
-    client, token = world.new_holder()
+def test_release_frees(kind: Kind, world: World) -> None:
+    (client,) = kind.clients(1)
+    token = kind.hold(client)
     with world.out_of_memory():
         assert client.release(token) == (1, 0)
-    assert world.holder() is None
+    assert kind.holders() == []
 
 
-def test_release_hands_over(world: World) -> None:
-    holder, held = world.new_holder()
-    dead, _ = world.new_waiter()
-    waiter, token = world.new_waiter()
+def test_release_hands_over(kind: Kind, world: World) -> None:
+    holder, dead, waiter = kind.clients(3)
+    held = holder.hold()
+    kind.wait(dead)
+    token = kind.wait(waiter)
     dead.die()
     with world.out_of_memory():
         assert holder.release(held) == (2, 0)
-    assert world.holder() == token
+    assert kind.holders() == [token]
     assert [type(message) for message in waiter.messages()] == [Grant]
 
 
@@ -113,36 +122,38 @@ def test_fence_is_raised_when_there_is_memory_again(world: World) -> None:
     assert client.raise_fence(token, fence + 1) == 1
 
 
-def test_cancel_works_and_hands_over(world: World) -> None:
-    world.client().hold()
-    waiter, token = world.new_waiter()
-    second, behind = world.new_waiter()
+def test_cancel_works_and_hands_over(kind: Kind, world: World) -> None:
+    holder, waiter, second = kind.clients(3)
+    holder.hold()
+    token, behind = waiter.wait(), kind.wait(second)
     with world.out_of_memory():
-        assert second.cancel(member_of(second.token())) == (0, 0)
+        assert second.cancel(kind.member(second, second.token())) == (0, 0)
         world.expire()
-        assert waiter.cancel(member_of(token)) == (1, 0)
-    assert world.holder() == behind
+        assert waiter.cancel(waiter.member(token)) == (1, 0)
+    assert kind.holders() == [behind]
 
 
-def test_kick_works(world: World) -> None:
-    world.client().hold()
-    token = world.client().wait()
+def test_kick_works(kind: Kind, world: World) -> None:
+    holder, waiter = kind.clients(2)
+    holder.hold()
+    token = kind.wait(waiter)
     with world.out_of_memory():
         assert world.serve_queue() == (0, 0)
         world.expire()
         assert world.serve_queue() == (1, 0)
-    assert world.holder() == token
+    assert kind.holders() == [token]
 
 
-def test_force_release_works(world: World) -> None:
-    world.client().hold()
-    token = world.client().wait()
+def test_force_release_works(kind: Kind, world: World) -> None:
+    holder, waiter = kind.clients(2)
+    holder.hold()
+    token = kind.wait(waiter)
     with world.out_of_memory():
         assert world.force_release() == (1, 0)
-        assert world.holder() == token
+        assert kind.holders() == [token]
         assert world.force_release() == (1, 0)
         assert world.force_release() == (0, 0)
-    assert world.holder() is None
+    assert kind.holders() == []
 
 
 def test_inspect_and_probe_work(world: World) -> None:
@@ -220,43 +231,11 @@ def test_cancel_and_forced_release_serve_readers(world: World) -> None:
     assert world.holder() is None
 
 
-def test_poll_by_a_reader_in_the_queue_works(world: World) -> None:
-    holder, reader, second = (world.client() for _ in range(3))
-    holder.hold()
-    token, last = reader.wait_to_read(), second.wait_to_read()
-    with world.out_of_memory():
-        assert isinstance(reader.read(token), Busy)
-        world.expire()
-        assert isinstance(reader.read(token), Held)
-        assert isinstance(reader.read(token), Held)
-    assert set(world.readers()) == {token, last}
-
-
-def test_all_of_the_hash_format_but_acquire_works(hashed: World) -> None:
-    client, waiter, second = (hashed.client(owner=name) for name in "opq")
-    tokens = [client.hold(), client.hold(), client.hold(ttl_ms=5000)]
-    behind, last = waiter.wait(), second.wait()
+def test_holds_of_an_owner_end_one_by_one(hashed: World) -> None:
+    client = hashed.client(owner="o")
+    tokens = [client.hold(), client.hold(), client.hold()]
     with hashed.out_of_memory():
-        assert isinstance(client.acquire(tokens[0], ttl_ms=90_000), Held)
-        assert client.extend_shared(tokens[2], 60_000) == 1
         assert client.release(tokens[0]) == (0, 0) and hashed.owners() == {"o": 2}
         assert hashed.force_release(tokens[1]) == (1, 0) and hashed.owners() == {"o": 1}
-        assert hashed.serve_queue() == (0, 0)
-        assert client.release(tokens[2]) == (2, 0) and hashed.owners() == {"p": 1}
-        assert waiter.extend_shared(behind, 60_000) == 1
-        hashed.expire()
-        assert isinstance(second.acquire(last), Held) and hashed.owners() == {"q": 1}
-        assert hashed.force_release() == (1, 0)
-        assert is_refused(lambda: client.acquire(client.token()))
+        assert client.release(tokens[2]) == (1, 0)
     assert hashed.owners() == {} and hashed.readers() == {}
-
-
-def test_cancel_in_the_hash_format_works(hashed: World) -> None:
-    client, waiter, second = (hashed.client(owner=name) for name in "opq")
-    client.hold()
-    behind, _ = waiter.wait(), second.wait()
-    with hashed.out_of_memory():
-        assert second.cancel(second.member(second.token())) == (0, 0)
-        hashed.expire()
-        assert waiter.cancel(waiter.member(behind)) == (1, 0)
-    assert hashed.owners() == {"q": 1}
