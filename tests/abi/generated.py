@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from support.build import ROOT
 from support.go import find_go
+from support.program import run_to_end
 
 HEADER = "capi/include/redlatch/redlatch.h"
 STATUSES = "capi/statuses.def"
@@ -28,12 +28,10 @@ def generate(name: str, *arguments: str, **environment: str) -> tuple[int, str]:
     if go is None:
         pytest.skip("needs gofmt, of Go 1.21 or later")
     path = f"{Path(go).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [sys.executable, str(ROOT / f"tools/{name}.py"), *arguments],
+    done = run_to_end(
+        [sys.executable, ROOT / f"tools/{name}.py", *arguments],
         env={**os.environ, "PATH": path, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
+        limit=300.0,
     )
     if done.returncode == CANNOT_TELL and not environment:
         pytest.skip(done.stderr.strip())

@@ -25,6 +25,7 @@ import pytest
 from support.build import ROOT, alone
 from support.go import PINNED, find_go
 from support.java import find_jdk
+from support.program import run_to_end
 
 PLACE = ROOT / "build/one-row"
 TREE, BUILD = PLACE / "tree", PLACE / "build"
@@ -92,16 +93,7 @@ def copy_sources() -> None:
 
 
 def run(*command: object, folder: Path = TREE, **environment: str) -> str:
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=BUILD_S,
-    )
+    done = run_to_end(command, folder, env={**os.environ, **environment}, limit=BUILD_S)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-4000:]
     return said
@@ -277,31 +269,15 @@ def test_java(built: Path) -> None:
 
 def test_command(built: Path) -> None:
     command = [str(BUILD / "cli/redlatch"), "-u", "unix:///nowhere", "run", "-n"]
-    done = subprocess.run(
-        [*command, "--greeting", "command", "--pause", "off", "x", "true"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_to_end([*command, "--greeting", "command", "--pause", "off", "x", "true"])
     assert GREETED + "command after 0" in done.stderr
     said = " ".join(run(BUILD / "cli/redlatch", "help", "run").split())
     assert "A mood of a test: calm, glad or wild (glad)" in said
-    opened = subprocess.run(
-        [str(BUILD / "cli/redlatch"), "-u", "unix:///nowhere", "--motto", "command", "status", "x"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
+    opened = run_to_end(
+        [str(BUILD / "cli/redlatch"), "-u", "unix:///nowhere", "--motto", "command", "status", "x"]
     )
     assert OPENED + "command" in opened.stderr
-    refused = subprocess.run(
-        [*command, "--greeting", "twelve bytes", "x", "true"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    refused = run_to_end([*command, "--greeting", "twelve bytes", "x", "true"])
     assert refused.returncode == 64
     assert "--greeting must be at most 11 bytes (got 12 bytes)" in refused.stderr
 

@@ -9,6 +9,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from support.program import run_to_end
+
 LIMIT = 300.0
 
 
@@ -18,16 +20,7 @@ def run(
     hidden = ("REDLATCH_", "VIRTUAL_ENV", "PYTHON", "PKG_CONFIG", "CMAKE", "CC", "CXX")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
     environment |= {"PATH": str(path or "/usr/local/bin:/usr/bin:/bin"), **more}
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT,
-    )
+    return run_to_end(command, folder, env=environment, limit=LIMIT, joins=True)
 
 
 def path_without(folder: Path, *names: str) -> Path:

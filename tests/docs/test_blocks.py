@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,8 +21,8 @@ import pytest
 from support.build import ROOT, build_folder
 from support.go import go_build
 from support.java import java_program
+from support.program import run_to_end
 from support.servers import Server, available_kinds
-from support.wait import LIMIT
 
 from .pages import RECIPES, file_of, pages_with_code
 
@@ -179,15 +178,7 @@ def server() -> Iterator[Server]:
 
 
 def run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT,
-    )
+    done = run_to_end(command, folder, joins=True)
     assert done.returncode == 0, done.stdout
 
 

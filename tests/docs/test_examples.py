@@ -23,6 +23,7 @@ import redlatch
 from support.build import ROOT, build_folder, built
 from support.go import go_build
 from support.java import java_program
+from support.program import run_to_end
 from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
 
@@ -107,8 +108,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> Iterator[redlatch.Client]:
-    with server.connect() as connection:
-        connection.cmd("FLUSHALL")
+    server.cmd("FLUSHALL")
     with redlatch.connect(server.url) as ours:
         yield ours
 
@@ -291,13 +291,7 @@ def test_a_leader_has_stopped_before_another_can_lead(
 
 
 def attempt(language: str, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LANGUAGES[language](program), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-    )
+    return run_to_end([*LANGUAGES[language](program), *arguments])
 
 
 @each_language

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from support.build import ROOT, build_folder
+from support.program import run_to_end
 
 from .pages import blocks
 
@@ -46,15 +47,7 @@ def here(word: str) -> str:
 
 
 def run(words: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [here(word) for word in words],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+    return run_to_end([here(word) for word in words], ROOT, limit=LIMIT, joins=True)
 
 
 def values(words: list[str], option: str) -> list[str]:

@@ -15,11 +15,11 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 import redlatch
 from support.build import built
+from support.program import run_to_end
 from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
 
@@ -122,8 +122,7 @@ def test_connections(protocol: int, server: Server) -> None:
             thread.start()
         for thread in threads:
             thread.join(LIMIT)
-        with server.connect() as connection:
-            count = len(connection.cmd("CLIENT", "LIST").decode().splitlines()) - 1
+        count = len(server.cmd("CLIENT", "LIST").decode().splitlines()) - 1
     assert count == (1 if protocol == 3 else 2)
 
 
@@ -199,13 +198,8 @@ def run(script: str, shell: str, url: str) -> subprocess.CompletedProcess[str]:
     found = shutil.which(shell)
     if found is None:
         pytest.skip(f"needs {shell}")
-    return subprocess.run(
-        [found, "-c", script],
-        env={"PATH": f"{binary}:/usr/bin:/bin", "REDLATCH_URL": url},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
+    return run_to_end(
+        [found, "-c", script], env={"PATH": f"{binary}:/usr/bin:/bin", "REDLATCH_URL": url}
     )
 
 

@@ -23,6 +23,7 @@ import pytest
 from support.build import build_folder
 from support.go import find_go, run_go
 from support.maven import NotFetched, try_maven
+from support.program import run_to_end
 from support.servers import Server, available_kinds
 
 from .pages import (
@@ -132,15 +133,8 @@ def run_block(block: str, folder: Path, port: int, shell: str = "bash") -> str:
         given = port if program.suffix in (".go", ".py") else 1
         program.write_text(program.read_text().replace(SERVER_OF_README, f"127.0.0.1:{given}"))
     assert "6379" not in script
-    done = subprocess.run(
-        [shell, "-c", script],
-        cwd=checkout,
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT,
+    done = run_to_end(
+        [shell, "-c", script], checkout, env=environment(home), limit=LIMIT, joins=True
     )
     assert done.returncode == 0, done.stdout
     # Maven resets a colour that it has not set.
@@ -236,8 +230,7 @@ def test_block_runs_in_a_fresh_shell(block: str, shell: str, tmp_path: Path) -> 
         for line, count in SAID[key_of(block)].items():
             assert len(re.findall(f"^{line}$", output, re.MULTILINE)) == count, output
         assert "exit code" not in output
-        with server.connect() as connection:
-            assert connection.cmd("EXISTS", "report", "nightly", "cache") == 0
+        assert server.cmd("EXISTS", "report", "nightly", "cache") == 0
     installed = tmp_path / ".local/redlatch/bin/redlatch"
     assert installed.exists() == ("$HOME/.local" in block)
 

@@ -33,6 +33,7 @@ from support.build import ROOT, alone, built
 from support.go import go_build
 from support.java import java_command, jdk_tool, package_jar
 from support.maven import run_maven
+from support.program import run_to_end
 from support.servers import PORT_ATTEMPTS, Server, available_kinds, free_port
 from support.wait import LIMIT, wait_until
 
@@ -118,8 +119,7 @@ def lose(server: Server, client: redlatch.Client, name: str) -> None:
 
 def names_of_clients(server: Server) -> list[bytes]:
     """Of clients that have held a lock for half a second; a client deletes it when it is closed."""
-    with server.connect() as connection:
-        names: list[bytes] = connection.cmd("KEYS", "rl1:*")
+    names: list[bytes] = server.cmd("KEYS", "rl1:*")
     return names
 
 
@@ -142,15 +142,8 @@ def test_python(title: str, server: Server, tmp_path: Path) -> None:
     shutil.copytree(DRIVERS / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
     code = block(title, "python")
     (folder / file_of(code)).write_text(code)
-    done = subprocess.run(
-        [sys.executable, "drive.py"],
-        cwd=folder,
-        env=environment(server),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=DRIVER_S,
+    done = run_to_end(
+        [sys.executable, "drive.py"], folder, env=environment(server), limit=DRIVER_S, joins=True
     )
     assert done.returncode == 0, done.stdout
     # Each client has deleted its name, also Django's, which ends with the interpreter.

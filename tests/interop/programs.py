@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -21,6 +20,7 @@ from pathlib import Path
 import pytest
 from support.build import ROOT, alone
 from support.go import PINNED, find_go
+from support.program import run_to_end
 
 SOURCES = Path(__file__).parent / "peers"
 BUILD = ROOT / "build/interop"
@@ -35,16 +35,7 @@ class NotFetched(Exception):
 
 
 def _run(command: list[str], folder: Path, **environment: str) -> str:
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=FETCH_S,
-    )
+    done = run_to_end(command, folder, env={**os.environ, **environment}, limit=FETCH_S)
     said = done.stdout + done.stderr
     assert done.returncode == 0, f"{' '.join(command)}\n{said[-4000:]}"
     return said

@@ -16,28 +16,19 @@ from pathlib import Path
 
 import pytest
 from support.build import ROOT, built
+from support.program import run_to_end
 
 LEAST = 135  # so that none can vanish while the places that they change move
 LIMIT_SECONDS = 900.0
 
 
 def simulate_mutants(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(built("tests/sim/simulate_mutants")), *args],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+    return run_to_end([built("tests/sim/simulate_mutants"), *args], limit=LIMIT_SECONDS)
 
 
 def make_copy(core: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "tests/sim/mutants.py"), str(core), str(output)],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
+    return run_to_end(
+        [sys.executable, ROOT / "tests/sim/mutants.py", str(core), str(output)], limit=LIMIT_SECONDS
     )
 
 

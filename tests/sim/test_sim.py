@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.build import built
+from support.program import run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
@@ -32,13 +33,7 @@ def simulate(
     *args: object, program: str | Path = "tests/sim/simulate"
 ) -> subprocess.CompletedProcess[str]:
     path = built(program) if isinstance(program, str) else program
-    return subprocess.run(
-        [str(path), *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+    return run_to_end([path, *args], limit=LIMIT_SECONDS)
 
 
 def hash_in(text: str) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from support.build import built
+from support.program import run_to_end
 from support.resp import RespError
 from support.servers import Server, available_kinds, debug_options
 
@@ -38,13 +39,7 @@ class Shimmed:
         command: list[object] = [built("tests/sim/store_fidelity")]
         command += ["--socket", self.server.unix_path]
         command += ["--clock", self.clock, "--steps", STEPS, *args]
-        return subprocess.run(
-            [str(word) for word in command],
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
+        return run_to_end(command, limit=LIMIT_SECONDS)
 
 
 @pytest.fixture(scope="module", params=available_kinds())

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from .build import alone, build_folder
+from .program import run_to_end
 
 OLDEST_GO = (1, 21)
 BUILD_S = 600.0
@@ -52,15 +53,11 @@ def run_go(
     go = find_go()
     if go is None:
         pytest.skip("needs Go 1.21 or later")
-    return subprocess.run(
+    return run_to_end(
         [go, *arguments],
-        cwd=folder,
+        folder,
         env={**os.environ, **PINNED} if environment is None else environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=limit_s,
+        limit=limit_s,
     )
 
 

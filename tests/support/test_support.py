@@ -181,8 +181,7 @@ def test_a_server_outlives_the_thread_that_started_it() -> None:
         thread = threading.Thread(target=server.start)
         thread.start()
         thread.join()
-        with server.connect() as connection:
-            assert connection.cmd("PING") == "PONG"
+        assert server.cmd("PING") == "PONG"
     finally:
         server.close()
 
