@@ -158,45 +158,38 @@ std::vector<Fault> shrink(uint64_t seed, const Orders &orders, const std::string
 }
 
 std::string Findings::summary(const Orders &orders) const {
-  char line[256];
   std::string text;
-  const double hours = static_cast<double>(simulated) / kNanosPerHour;
-  snprintf(line, sizeof line,
-           "%" PRIu64 " seeds of %lld minutes that count (%" PRIu64
-           " more did too little), %.0f simulated hours, %zu violations\n",
-           counted, static_cast<long long>(orders.duration / (60'000 * kMs)), uncounted, hours,
-           broken.size());
-  text += line;
-  snprintf(line, sizeof line,
-           "%" PRIu64 " grants (%.0f a minute; %" PRIu64
-           " after a wait in the server's queue), %" PRIu64 " leases lost, %" PRIu64
-           " commands, %" PRIu64 " events\n",
-           stats.grants, static_cast<double>(stats.grants) / std::max(hours * 60, 1e-9),
-           stats.waits, stats.lost, stats.commands, stats.events);
-  text += line;
-  snprintf(line, sizeof line, "%" PRIu64 " handshakes, %" PRIu64 " of them struck by a fault\n",
-           stats.openings, stats.struck);
-  text += line;
-  snprintf(line, sizeof line, "%.0f s on %d cores: %.0f times real time and %.0f events/s a core\n",
-           wall_s, orders.jobs, hours * 3600 / std::max(cpu_s, 1e-9),
-           static_cast<double>(stats.events) / std::max(cpu_s, 1e-9));
-  text += line;
-  if (stats.failovers > 0) {
-    snprintf(line, sizeof line, "%" PRIu64 " failovers, which lost %" PRIu64 " grants\n",
-             stats.failovers, stats.lost_grants);
+  const auto say = [&text](const char *format, auto... values) {
+    char line[256];
+    snprintf(line, sizeof line, format, values...);
     text += line;
+  };
+  const double hours = static_cast<double>(simulated) / kNanosPerHour;
+  say("%" PRIu64 " seeds of %lld minutes that count (%" PRIu64
+      " more did too little), %.0f simulated hours, %zu violations\n",
+      counted, static_cast<long long>(orders.duration / (60'000 * kMs)), uncounted, hours,
+      broken.size());
+  say("%" PRIu64 " grants (%.0f a minute; %" PRIu64 " after a wait in the server's queue), %" PRIu64
+      " leases lost, %" PRIu64 " commands, %" PRIu64 " events\n",
+      stats.grants, static_cast<double>(stats.grants) / std::max(hours * 60, 1e-9), stats.waits,
+      stats.lost, stats.commands, stats.events);
+  say("%" PRIu64 " handshakes, %" PRIu64 " of them struck by a fault\n", stats.openings,
+      stats.struck);
+  say("%.0f s on %d cores: %.0f times real time and %.0f events/s a core\n", wall_s, orders.jobs,
+      hours * 3600 / std::max(cpu_s, 1e-9),
+      static_cast<double>(stats.events) / std::max(cpu_s, 1e-9));
+  if (stats.failovers > 0) {
+    say("%" PRIu64 " failovers, which lost %" PRIu64 " grants\n", stats.failovers,
+        stats.lost_grants);
   }
   if (stats.confirmed + stats.unconfirmed > 0) {
-    snprintf(line, sizeof line,
-             "%" PRIu64 " grants that replicas have confirmed, %" PRIu64 " that too few have\n",
-             stats.confirmed, stats.unconfirmed);
-    text += line;
+    say("%" PRIu64 " grants that replicas have confirmed, %" PRIu64 " that too few have\n",
+        stats.confirmed, stats.unconfirmed);
   }
   text += "fault            injected        hit something\n";
   for (size_t i = 0; i < kFaultCount; i++) {
-    snprintf(line, sizeof line, "%-15s %9" PRIu64 "  %9" PRIu64 "\n",
-             std::string(name_of(static_cast<Fault>(i))).c_str(), stats.injected[i], stats.hits[i]);
-    text += line;
+    say("%-15s %9" PRIu64 "  %9" PRIu64 "\n", name_of(static_cast<Fault>(i)).data(),
+        stats.injected[i], stats.hits[i]);
   }
   std::map<std::string, int> reasons;
   for (const std::string &reason : missing) {

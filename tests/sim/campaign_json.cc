@@ -90,17 +90,7 @@ std::string Findings::json(const Orders &orders, const std::string &commit,
   rows.count("seeds that count", counted);
   rows.count("seeds that did too little", uncounted);
   rows.add("simulated time", hours, "h");
-  rows.count("grants", stats.grants);
-  rows.count("grants after a wait", stats.waits);
-  rows.count("leases lost", stats.lost);
-  rows.count("commands", stats.commands);
-  rows.count("events", stats.events);
-  rows.count("handshakes", stats.openings);
-  rows.count("handshakes that a fault struck", stats.struck);
-  rows.count("failovers", stats.failovers);
-  rows.count("grants that failovers lost", stats.lost_grants);
-  rows.count("grants that replicas confirmed", stats.confirmed);
-  rows.count("grants that too few replicas confirmed", stats.unconfirmed);
+  for (const auto &[name, value] : Stats::kCounts) rows.count(name, stats.*value);
   rows.count("faults that hit something", all_hits);
   rows.count("rules broken", broken.size());
   rows.add("real time", wall_s, "s");

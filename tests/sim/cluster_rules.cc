@@ -3,7 +3,6 @@
 #include "cluster_rules.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "caller.h"
 #include "protocol/slots.h"
@@ -14,12 +13,6 @@ namespace {
 
 // A waiter that has moved has to remove its old place in this time, while nothing fails.
 constexpr Nanos kStrayLimit = 5 * kSecond;
-
-double number(std::string_view text) {
-  int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return static_cast<double>(value);
-}
 
 }  // namespace
 
@@ -141,30 +134,14 @@ void ClusterRules::check_one_node(const Place &place) {
   if (count > 1) verdict_.broken("no lock is held at two nodes", place.key + ":" + where);
 }
 
-ClusterRules::Ends ClusterRules::leases_at(const Store &store, const Place &place) const {
-  Ends ends;
-  const auto found = store.keys().find(place.key);
-  if (found == store.keys().end()) return ends;
-  const auto *token = std::get_if<std::string>(&found->second.data);
-  if (token != nullptr && token->size() == kTokenSize) ends[*token] = found->second.expires_ms;
-  const auto readers = store.keys().find(place.rules.readers_of(place.key));
-  if (readers == store.keys().end()) return ends;
-  if (const auto *holds = std::get_if<Store::SortedSet>(&readers->second.data)) {
-    for (const auto &[member, end] : holds->scores) {
-      ends[member.substr(0, kTokenSize)] = static_cast<int64_t>(end);
-    }
-  }
-  return ends;
-}
-
 // A lease that the heir does not have is not promised to be the only one; one that is shorter there
 // is, until its end there.
 void ClusterRules::promoted(size_t old, size_t heir) {
   for (size_t i = 0; i < places_.size(); i++) {
     Place &place = *places_[i];
     if (place.server != old) continue;
-    const Ends kept = leases_at(servers_[heir]->store(), place);
-    for (const auto &[token, end] : leases_at(servers_[old]->store(), place)) {
+    const auto kept = place.rules.leases_at(servers_[heir]->store(), place.key);
+    for (const auto &[token, end] : place.rules.leases_at(servers_[old]->store(), place.key)) {
       const auto found = kept.find(token);
       if (found != kept.end() && found->second >= end) continue;
       if (found != kept.end()) {
@@ -185,7 +162,7 @@ void ClusterRules::excuse_at(int64_t end_ms, size_t number, const std::string &t
   const Nanos end = servers_[places_[number]->server]->clock().when(end_ms * kMs);
   schedule_.at(end, [this, end_ms, number, token, last_ms] {
     const Place &place = *places_[number];
-    const Ends ends = leases_at(servers_[place.server]->store(), place);
+    const auto ends = place.rules.leases_at(servers_[place.server]->store(), place.key);
     const auto found = ends.find(token);
     if (found == ends.end() || found->second <= end_ms) return beliefs_.excuse(token);
     if (found->second < last_ms) excuse_at(found->second, number, token, last_ms);
@@ -223,7 +200,7 @@ void ClusterRules::note_asked(int client, const Rules::Asking &asked, Place &pla
   }
   waiter->second.has_ticket = true;
   if (!is_new) return;
-  const double ticket = number(asked.ticket);
+  const auto ticket = static_cast<double>(integer_of(asked.ticket));
   const auto found = place.tickets.find(ticket);
   if (found == place.tickets.end() || !found->second.contains(client)) {
     verdict_.broken("a waiter moves with its own ticket", who());

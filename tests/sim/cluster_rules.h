@@ -86,11 +86,9 @@ class ClusterRules : public Checker {
     uint64_t life;  // of its process
     bool has_ticket = false;
   };
-  using Ends = std::map<std::string, int64_t, std::less<>>;  // of leases, by token
 
   Place *place_of(std::string_view key);
   Place &place_of_name(const std::string &name);
-  Ends leases_at(const Store &store, const Place &place) const;
   void excuse_at(int64_t end_ms, size_t place, const std::string &token, int64_t last_ms);
   void note_asked(int client, const Rules::Asking &asked, Place &place);
   void check_one_node(const Place &place);

@@ -23,51 +23,20 @@ constexpr Nanos kAfterFaults = 10 * kSecond;  // no fault lasts longer
 // The target of a fault. Faults without a target are settings that apply throughout the run.
 enum class Target : uint8_t { kNobody, kClient, kNode, kGroup, kCluster };
 
-constexpr Target target_of(Fault fault) {
-  switch (fault) {
-    case Fault::kStall:
-    case Fault::kCut:
-    case Fault::kHalfOpen:
-    case Fault::kPause:
-    case Fault::kCrash:
-    case Fault::kHostGone:
-    case Fault::kForge:
-    case Fault::kPartition:
-    case Fault::kOneWay:
-      return Target::kClient;
-    case Fault::kServerPause:
-    case Fault::kServerCrash:
-    case Fault::kServerLoss:
-    case Fault::kServerAmnesia:
-    case Fault::kScriptFlush:
-    case Fault::kMemory:
-    case Fault::kNoPublish:
-    case Fault::kReplica:
-    case Fault::kClockBack:
-    case Fault::kClockForward:
-    case Fault::kMinority:
-    case Fault::kMajority:
-    case Fault::kForget:
-      return Target::kNode;
-    case Fault::kFailover:
-    case Fault::kPrimaryCrash:
-    case Fault::kOldPrimary:
-    case Fault::kSplit:
-    case Fault::kReplicaLag:
-    case Fault::kStaleSentinel:
-    case Fault::kSentinelDown:
-    case Fault::kWatchCut:
-      return Target::kGroup;
-    case Fault::kSlotMove:
-    case Fault::kSlotJump:
-    case Fault::kShardFailover:
-    case Fault::kShardCrash:
-    case Fault::kStaleMap:
-    case Fault::kClusterDown:
-      return Target::kCluster;
-    default:
-      return Target::kNobody;
-  }
+Target target_of(Fault fault) {
+  static constexpr Fault kOfClients[] = {Fault::kStall, Fault::kCut,       Fault::kHalfOpen,
+                                         Fault::kPause, Fault::kCrash,     Fault::kHostGone,
+                                         Fault::kForge, Fault::kPartition, Fault::kOneWay};
+  static constexpr Fault kOfNodes[] = {
+      Fault::kServerPause, Fault::kServerCrash,  Fault::kServerLoss, Fault::kServerAmnesia,
+      Fault::kScriptFlush, Fault::kMemory,       Fault::kNoPublish,  Fault::kReplica,
+      Fault::kClockBack,   Fault::kClockForward, Fault::kMinority,   Fault::kMajority,
+      Fault::kForget};
+  if (fault >= Fault::kSlotMove) return Target::kCluster;
+  if (fault >= Fault::kFailover) return Target::kGroup;
+  if (std::ranges::find(kOfClients, fault) != std::end(kOfClients)) return Target::kClient;
+  const bool is_of_node = std::ranges::find(kOfNodes, fault) != std::end(kOfNodes);
+  return is_of_node ? Target::kNode : Target::kNobody;
 }
 
 // The first 8 digits of the SHA-1 of a lock key, as in a pushed grant.

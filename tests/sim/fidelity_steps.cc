@@ -66,6 +66,11 @@ constexpr std::array<const char *, kForeignCount> kForeignTexts = {
 // Client ids: one has subscribers on both kinds of channel, one on neither, two on one kind each.
 constexpr std::array<const char *, 4> kCids = {"aaaaaaaaaaaaaaaaaaaaaA", "bbbbbbbbbbbbbbbbbbbbbQ",
                                                "cccccccccccccccccccccg", "-_09azAZ____________-w"};
+
+Step step(std::vector<std::string> words, Likeness likeness = Likeness::kExact) {
+  return {Step::Kind::kCommand, likeness, std::move(words), 0};
+}
+
 }  // namespace
 
 const std::vector<LockTexts> &StepMaker::locks(protocol::Format format) {
@@ -206,9 +211,7 @@ std::string StepMaker::text() {
 }
 
 std::string StepMaker::holder_of(const std::string &key) {
-  const auto found = store_.keys().find(key);
-  const auto *value =
-      found == store_.keys().end() ? nullptr : std::get_if<std::string>(&found->second.data);
+  const auto *value = store_.value_at<std::string>(key);
   return value && !is_one_in(6) ? *value : token();
 }
 
@@ -218,25 +221,19 @@ std::string StepMaker::owner() {
 
 // A member of the set of those that share this lock: a reader, or a hold of its owner.
 std::string StepMaker::sharer_in(const LockTexts &lock) {
-  const auto found = store_.keys().find(lock.readers);
-  const auto *set =
-      found == store_.keys().end() ? nullptr : std::get_if<Store::SortedSet>(&found->second.data);
+  const auto *set = store_.value_at<Store::SortedSet>(lock.readers);
   if (!set || set->order.empty() || is_one_in(5)) return holder_of(lock.lock);
   const auto index = static_cast<int64_t>(below(std::min<size_t>(set->order.size(), 4)));
   return std::next(set->order.begin(), index)->second.substr(0, protocol::kTokenSize);
 }
 
 std::string StepMaker::owner_of(const LockTexts &lock) {
-  const auto found = store_.keys().find(lock.lock);
-  const auto *hash =
-      found == store_.keys().end() ? nullptr : std::get_if<Store::Hash>(&found->second.data);
+  const auto *hash = store_.value_at<Store::Hash>(lock.lock);
   return hash && !hash->empty() && !is_one_in(4) ? hash->begin()->first : owner();
 }
 
 std::string StepMaker::queued_in(const std::string &key) {
-  const auto found = store_.keys().find(key);
-  const auto *set =
-      found == store_.keys().end() ? nullptr : std::get_if<Store::SortedSet>(&found->second.data);
+  const auto *set = store_.value_at<Store::SortedSet>(key);
   if (!set || set->order.empty() || is_one_in(5)) return member();
   const auto index = static_cast<int64_t>(below(std::min<size_t>(set->order.size(), 4)));
   return std::next(set->order.begin(), index)->second;
@@ -341,9 +338,6 @@ StepMaker::Words StepMaker::raw_string() {
 }
 
 Step StepMaker::raw_sorted_set() {
-  const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
-    return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
-  };
   switch (below(11)) {
     case 10:
       return step({"ZADD", key(), "GT", number(), queued_in(locks()[0].queue), number(), member()});
@@ -380,9 +374,6 @@ Step StepMaker::raw_by_score() {
     return is_one_in(3) ? std::string(end) : (is_one_in(2) ? "(" : "") + std::to_string(below(6));
   };
   const std::string low = bound("-inf"), high = bound("+inf");
-  const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
-    return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
-  };
   switch (below(5)) {
     case 0:
       return step({"ZREMRANGEBYSCORE", key(), low, high});
@@ -404,9 +395,6 @@ Step StepMaker::raw_by_score() {
 }
 
 Step StepMaker::raw_hash() {
-  const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
-    return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
-  };
   const std::string &lock = locks()[0].lock;
   const std::string key = is_one_in(2) ? lock : this->key();
   switch (below(10)) {
@@ -424,9 +412,7 @@ Step StepMaker::raw_hash() {
       return step({"HINCRBY", key, owner(), number()});
     case 5: {
       // At least as many as there are: a server draws fewer at random.
-      const auto found = store_.keys().find(key);
-      const auto *hash =
-          found == store_.keys().end() ? nullptr : std::get_if<Store::Hash>(&found->second.data);
+      const auto *hash = store_.value_at<Store::Hash>(key);
       return step({"HRANDFIELD", key, hash && hash->size() > 2 ? "300" : "2"}, Likeness::kSet);
     }
     case 6:
@@ -443,9 +429,6 @@ Step StepMaker::raw_hash() {
 }
 
 Step StepMaker::raw_other() {
-  const auto step = [](Words words, Likeness likeness = Likeness::kExact) {
-    return Step{Step::Kind::kCommand, likeness, std::move(words), 0};
-  };
   switch (below(10)) {
     case 0:
       return step({"TYPE", key()});
@@ -552,7 +535,6 @@ Step StepMaker::foreign() {
 }
 
 Step StepMaker::made_up() {
-  const auto step = [](Words words) { return Step{Step::Kind::kCommand, {}, std::move(words), 0}; };
   const protocol::ScriptText &known = protocol::script_text(
       static_cast<Script>(below(protocol::kScriptCount)), protocol::Format::kString, is_one_in(2));
   switch (below(8)) {

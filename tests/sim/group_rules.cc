@@ -46,7 +46,7 @@ void GroupRules::Node::after(Argv argv, const Value &reply, int64_t now_us) {
     const bool is_changed = changed_keys.contains(lock) ||
                             changed_keys.contains(std::string(all.rules_.readers_of(lock)));
     if (!is_changed) continue;
-    for (const auto &[token, end] : all.leases_at(all.servers_[index]->store(), lock)) {
+    for (const auto &[token, end] : all.rules_.leases_at(all.servers_[index]->store(), lock)) {
       all.beliefs_.excuse(token);
       all.apart_.insert(token);
     }
@@ -67,22 +67,6 @@ void GroupRules::Node::dequeued(std::string_view key, std::string_view member, d
   if (is_primary()) all.rules_.dequeued(key, member, score);
 }
 
-GroupRules::Ends GroupRules::leases_at(const Store &store, const std::string &lock) const {
-  Ends ends;
-  const auto found = store.keys().find(lock);
-  if (found == store.keys().end()) return ends;
-  const auto *token = std::get_if<std::string>(&found->second.data);
-  if (token != nullptr && token->size() == kTokenSize) ends[*token] = found->second.expires_ms;
-  const auto readers = store.keys().find(rules_.readers_of(lock));
-  if (readers == store.keys().end()) return ends;
-  if (const auto *holds = std::get_if<Store::SortedSet>(&readers->second.data)) {
-    for (const auto &[member, end] : holds->scores) {
-      ends[member.substr(0, kTokenSize)] = static_cast<int64_t>(end);
-    }
-  }
-  return ends;
-}
-
 // A lease that the heir does not have is not promised to be the only one; one that is shorter there
 // is, until its end there. One that the heir has confirmed is not expected to be gone.
 void GroupRules::promoted(size_t heir) {
@@ -91,8 +75,8 @@ void GroupRules::promoted(size_t heir) {
   const Nanos ahead = (is.now_us() - old.now_us()) * 1000;
   for (int i = 0; i < plan_.name_count; i++) {
     const std::string lock = key_of(i);
-    const Ends kept = leases_at(is.store(), lock);
-    for (const auto &[token, end] : leases_at(old.store(), lock)) {
+    const Rules::Leases kept = rules_.leases_at(is.store(), lock);
+    for (const auto &[token, end] : rules_.leases_at(old.store(), lock)) {
       const auto found = kept.find(token);
       if (found != kept.end() && found->second >= end) continue;
       if (found != kept.end()) {
@@ -118,7 +102,7 @@ void GroupRules::excuse_at(int64_t end_ms, const std::string &lock, const std::s
                            int64_t last_ms) {
   const Nanos end = servers_[primary_]->clock().when(end_ms * kMs);
   schedule_.at(end, [this, end_ms, lock, token, last_ms] {
-    const Ends ends = leases_at(servers_[primary_]->store(), lock);
+    const Rules::Leases ends = rules_.leases_at(servers_[primary_]->store(), lock);
     const auto found = ends.find(token);
     if (found == ends.end() || found->second <= end_ms) return beliefs_.excuse(token);
     if (found->second < last_ms) excuse_at(found->second, lock, token, last_ms);
@@ -133,7 +117,7 @@ void GroupRules::took(size_t replica, size_t primary, const Effects &effects) {
       return effect.first == lock || effect.first == readers;
     });
     if (!is_changed) continue;
-    for (const auto &[token, end] : leases_at(servers_[replica]->store(), lock)) {
+    for (const auto &[token, end] : rules_.leases_at(servers_[replica]->store(), lock)) {
       kept_[token][{primary, replica}] = schedule_.now();
     }
   }
@@ -141,7 +125,7 @@ void GroupRules::took(size_t replica, size_t primary, const Effects &effects) {
 
 void GroupRules::copied(size_t replica, size_t primary) {
   for (int i = 0; i < plan_.name_count; i++) {
-    for (const auto &[token, end] : leases_at(servers_[replica]->store(), key_of(i))) {
+    for (const auto &[token, end] : rules_.leases_at(servers_[replica]->store(), key_of(i))) {
       kept_[token][{primary, replica}] = schedule_.now();
     }
   }

@@ -71,9 +71,7 @@ class GroupRules : public Checker {
     bool is_checked = false;             // the command that runs
     std::set<std::string> changed_keys;  // by a command of a server that is no primary
   };
-  using Ends = std::map<std::string, int64_t, std::less<>>;  // of leases, by token
 
-  Ends leases_at(const Store &store, const std::string &lock) const;
   void excuse_at(int64_t end_ms, const std::string &lock, const std::string &token,
                  int64_t last_ms);
   bool is_settled(int client, Nanos since) const;

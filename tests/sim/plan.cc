@@ -28,20 +28,26 @@ void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
 }
 
-void switch_off(Plan &plan, Fault fault) { plan.faults.reset(static_cast<size_t>(fault)); }
+void switch_off(Plan &plan, std::initializer_list<Fault> faults) {
+  for (const Fault fault : faults) plan.faults.reset(static_cast<size_t>(fault));
+}
+
+// Each of the faults from `first` on, before `end`, is on in so many of 1000 plans.
+void draw(Plan &plan, Random &random, size_t first, size_t end, int per_mille) {
+  for (size_t i = first; i < end; i++) plan.faults.set(i, random.chance(per_mille));
+}
+
+constexpr size_t number(Fault fault) { return static_cast<size_t>(fault); }
 
 // If the server loses its fence counter and its clock is stepped back, the fence may fall, which
 // the product does not promise to prevent: no plan has both.
 void drop_what_is_not_promised(Plan &plan) {
   if (!plan.has(Fault::kClockBack)) return;
-  switch_off(plan, Fault::kServerLoss);
-  switch_off(plan, Fault::kServerAmnesia);
+  switch_off(plan, {Fault::kServerLoss, Fault::kServerAmnesia});
 }
 
 void load_general(Plan &plan, Random &random) {
-  for (size_t i = 0; i < static_cast<size_t>(Fault::kForge); i++) {
-    plan.faults.set(i, random.chance(500));
-  }
+  draw(plan, random, 0, number(Fault::kForge), 500);
   plan.client_count = static_cast<int>(random.between(8, 12));
   plan.caller_count = static_cast<int>(random.between(1, 3));
   plan.name_count = static_cast<int>(random.between(2, 4));
@@ -221,7 +227,7 @@ void load_readers(Plan &plan, Random &random) {
 // Leases of reentrant locks cannot be attached.
 void load_reentrant(Plan &plan, Random &random) {
   load_general(plan, random);
-  switch_off(plan, Fault::kAttach);
+  switch_off(plan, {Fault::kAttach});
   plan.format = protocol::Format::kHash;
   plan.owner_count = static_cast<int>(random.between(2, 4));
   plan.name_count = static_cast<int>(random.between(1, 2));
@@ -247,28 +253,22 @@ void load_nodes(Plan &plan, Random &random) {
 // Switch off the faults for which these settings of nodes promise nothing.
 void drop_what_no_quorum_promises(Plan &plan) {
   if (plan.guard == Plan::Guard::kDurable) {
-    switch_off(plan, Fault::kServerLoss);
-    switch_off(plan, Fault::kServerAmnesia);
+    switch_off(plan, {Fault::kServerLoss, Fault::kServerAmnesia});
   }
-  if (plan.guard == Plan::Guard::kOff && plan.is_fenced) switch_off(plan, Fault::kServerAmnesia);
+  if (plan.guard == Plan::Guard::kOff && plan.is_fenced) switch_off(plan, {Fault::kServerAmnesia});
   // A lost fence counter is replaced by the time, so the clocks must agree.
   const bool may_forget = plan.has(Fault::kServerLoss) || plan.has(Fault::kServerAmnesia);
   plan.clock_offset_max = (!plan.is_fenced ? 2'000 : may_forget ? 10 : 20'000) * kMs;
   if (plan.is_fenced && may_forget) {
-    switch_off(plan, Fault::kClockForward);
-    switch_off(plan, Fault::kClockRate);
+    switch_off(plan, {Fault::kClockForward, Fault::kClockRate});
   }
-  if (may_forget) switch_off(plan, Fault::kClockBack);
+  if (may_forget) switch_off(plan, {Fault::kClockBack});
 }
 
 void load_redlock(Plan &plan, Random &random) {
   load_general(plan, random);
-  for (const Fault fault : {Fault::kForeign, Fault::kForce, Fault::kAttach}) {
-    switch_off(plan, fault);
-  }
-  for (size_t i = kServerFaultCount; i < static_cast<size_t>(Fault::kForget); i++) {
-    plan.faults.set(i, random.chance(500));
-  }
+  switch_off(plan, {Fault::kForeign, Fault::kForce, Fault::kAttach});
+  draw(plan, random, kServerFaultCount, number(Fault::kForget), 500);
   load_nodes(plan, random);
   plan.client_count = static_cast<int>(random.between(8, 10));
   plan.delay_max = plan.delay_min + random.between(10, 3'000) * 1000;
@@ -331,15 +331,11 @@ void load_redlock_forget(Plan &plan, Random &random) {
 // Faults that end the only server, or change its clock, are those of the group here.
 void load_sentinel(Plan &plan, Random &random) {
   load_general(plan, random);
-  for (const Fault fault :
-       {Fault::kServerPause, Fault::kServerCrash, Fault::kServerLoss, Fault::kServerAmnesia,
-        Fault::kMemory, Fault::kNoPublish, Fault::kReplica, Fault::kClockBack, Fault::kClockForward,
-        Fault::kForeign, Fault::kForce, Fault::kAttach}) {
-    switch_off(plan, fault);
-  }
-  for (auto i = static_cast<size_t>(Fault::kFailover); i < kSentinelFaultEnd; i++) {
-    plan.faults.set(i, random.chance(600));
-  }
+  switch_off(plan,
+             {Fault::kServerPause, Fault::kServerCrash, Fault::kServerLoss, Fault::kServerAmnesia,
+              Fault::kMemory, Fault::kNoPublish, Fault::kReplica, Fault::kClockBack,
+              Fault::kClockForward, Fault::kForeign, Fault::kForce, Fault::kAttach});
+  draw(plan, random, number(Fault::kFailover), kSentinelFaultEnd, 600);
   switch_on(plan, {random.chance(500) ? Fault::kPrimaryCrash : Fault::kOldPrimary});
   plan.replica_count = static_cast<int>(random.between(1, 2));
   plan.sentinel_count = 3;
@@ -356,10 +352,7 @@ void load_sentinel(Plan &plan, Random &random) {
 // All clocks agree, and nothing that a server has acknowledged is lost.
 void load_sentinel_failover(Plan &plan, Random &random) {
   load_sentinel(plan, random);
-  for (const Fault fault :
-       {Fault::kPrimaryCrash, Fault::kOldPrimary, Fault::kSplit, Fault::kClockRate}) {
-    switch_off(plan, fault);
-  }
+  switch_off(plan, {Fault::kPrimaryCrash, Fault::kOldPrimary, Fault::kSplit, Fault::kClockRate});
   switch_on(plan, {Fault::kFailover});
   plan.clock_offset_max = 0;
 }
@@ -375,14 +368,10 @@ void load_sentinel_replicas(Plan &plan, Random &random) {
 // of the shortest lease; what the rates of the clocks leave of it.
 void load_cluster(Plan &plan, Random &random) {
   load_general(plan, random);
-  for (const Fault fault : {Fault::kServerLoss, Fault::kServerAmnesia, Fault::kMemory,
-                            Fault::kNoPublish, Fault::kReplica, Fault::kClockBack,
-                            Fault::kClockForward, Fault::kForeign, Fault::kForce, Fault::kAttach}) {
-    switch_off(plan, fault);
-  }
-  for (auto i = static_cast<size_t>(Fault::kSlotMove); i < kFaultCount; i++) {
-    plan.faults.set(i, random.chance(600));
-  }
+  switch_off(plan, {Fault::kServerLoss, Fault::kServerAmnesia, Fault::kMemory, Fault::kNoPublish,
+                    Fault::kReplica, Fault::kClockBack, Fault::kClockForward, Fault::kForeign,
+                    Fault::kForce, Fault::kAttach});
+  draw(plan, random, number(Fault::kSlotMove), kFaultCount, 600);
   switch_on(plan, {random.chance(500) ? Fault::kSlotMove : Fault::kSlotJump});
   plan.is_sharded = Random(plan.seed, 12).chance(750);
   plan.shard_count = static_cast<int>(random.between(3, 4));
@@ -401,7 +390,7 @@ void load_cluster(Plan &plan, Random &random) {
 // Nothing that a server has acknowledged is lost.
 void load_cluster_moves(Plan &plan, Random &random) {
   load_cluster(plan, random);
-  for (const Fault fault : {Fault::kShardCrash, Fault::kServerCrash}) switch_off(plan, fault);
+  switch_off(plan, {Fault::kShardCrash, Fault::kServerCrash});
   switch_on(plan, {Fault::kSlotMove, Fault::kSlotJump, Fault::kShardFailover});
   plan.fault_interval = random.between(200, 800) * kMs;
 }
@@ -482,60 +471,31 @@ std::string_view name_of(Scenario scenario) {
 }
 
 Scenario Plan::scenario_of(uint64_t seed) {
-  switch (seed % 16) {
-    case 0:
-    case 14:
-      return redlock_scenario_of(seed);
-    case 5:
-    case 8:
-      return Scenario::kReaders;
-    case 6:
-    case 12:
-      return Scenario::kReentrant;
-    case 7:
-      return Scenario::kDrift;
-    case 15:
-      return Scenario::kClaim;
-    default:
-      return Scenario::kGeneral;
-  }
+  const uint64_t part = seed % 16;
+  if (part == 0 || part == 14) return redlock_scenario_of(seed);
+  if (part == 5 || part == 8) return Scenario::kReaders;
+  if (part == 6 || part == 12) return Scenario::kReentrant;
+  if (part == 7) return Scenario::kDrift;
+  return part == 15 ? Scenario::kClaim : Scenario::kGeneral;
 }
 
 Scenario Plan::redlock_scenario_of(uint64_t seed) {
-  switch (seed % 5) {
-    case 1:
-      return Scenario::kRedlockDrift;
-    case 3:
-      return Scenario::kRedlockRestart;
-    case 4:
-      return Scenario::kRedlockForget;
-    default:
-      return Scenario::kRedlock;
-  }
+  static constexpr Scenario kOf[] = {Scenario::kRedlock, Scenario::kRedlockDrift,
+                                     Scenario::kRedlock, Scenario::kRedlockRestart,
+                                     Scenario::kRedlockForget};
+  return kOf[seed % 5];
 }
 
 Scenario Plan::sentinel_scenario_of(uint64_t seed) {
-  switch (seed % 4) {
-    case 1:
-      return Scenario::kSentinelFailover;
-    case 3:
-      return Scenario::kSentinelReplicas;
-    default:
-      return Scenario::kSentinel;
-  }
+  static constexpr Scenario kOf[] = {Scenario::kSentinel, Scenario::kSentinelFailover,
+                                     Scenario::kSentinel, Scenario::kSentinelReplicas};
+  return kOf[seed % 4];
 }
 
 Scenario Plan::cluster_scenario_of(uint64_t seed) {
-  switch (seed % 4) {
-    case 1:
-      return Scenario::kClusterMoves;
-    case 2:
-      return Scenario::kClusterClocks;
-    case 3:
-      return Scenario::kClusterReaders;
-    default:
-      return Scenario::kCluster;
-  }
+  static constexpr Scenario kOf[] = {Scenario::kCluster, Scenario::kClusterMoves,
+                                     Scenario::kClusterClocks, Scenario::kClusterReaders};
+  return kOf[seed % 4];
 }
 
 Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
@@ -573,7 +533,7 @@ int64_t Plan::least_grants() const {
 }
 
 void Plan::do_without(Fault fault) {
-  switch_off(*this, fault);
+  switch_off(*this, {fault});
   if (fault == Fault::kLatePush) {
     protocol = 3;
     knows_hello = true;

@@ -4,7 +4,6 @@
 #include "quorum_rules.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <utility>
 
@@ -38,8 +37,7 @@ std::string_view token_of_acquire(Argv argv) {
       is_acquire = is_acquire || argv[1] == text.sha1 || argv[1] == text.text();
     }
   }
-  size_t keys = 0;
-  std::from_chars(argv[2].data(), argv[2].data() + argv[2].size(), keys);
+  const auto keys = static_cast<size_t>(integer_of(argv[2]));
   return is_acquire && argv.size() > 3 + keys ? argv[3 + keys] : std::string_view();
 }
 
@@ -92,9 +90,7 @@ void QuorumRules::given_up(const std::string &token) {
 
 // Note the value of a lock's key after a command.
 void QuorumRules::note(Node &node, std::string_view lock, Argv argv) {
-  const auto &keys = node.server.store().keys();
-  const auto found = keys.find(lock);
-  const auto *value = found == keys.end() ? nullptr : std::get_if<std::string>(&found->second.data);
+  const auto *value = node.server.store().value_at<std::string>(lock);
   const bool is_held = value != nullptr && value->size() == kTokenSize;
   const std::string_view token = is_held ? std::string_view(*value) : std::string_view();
   std::string &was = node.holders[std::string(lock)];
@@ -108,7 +104,8 @@ void QuorumRules::note(Node &node, std::string_view lock, Argv argv) {
   was = token;
   if (!is_held) return;
   Vote &vote = votes_[id_of(token, lock)][node.index];
-  const Nanos end = node.server.clock().when((found->second.expires_ms + 1) * kMs);
+  const Nanos end =
+      node.server.clock().when((node.server.store().entry_at(lock)->expires_ms + 1) * kMs);
   if (is_new) {
     // With several callers, another one of this client may still rely on the lost vote.
     const bool is_alone = plan_.caller_count == 1;

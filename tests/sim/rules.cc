@@ -4,7 +4,6 @@
 #include "rules.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "all_scripts.h"
 
@@ -20,12 +19,6 @@ constexpr Nanos kLatest = 12'000 * kMs;       // no lease is longer, so older gr
 constexpr double kUpgradeTicket = 4e15;       // subtracted from the scores of waiting upgrades
 constexpr int64_t kSilentMs = 100;            // what a waiter that no message reaches gets at most
 constexpr int64_t kLeastPolledMs = 500;       // what a waiter that polls gets at least
-
-int64_t number(std::string_view text) {
-  int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
 
 struct Known {
   protocol::Script script;
@@ -66,7 +59,7 @@ Rules::Call Rules::read(Argv argv) {
   }
   if (!argv[0].starts_with("EVAL") || argv.size() < 4) return call;
   const auto found = scripts().find(argv[1]);
-  auto key_count = static_cast<size_t>(number(argv[2]));
+  auto key_count = static_cast<size_t>(integer_of(argv[2]));
   if (key_count == 0) return call;
   call.lock = argv[3];
   const Argv args = argv.subspan(3 + key_count);
@@ -108,7 +101,7 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
     case protocol::Script::kAcquireRead:
     case protocol::Script::kUpgrade:
       call.token = args[0];
-      call.ttl_ms = number(args[1]);
+      call.ttl_ms = integer_of(args[1]);
       call.member = args[2];
       call.ticket = args[3];
       if (is_hash) call.owner = args[5];
@@ -125,7 +118,7 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
     case protocol::Script::kDowngrade:
     case protocol::Script::kAttach:
       call.token = args[0];
-      call.ttl_ms = number(args[1]);
+      call.ttl_ms = integer_of(args[1]);
       break;
     case protocol::Script::kCancel:
       call.member = args[0];
@@ -307,7 +300,7 @@ Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int6
   is.is_hash = hash != nullptr && hash->size() == 1;
   if (is.is_hash) {
     is.holder = hash->begin()->first;
-    is.count = number(hash->begin()->second);
+    is.count = integer_of(hash->begin()->second);
     is.is_foreign = !owners_.contains(is.holder);
   }
   if (!is.is_hash && is.holder != kShared) return is;
@@ -366,8 +359,8 @@ int64_t Rules::granted_ms(const Call &call, std::string_view token) const {
   for (const Gone &gone : gone_) {
     if (gone.key != call.queue || token_of(gone.member) != token) continue;
     const std::string_view claim = std::string_view(gone.member).substr(kClaimAt, kClaimSize);
-    return protocol::polls(gone.member) ? std::max(number(claim.substr(1)), kLeastPolledMs)
-                                        : number(claim);
+    return protocol::polls(gone.member) ? std::max(integer_of(claim.substr(1)), kLeastPolledMs)
+                                        : integer_of(claim);
   }
   return 0;
 }
@@ -402,7 +395,7 @@ void Rules::check_place(const Call &call, const Value &reply) {
   if (queue == nullptr || reply.is_error()) return;
   const auto found = queue->scores.find(call.member);
   if (found == queue->scores.end()) return;
-  if (found->second > static_cast<double>(number(call.ticket))) {
+  if (found->second > static_cast<double>(integer_of(call.ticket))) {
     verdict_.broken("a waiter keeps its ticket",
                     std::string(call.lock) + ": " + std::string(call.member));
   }
@@ -485,7 +478,7 @@ void Rules::check_fence(const Call &call, const Lock &was, Lock &is) {
   if (call.fence.empty()) return;
   const Store::Entry *entry = entry_at(call.fence);
   const auto *text = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->data);
-  const int64_t fence = text == nullptr ? 0 : number(*text);
+  const int64_t fence = text == nullptr ? 0 : integer_of(*text);
   if (is_new && fence <= was.last_fence) {
     verdict_.broken("each new owner has a higher fence", std::string(call.lock) + ": " +
                                                              std::to_string(fence) + " after " +
@@ -510,7 +503,7 @@ void Rules::check_keys() {
 
 bool Rules::is_overdue(std::string_view member, double score, int64_t now_ms) const {
   if (score < 0) score += kUpgradeTicket;
-  return score / 1000 + static_cast<double>(number(member.substr(38, 13))) <
+  return score / 1000 + static_cast<double>(integer_of(member.substr(38, 13))) <
          static_cast<double>(now_ms);
 }
 
@@ -528,9 +521,8 @@ const Store::SortedSet *Rules::queue_at(std::string_view key) const {
 // Expired or not.
 const Store::Entry *Rules::entry_at(std::string_view key) const {
   for (const Server *server : {static_cast<const Server *>(server_), other_}) {
-    if (server == nullptr) continue;
-    const auto found = server->store().keys().find(key);
-    if (found != server->store().keys().end()) return &found->second;
+    const Store::Entry *entry = server == nullptr ? nullptr : server->store().entry_at(key);
+    if (entry != nullptr) return entry;
   }
   return nullptr;
 }

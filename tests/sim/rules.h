@@ -54,6 +54,9 @@ class Rules : public Witness, public Checker {
   bool is_held_by(std::string_view lock, const std::string &token) const;
   // The key of the holds of readers; empty if there is none.
   std::string_view readers_of(std::string_view lock) const;
+  // The leases that a store has for the lock: token to end.
+  using Leases = std::map<std::string, int64_t, std::less<>>;
+  Leases leases_at(const Store &store, std::string_view lock) const;
   // A server that is no primary has queued the member with this ticket.
   void note_ticket(std::string_view member, double ticket) {
     tickets_[std::string(member)].insert(ticket);

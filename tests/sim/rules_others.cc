@@ -252,6 +252,20 @@ std::string_view Rules::readers_of(std::string_view lock) const {
   return found == readers_of_.end() ? std::string_view() : std::string_view(found->second);
 }
 
+Rules::Leases Rules::leases_at(const Store &store, std::string_view lock) const {
+  Leases leases;
+  const Store::Entry *entry = store.entry_at(lock);
+  if (entry == nullptr) return leases;
+  const auto *token = std::get_if<std::string>(&entry->data);
+  if (token != nullptr && token->size() == kTokenSize) leases[*token] = entry->expires_ms;
+  if (const auto *holds = store.value_at<Store::SortedSet>(readers_of(lock))) {
+    for (const auto &[member, end] : holds->scores) {
+      leases[member.substr(0, kTokenSize)] = static_cast<int64_t>(end);
+    }
+  }
+  return leases;
+}
+
 bool Rules::is_held_by(std::string_view lock, const std::string &token) const {
   const Lock is = lock_at(lock, readers_of(lock), server_->now_us() / 1000);
   return is.holder == token || is.holds.contains(token);

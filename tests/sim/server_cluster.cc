@@ -5,7 +5,6 @@
 // command in a script in the same way.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "server.h"
@@ -17,18 +16,15 @@ Argv Server::keys_of(Argv argv) {
       "SET",  "GET",  "EXISTS", "DEL",    "PTTL", "PEXPIRE", "PEXPIREAT",
       "TYPE", "HSET", "HGET",   "STRLEN", "ZADD", "ZREM",    "ZCARD"};
   if (argv[0].starts_with("EVAL") && argv.size() > 2) {
-    size_t count = 0;
-    std::from_chars(argv[2].data(), argv[2].data() + argv[2].size(), count);
-    return argv.subspan(3, std::min(count, argv.size() - 3));
+    return argv.subspan(3, std::min(static_cast<size_t>(integer_of(argv[2])), argv.size() - 3));
   }
   const bool has_key = std::find(kWithKeys.begin(), kWithKeys.end(), argv[0]) != kWithKeys.end();
   return has_key && argv.size() > 1 ? argv.subspan(1, 1) : Argv();
 }
 
 bool Server::has_key(std::string_view key) const {
-  const auto found = store_.keys().find(key);
-  if (found == store_.keys().end()) return false;
-  return found->second.expires_ms < 0 || now_us() / 1000 <= found->second.expires_ms;
+  const Store::Entry *entry = store_.entry_at(key);
+  return entry != nullptr && (entry->expires_ms < 0 || now_us() / 1000 <= entry->expires_ms);
 }
 
 bool Server::is_channel_here(std::string_view channel) const {
@@ -70,7 +66,7 @@ std::optional<Store::Entry> Server::extract(const std::string &key) {
     store_.assign(key, std::nullopt);
     return std::nullopt;
   }
-  const Store::Entry entry = store_.keys().find(key)->second;
+  const Store::Entry entry = *store_.entry_at(key);
   store_.assign(key, std::nullopt);
   is_carried_ = true;
   changed(key);

@@ -2,31 +2,19 @@
 // Copyright The redlatch authors
 //
 // Server: as a primary, which its replicas follow, or as a replica.
-#include <charconv>
 #include <utility>
 
 #include "server.h"
 
 namespace redlatch::sim {
 
-namespace {
-
-int64_t number(std::string_view text) {
-  int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-}  // namespace
-
 // What is written by one command goes to the replicas in one piece.
 void Server::journalise(Session &session) {
   if (dirty_.empty()) return;
   Effects effects;
   for (const std::string &key : std::exchange(dirty_, {})) {
-    const auto found = store_.keys().find(key);
     effects.emplace_back(key, std::nullopt);
-    if (found != store_.keys().end()) effects.back().second = found->second;
+    if (const auto *entry = store_.entry_at(key)) effects.back().second = *entry;
   }
   session.written = ++offset_;
   journal_->wrote(static_cast<size_t>(number_ - 1), std::move(effects));
@@ -73,13 +61,13 @@ void Server::wait(uint64_t link, Session &session, Argv argv) {
   }
   const int64_t count =
       journal_->confirmed_count(static_cast<size_t>(number_ - 1), session.written);
-  session.wait_for = number(argv[1]);
+  session.wait_for = integer_of(argv[1]);
   if (count >= session.wait_for) {
     answers_.push_back({Message::Kind::kReply, Value::of(count), {}});
     return;
   }
   session.wait = ++wait_count_;
-  const Nanos timeout = number(argv[2]) * kMs;
+  const Nanos timeout = integer_of(argv[2]) * kMs;
   if (timeout == 0) return;  // no limit
   schedule_.in(timeout, [this, link, wait = session.wait] { end_wait(link, wait); });
 }

@@ -27,6 +27,12 @@ struct Stats {
   uint64_t commands = 0;
   uint64_t events = 0;
 
+  struct Count {
+    const char *name;
+    uint64_t Stats::*value;
+  };
+  static const std::array<Count, 11> kCounts;
+
   void inject(Fault fault, bool is_hit) {
     injected[static_cast<size_t>(fault)]++;
     if (is_hit) hits[static_cast<size_t>(fault)]++;
@@ -38,18 +44,22 @@ struct Stats {
       injected[i] += other.injected[i];
       hits[i] += other.hits[i];
     }
-    grants += other.grants;
-    waits += other.waits;
-    lost += other.lost;
-    openings += other.openings;
-    struck += other.struck;
-    failovers += other.failovers;
-    lost_grants += other.lost_grants;
-    confirmed += other.confirmed;
-    unconfirmed += other.unconfirmed;
-    commands += other.commands;
-    events += other.events;
+    for (const auto &[name, count] : kCounts) this->*count += other.*count;
   }
 };
+
+inline constexpr std::array<Stats::Count, 11> Stats::kCounts = {{
+    {"grants", &Stats::grants},
+    {"grants after a wait", &Stats::waits},
+    {"leases lost", &Stats::lost},
+    {"commands", &Stats::commands},
+    {"events", &Stats::events},
+    {"handshakes", &Stats::openings},
+    {"handshakes that a fault struck", &Stats::struck},
+    {"failovers", &Stats::failovers},
+    {"grants that failovers lost", &Stats::lost_grants},
+    {"grants that replicas confirmed", &Stats::confirmed},
+    {"grants that too few replicas confirmed", &Stats::unconfirmed},
+}};
 
 }  // namespace redlatch::sim

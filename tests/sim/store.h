@@ -81,6 +81,16 @@ class Store {
   };
   using Keys = std::map<std::string, Entry, std::less<>>;
   const Keys &keys() const { return keys_; }
+  // nullptr: there is no such key, or one of another type.
+  const Entry *entry_at(std::string_view key) const {
+    const auto found = keys_.find(key);
+    return found == keys_.end() ? nullptr : &found->second;
+  }
+  template <class T>
+  const T *value_at(std::string_view key) const {
+    const Entry *entry = entry_at(key);
+    return entry == nullptr ? nullptr : std::get_if<T>(&entry->data);
+  }
   // For a replica: the state of a key, or all of them, as the primary has it.
   void assign(const std::string &key, const std::optional<Entry> &entry) {
     entry ? (void)keys_.insert_or_assign(key, *entry) : (void)keys_.erase(key);

@@ -4,6 +4,7 @@
 // Value: a reply of the simulated store, with the types of RESP2. Owns its texts and items.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,6 +14,13 @@
 namespace redlatch::sim {
 
 using Argv = std::span<const std::string_view>;
+
+// 0 for a text that begins with no digit.
+inline int64_t integer_of(std::string_view text) {
+  int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
 
 struct Value {
   enum class Kind : uint8_t { kNil, kInteger, kText, kStatus, kError, kArray };
