@@ -322,22 +322,15 @@ def test_new_head_after_a_dropped_overdue_one_is_told_when_to_look(world: World)
     assert isinstance(head, Head) and head.rid == rid_of(token) and 300 < head.ms <= 700
 
 
-def test_own_grant_tells_the_new_head(world: World) -> None:
+@pytest.mark.parametrize(("ttl_ms", "told_ms"), [(2000, 2000), (7 * 24 * 3600 * 1000, 99_999)])
+def test_own_grant_tells_the_new_head(world: World, ttl_ms: int, told_ms: int) -> None:
+    """A message has five digits for the time."""
     world.client().hold()
     waiter, token = world.new_waiter()
     second, behind = world.new_waiter()
     world.expire()
-    assert isinstance(waiter.acquire(token, ttl_ms=2000), Held)
-    assert second.was_told(behind, 2000)
-
-
-def test_lease_longer_than_five_digits_is_told_as_the_most_there_is(world: World) -> None:
-    world.client().hold()
-    waiter, token = world.new_waiter()
-    second, behind = world.new_waiter()
-    world.expire()
-    waiter.acquire(token, ttl_ms=7 * 24 * 3600 * 1000)
-    assert second.was_told(behind, 99_999)
+    assert isinstance(waiter.acquire(token, ttl_ms=ttl_ms), Held)
+    assert second.was_told(behind, told_ms)
 
 
 def test_peer_that_sets_the_key_excludes_us_and_we_exclude_it(world: World) -> None:
@@ -380,18 +373,12 @@ def test_shared_mark_without_a_live_reader_is_free(world: World, queueing: bool)
     assert world.holder() == token
 
 
-def test_holder_is_cut_to_64_bytes(world: World) -> None:
+@pytest.mark.parametrize("value", [b"", b"\x00\xff" * 100])
+def test_any_value_is_a_holder_and_is_cut_to_64_bytes(world: World, value: bytes) -> None:
     client = world.client()
-    world.admin.cmd("SET", world.lock.k, b"\x00\xff" * 100, "PX", 5000)
+    world.admin.cmd("SET", world.lock.k, value, "PX", 5000)
     reply = client.acquire(client.token())
-    assert isinstance(reply, Busy) and reply.holder == b"\x00\xff" * 32
-
-
-def test_empty_value_is_a_holder(world: World) -> None:
-    client = world.client()
-    world.admin.cmd("SET", world.lock.k, "", "PX", 5000)
-    reply = client.acquire(client.token())
-    assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"", "string")
+    assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (value[:64], "string")
 
 
 def test_poll_pushes_the_expiry_of_the_queue_forward(world: World) -> None:

@@ -93,8 +93,7 @@ def test_dead_waiters_are_skipped(world: World) -> None:
 
 
 def test_refused_publish_keeps_the_readers_waiting(world: World) -> None:
-    client, reader = world.client(), world.client()
-    token, last = client.hold(), reader.wait_to_read()
+    (client, token), (reader, last) = world.new_holder(), world.new_waiting_reader()
     with world.user("~*", "resetchannels", "+@all") as limited:
         assert client.downgrade(token, connection=limited) == (1, REFUSED)
     assert list(world.readers()) == [token] and world.queue() == [reader.member(last, "s")]

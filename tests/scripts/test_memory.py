@@ -208,8 +208,7 @@ def test_upgrade_and_downgrade_work(world: World) -> None:
 
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_upgrade_that_cannot_be_handed_over_reads_on(world: World, is_gone: bool) -> None:
-    client, other = world.client(), world.client()
-    token, last = client.share(), other.share()
+    (client, token), (other, last) = world.new_reader(), world.new_reader()
     assert isinstance(client.upgrade(token), Busy)
     if is_gone:
         client.die()

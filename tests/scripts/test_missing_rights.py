@@ -68,8 +68,7 @@ def describe(world: World, limited: Connection) -> None:
 
 def upgrade_beside_the_dead(world: World, limited: Connection) -> None:
     """An upgrade that is granted to a dead reader is taken back."""
-    dead, reader = world.client(), world.client()
-    waiting, other = dead.share(), reader.share()
+    (dead, waiting), (reader, other) = world.new_reader(), world.new_reader()
     dead.upgrade(waiting)
     dead.die()
     attempt(lambda: reader.release(other, limited))

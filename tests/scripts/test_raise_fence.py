@@ -43,12 +43,6 @@ def test_lower_fence_changes_nothing(world: World) -> None:
     assert fence_of(world) == int(held.fence) + 1
 
 
-def test_resent_call_changes_nothing(world: World) -> None:
-    client, token = world.new_holder()
-    for _ in range(2):
-        assert client.raise_fence(token, AHEAD) == 1 and fence_of(world) == AHEAD
-
-
 def test_late_copy_does_not_lower_a_later_fence(world: World) -> None:
     client, token = world.new_holder()
     assert client.raise_fence(token, AHEAD) == 1 and client.raise_fence(token, AHEAD + 7) == 1

@@ -175,8 +175,7 @@ def test_last_reader_lets_the_writer_in(world: World) -> None:
 
 
 def test_late_copy_of_a_release_leaves_the_other_readers_alone(world: World) -> None:
-    first, second = world.client(), world.client()
-    over, token = first.share(), second.share(ttl_ms=20_000)
+    (first, over), (second, token) = world.new_reader(), world.new_reader(ttl_ms=20_000)
     assert first.release(over) == (1, 0)
     before = world.readers()
     assert first.release(over) == (-1, 0)

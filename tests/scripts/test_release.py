@@ -48,19 +48,14 @@ def test_a_client_at_a_replica_hears_no_grant(world: World) -> None:
             assert client.messages() == [Head(rid_of(token), 0)]
 
 
-def test_release_by_other_token_is_refused(world: World) -> None:
-    holder, other = world.client(), world.client()
-    held = holder.hold()
+@pytest.mark.parametrize("is_waited_for", [False, True])
+def test_release_by_other_token_is_refused(world: World, is_waited_for: bool) -> None:
+    waiter, other = world.client(), world.client()
+    held = world.client().hold()
+    if is_waited_for:
+        waiter.wait()
     assert other.release(other.token()) == (-1, 0)
-    assert world.holder() == held and world.pttl() > TTL_MS - 1000
-
-
-def test_release_by_other_token_is_refused_when_somebody_waits(world: World) -> None:
-    holder, waiter, other = world.client(), world.client(), world.client()
-    held = holder.hold()
-    waiter.wait()
-    assert other.release(other.token()) == (-1, 0)
-    assert world.holder() == held and waiter.messages() == []
+    assert world.holder() == held and world.pttl() > TTL_MS - 1000 and waiter.messages() == []
 
 
 def test_release_hands_to_the_head_with_its_claim(world: World) -> None:
@@ -90,8 +85,7 @@ def test_release_hands_over_in_order_of_arrival(world: World) -> None:
 
 
 def test_granted_waiter_extends_under_the_fence_it_was_told(world: World) -> None:
-    holder, waiter = world.client(), world.client()
-    held, token = holder.hold(), waiter.wait()
+    (holder, held), (waiter, token) = world.new_holder(), world.new_waiter()
     holder.release(held)
     (grant,) = waiter.messages()
     assert waiter.extend(token, 20_000) == 1

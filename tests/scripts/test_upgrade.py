@@ -171,8 +171,7 @@ def test_granted_upgrade_keeps_what_is_left_of_its_lease(world: World) -> None:
 
 
 def test_upgrade_gets_in_when_the_other_reader_has_ended(world: World) -> None:
-    client, crashed = world.client(), world.client()
-    token, over = client.share(), crashed.share()
+    (client, token), (crashed, over) = world.new_reader(), world.new_reader()
     wait_to_upgrade(client, token)
     world.end_lease(over)
     assert isinstance(client.upgrade(token, ttl_ms=20_000), Held)
@@ -190,8 +189,7 @@ def test_try_to_upgrade_never_queues(world: World) -> None:
 
 @pytest.mark.parametrize("queueing", [True, False])
 def test_second_upgrade_is_refused(world: World, queueing: bool) -> None:
-    client, second = world.client(), world.client()
-    token, other = client.share(), second.share()
+    (client, token), (second, other) = world.new_reader(), world.new_reader()
     wait_to_upgrade(client, token)
     assert second.upgrade(other, queues=queueing) == -2
     assert world.queue() == [client.member(token, "u")] and len(world.readers()) == 2
@@ -200,41 +198,30 @@ def test_second_upgrade_is_refused(world: World, queueing: bool) -> None:
 
 def test_second_upgrade_is_refused_when_nobody_can_be_asked(world: World) -> None:
     # An error of PUBLISH says nothing about the first.
-    client, second = world.client(), world.client()
-    token, other = client.share(), second.share()
+    (client, token), (second, other) = world.new_reader(), world.new_reader()
     wait_to_upgrade(client, token)
     with world.user("~*", "resetchannels", "+@all") as limited:
         assert second.upgrade(other, connection=limited) == -2
     assert world.queue() == [client.member(token, "u")]
 
 
-def test_dead_upgrade_stands_in_nobodys_way(world: World) -> None:
-    client, second = world.client(), world.client()
-    token, other = client.share(), second.share()
-    wait_to_upgrade(client, token)
-    client.die()
-    assert isinstance(second.upgrade(other, queues=False), Busy)
+@pytest.mark.parametrize("why", ["dead", "overdue", "no reader any more"])
+def test_upgrade_that_cannot_be_granted_stands_in_nobodys_way(world: World, why: str) -> None:
+    (client, token), (second, other) = world.new_reader(), world.new_reader()
+    world.client().share()
+    past = world.now_us() - 10_000_000
+    if why == "overdue":
+        client.upgrade(token, wait_ms=1000, ticket=past)
+    else:
+        wait_to_upgrade(client, token)
+    if why == "dead":
+        client.die()
+        assert isinstance(second.upgrade(other, queues=False), Busy)
+    elif why != "overdue":
+        world.end_lease(token)
     wait_to_upgrade(second, other)
-    assert world.queue() == [second.member(other, "u")] and len(world.readers()) == 2
-
-
-def test_overdue_upgrade_stands_in_nobodys_way(world: World) -> None:
-    client, second = world.client(), world.client()
-    token, other = client.share(), second.share()
-    client.upgrade(token, wait_ms=1000, ticket=world.now_us() - 10_000_000)
-    wait_to_upgrade(second, other)
-    assert world.queue() == [second.member(other, "u")] and len(world.readers()) == 2
-    assert client.messages() == []
-
-
-def test_upgrade_whose_reader_has_ended_stands_in_nobodys_way(world: World) -> None:
-    client, second, third = (world.client() for _ in range(3))
-    token, other = client.share(), second.share()
-    third.share()
-    wait_to_upgrade(client, token)
-    world.end_lease(token)
-    wait_to_upgrade(second, other)
-    assert world.queue() == [second.member(other, "u")]
+    assert world.queue() == [second.member(other, "u")] and client.messages() == []
+    assert len(world.readers()) == (2 if why == "no reader any more" else 3)
 
 
 def test_queued_upgrade_whose_reader_has_ended_is_dropped(world: World) -> None:
@@ -343,8 +330,7 @@ def test_cancelled_upgrade_reads_on_and_lets_readers_in(world: World) -> None:
 
 
 def test_cancel_of_a_granted_upgrade_says_so(world: World) -> None:
-    client, second = world.client(), world.client()
-    token, other = client.share(), second.share()
+    (client, token), (second, other) = world.new_reader(), world.new_reader()
     wait_to_upgrade(client, token)
     second.release(other)
     assert client.cancel(client.member(token, "u")) == (2, 0)
@@ -353,8 +339,7 @@ def test_cancel_of_a_granted_upgrade_says_so(world: World) -> None:
 
 
 def test_released_reader_leaves_no_upgrade_that_could_be_granted(world: World) -> None:
-    client, second = world.client(), world.client()
-    token, other = client.share(), second.share()
+    (client, token), (second, other) = world.new_reader(), world.new_reader()
     wait_to_upgrade(client, token)
     assert client.release(token) == (1, 0)
     assert second.release(other) == (1, 0)
@@ -362,8 +347,7 @@ def test_released_reader_leaves_no_upgrade_that_could_be_granted(world: World) -
 
 
 def test_lost_queue_does_not_let_two_writers_in(world: World) -> None:
-    client, second = world.client(), world.client()
-    token, other = client.share(), second.share()
+    (client, token), (second, other) = world.new_reader(), world.new_reader()
     first = wait_to_upgrade(client, token)
     world.admin.cmd("DEL", world.lock.q)
     wait_to_upgrade(second, other)
