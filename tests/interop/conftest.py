@@ -14,7 +14,7 @@ import pytest
 from support.servers import Server, available_kinds
 from support.wait import wait_until
 
-from .peer import Peer, Side
+from .peer import Peer, Pending, Side
 
 TTL_MS = 30_000
 
@@ -135,3 +135,11 @@ def compete(
     replies = [pending.get(120) for pending in (*running, crowd)]
     assert not any(reply.error for reply in replies), replies
     return [sum(reply.value) for reply in replies]
+
+
+def is_in_soon(pending: Pending, since: float, limit: float = SOON_S) -> bool:
+    """Whether it gets the lock, in the time after a release or a death."""
+    reply = pending.get()
+    assert not reply.error, reply
+    assert 0 < reply.ended - since < limit, reply
+    return bool(reply.value)

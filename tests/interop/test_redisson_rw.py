@@ -19,8 +19,8 @@ import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .conftest import TTL_MS, SOON_S, Farm
-from .peer import Pending, Side
+from .conftest import TTL_MS, SOON_S, Farm, is_in_soon
+from .peer import Peer, Pending, Side
 from .test_redisson import (
     KINDS,
     MEMBERS,
@@ -48,14 +48,17 @@ class Pair:
     def theirs(self, kind: str) -> Side:
         return theirs_of(self._processes, self._server, self._name, kind)
 
-    def ours(self, kind: str, *, is_own: bool = False) -> Side:
-        """Ours; in a process of its own, that can be killed."""
-        peer = self._processes.new_peer("python") if is_own else self._processes.peer("python")
+    def ours(self, kind: str) -> Side:
+        return self._ours(self._processes.peer("python"), kind)
+
+    def _ours(self, peer: Peer, kind: str) -> Side:
         client = self._processes.client(peer, kind="redlatch-rw", url=self._server.url)
         return Side(peer, client, self._name, TTL_MS, kind=kind)
 
-    def own_theirs(self, kind: str) -> Side:
-        """Theirs, in a JVM of its own, that can be killed."""
+    def in_own_process(self, who: str, kind: str) -> Side:
+        """In a process, or a JVM, that can be killed."""
+        if who == "ours":
+            return self._ours(self._processes.new_peer("python"), kind)
         peer = self._processes.new_peer("java")
         client = self._processes.client(peer, url=self._server.url, watchdog_ms=WATCHDOG_MS)
         return Side(peer, client, self._name, WATCHDOG, kind=kind)
@@ -72,29 +75,36 @@ class Pair:
         wait_until(lambda: self.queued == before + 1)
         return pending
 
+    def let_in(self, writers: dict[str, Pending], released: float, limit: float = SOON_S) -> None:
+        """One of two writers that wait is in soon after the release, and then the other."""
+        wait_until(lambda: any(waiting.is_done for waiting in writers.values()))
+        first = next(who for who, waiting in writers.items() if waiting.is_done)
+        second = other_of(first)
+        assert is_in_soon(writers[first], released, limit)
+        assert not writers[second].is_done
+        released = self.of(first, "write").release(owner="waiter")
+        assert is_in_soon(writers[second], released)
+        self.of(second, "write").release(owner="waiter")
+
     @property
     def queued(self) -> int:
         """How many of ours wait."""
-        with self._server.connect() as connection:
-            return int(connection.cmd("ZCARD", f"{{{self._name}}}:rl1:mq"))
+        return int(self._server.cmd("ZCARD", f"{{{self._name}}}:rl1:mq"))
 
     @property
     def reading(self) -> int:
         """How many read, of both, as the key says; -1 if it is gone."""
-        with self._server.connect() as connection:
-            return int(connection.cmd("HLEN", self._name)) - 1
+        return int(self._server.cmd("HLEN", self._name)) - 1
 
     @property
     def subscribed(self) -> int:
         """How many channels of the lock theirs subscribe to, also late, after a wait has ended."""
-        with self._server.connect() as connection:
-            return len(connection.cmd("PUBSUB", "CHANNELS", f"*{self._name}*"))
+        return len(self._server.cmd("PUBSUB", "CHANNELS", f"*{self._name}*"))
 
     @property
     def keys(self) -> list[bytes]:
         """Keys of the lock except fences and turns. Redisson deletes its unlock latch late."""
-        with self._server.connect() as connection:
-            keys = connection.cmd("KEYS", f"*{self._name}*")
+        keys = self._server.cmd("KEYS", f"*{self._name}*")
         stays = re.compile(rb":(f|mw)$|^redisson_lock_token:")
         return [key for key in keys if not stays.search(key)]
 
@@ -106,13 +116,6 @@ def both(processes: Farm, one_server: Server, name: str) -> Pair:
 
 def other_of(who: str) -> str:
     return "ours" if who == "theirs" else "theirs"
-
-
-def is_in_soon(pending: Pending, since: float, limit: float = SOON_S) -> bool:
-    reply = pending.get()
-    assert not reply.error, reply
-    assert reply.ended - since < limit, reply
-    return reply.value is True
 
 
 sides = pytest.mark.parametrize("who", ["theirs", "ours"])
@@ -183,14 +186,7 @@ def test_readers_of_both_share(both: Pair, server: Server) -> None:
     assert both.reading == 1
     assert not any(waiting.is_done for waiting in writers.values())
     released = theirs.release(owner="two")
-    # One of them is in, and then the other.
-    wait_until(lambda: any(waiting.is_done for waiting in writers.values()))
-    first = next(who for who, waiting in writers.items() if waiting.is_done)
-    assert is_in_soon(writers[first], released)
-    assert not writers[other_of(first)].is_done
-    released = both.of(first, "write").release(owner="waiter")
-    assert is_in_soon(writers[other_of(first)], released)
-    both.of(other_of(first), "write").release(owner="waiter")
+    both.let_in(writers, released)
     wait_until(lambda: both.keys == [])
 
 
@@ -329,13 +325,7 @@ def test_readers_renew_beside_each_other(both: Pair, who: str) -> None:
     assert not any(waiting.is_done for waiting in writers.values())
     if who == "ours":
         ours.ok("check")
-    released = both.of(who, "read").release()
-    wait_until(lambda: any(waiting.is_done for waiting in writers.values()))
-    first = next(side for side, waiting in writers.items() if waiting.is_done)
-    assert is_in_soon(writers[first], released)
-    both.of(first, "write").release(owner="waiter")
-    assert is_in_soon(writers[other_of(first)], time.monotonic())
-    both.of(other_of(first), "write").release(owner="waiter")
+    both.let_in(writers, both.of(who, "read").release())
 
 
 def test_a_shorter_watchdog_is_told(both: Pair) -> None:
@@ -343,7 +333,7 @@ def test_a_shorter_watchdog_is_told(both: Pair) -> None:
     both, so that ours is over with a reader of theirs that dies; ours is told at the next word
     with the server.
     Method: a lease of 30 s beside a watchdog of 1.5 s; SIGKILL; a writer of theirs."""
-    theirs, ours = both.own_theirs("read"), both.ours("read")
+    theirs, ours = both.in_own_process("theirs", "read"), both.ours("read")
     assert theirs.tries()
     assert ours.tries(options={"renew": False})
     time.sleep(WATCHDOG_MS / 1000)
@@ -357,32 +347,19 @@ def test_a_shorter_watchdog_is_told(both: Pair) -> None:
     both.theirs("write").release(owner="waiter")
 
 
+@sides
 @pytest.mark.parametrize("kind", ["read", "write"])
-def test_we_are_killed(both: Pair, kind: str) -> None:
-    """Goal: what a process of ours held when it was killed is theirs at the end of its lease.
-    Method: a renewed lease of 1.5 s, a writer that waits, SIGKILL."""
-    ours = both.ours(kind, is_own=True)
-    assert ours.tries(ttl_ms=WATCHDOG_MS)
-    waiting = both.waits("theirs", "write")
+def test_a_holder_is_killed(both: Pair, who: str, kind: str) -> None:
+    """Goal: what a process held when it was killed is the other's at the end of its lease.
+    Method: a process of its own, a renewed lease of 1.5 s, a writer that waits, SIGKILL."""
+    dead = both.in_own_process(who, kind)
+    assert dead.tries(ttl_ms=WATCHDOG if who == "theirs" else WATCHDOG_MS)
+    waiting = both.waits(other_of(who), "write")
     time.sleep(1.2 * WATCHDOG_MS / 1000)
     assert not waiting.is_done
-    killed = ours.peer.kill()
+    killed = dead.peer.kill()
     assert is_in_soon(waiting, killed, WATCHDOG_MS / 1000 + SOON_S)
-    both.theirs("write").release(owner="waiter")
-
-
-@pytest.mark.parametrize("kind", ["read", "write"])
-def test_they_are_killed(both: Pair, kind: str) -> None:
-    """Goal: what Redisson held when it was killed is ours at the end of its lease.
-    Method: a JVM of its own, its watchdog, a writer that waits, SIGKILL."""
-    theirs = both.own_theirs(kind)
-    assert theirs.tries()
-    waiting = both.waits("ours", "write")
-    time.sleep(1.2 * WATCHDOG_MS / 1000)
-    assert not waiting.is_done
-    killed = theirs.peer.kill()
-    assert is_in_soon(waiting, killed, WATCHDOG_MS / 1000 + SOON_S)
-    both.ours("write").release(owner="waiter")
+    both.of(other_of(who), "write").release(owner="waiter")
 
 
 @sides
@@ -390,7 +367,7 @@ def test_a_reader_is_killed_beside_another(both: Pair, who: str) -> None:
     """Goal: a reader that was killed stands in nobody's way for longer than its lease, and that of
     the other side who reads beside it goes on.
     Method: SIGKILL of one, two leases later the other releases; a writer of each side waits."""
-    dead = both.own_theirs("read") if who == "theirs" else both.ours("read", is_own=True)
+    dead = both.in_own_process(who, "read")
     alive = both.of(other_of(who), "read")
     assert dead.tries(ttl_ms=WATCHDOG if who == "theirs" else WATCHDOG_MS)
     assert alive.tries(ttl_ms=WATCHDOG if who == "ours" else WATCHDOG_MS)
@@ -400,20 +377,14 @@ def test_a_reader_is_killed_beside_another(both: Pair, who: str) -> None:
     assert not any(waiting.is_done for waiting in writers.values())
     if who == "theirs":
         alive.ok("check")
-    released = alive.release()
-    wait_until(lambda: any(waiting.is_done for waiting in writers.values()))
-    first = next(side for side, waiting in writers.items() if waiting.is_done)
     # Their watchdog keeps all who read, also the dead: one lease more.
-    assert is_in_soon(writers[first], released, WATCHDOG_MS / 1000 + SOON_S)
-    both.of(first, "write").release(owner="waiter")
-    assert is_in_soon(writers[other_of(first)], time.monotonic())
-    both.of(other_of(first), "write").release(owner="waiter")
+    both.let_in(writers, alive.release(), WATCHDOG_MS / 1000 + SOON_S)
 
 
 def test_our_upgrade_outlives_a_dead_reader(both: Pair) -> None:
     """Goal: ours becomes the writer when the lease of a reader that was killed is over.
     Method: a JVM of its own, SIGKILL, an upgrade that waits."""
-    theirs, ours = both.own_theirs("read"), both.ours("read")
+    theirs, ours = both.in_own_process("theirs", "read"), both.ours("read")
     assert theirs.tries()
     assert ours.tries()
     waiting = ours.begin("upgrade", wait_ms=20_000)
@@ -505,8 +476,7 @@ def test_their_plain_locks(both: Pair, theirs_are: str, kind: str) -> None:
     assert not theirs.tries()
     pending = both.waits("theirs", theirs_are)
     released = ours.release(owner="waiter")
-    reply = pending.get()
-    assert reply.value and reply.ended - released < SOON_S
+    assert is_in_soon(pending, released)
     assert not ours.tries()
     theirs.release(owner="waiter")
     wait_until(lambda: both.keys == [])
