@@ -235,23 +235,6 @@ def test_a_server_that_comes_back_is_waited_for(own_cli: Cli, own_server: Server
         assert running.wait() == GOOD
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (("--url", "rediss//x"), "rediss"),
-        (("--wait", "soon"), "--wait must be"),
-        (("--min-replicas", "65"), "--min-replicas must be 0 to 64 (got '65')"),
-        (("--min-replicas", "1x"), "--min-replicas must be 0 to 64 (got '1x')"),
-        ((*("-u redis://a -u redis://b -u redis://c".split()), "--min-replicas=1"), "several"),
-        (("name",), "unexpected 'name'"),
-        (("--wiat", "1s"), "did you mean '--wait'"),
-    ],
-)
-def test_a_wrong_call_is_refused(own_cli: Cli, words: tuple[str, ...], text: str) -> None:
-    done = own_cli.run("doctor", *words, code=USAGE)
-    assert text in done.stderr and done.stdout == ""
-
-
 def quorum_of(binary: str, *servers: Server) -> Cli:
     return Cli(binary, "\n".join(server.url + SHORT for server in servers))
 

@@ -59,6 +59,9 @@ def test_name_may_look_like_an_option(cli: Cli) -> None:
     cli.run("run", "--", "-n", "sh", "-c", 'test "$REDLATCH_LOCK" = -n', code=0)
 
 
+THREE = [f"--url=redis://{host}" for host in "abc"]
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -125,6 +128,23 @@ def test_name_may_look_like_an_option(cli: Cli) -> None:
         (["force-release", "x"], "force-release asks on a terminal only; elsewhere say --yes"),
         (["version", "x"], "unexpected 'x'"),
         (["help", "satus"], "unknown command 'satus', did you mean 'status'?"),
+        (["run", "--wait", "100000d", "x", "true"], "at most 36500d (got '100000d')"),
+        (["run", "--ttl", "100000d", "x", "true"], "--ttl must be 10 ms to 7 days (got '10"),
+        (["--command-timeout", "4000", "ls"], "--command-timeout must be 1 ms to 1 hour (got '4"),
+        ([*THREE, "--restart-guard=0", "status", "x"], "must be off or 1 s to 1 hour (got '0')"),
+        (["run", "--max-hold", "0.00000000001", "--kill-after", "1s", "x", "true"], "(got '1s')"),
+        (["run", "--max-hold", "9" * 40 + "h", "x", "true"], "must be 0 or 1 ms to 7 days"),
+        (["run", "--min-hold", "100000d", "x", "true"], "(got '100000d')"),
+        (["run", "--wait", "1y", "x", "true"], "(got '1y')"),
+        (["ls", "--tsv"], "did you mean '-o tsv'?"),
+        (["--url", "http://h", "ls"], "(got 'http://')"),
+        (["doctor", "--url", "rediss//x"], "rediss"),
+        (["doctor", "--wait", "soon"], "--wait must be"),
+        (["doctor", "--min-replicas", "65"], "--min-replicas must be 0 to 64 (got '65')"),
+        (["doctor", "--min-replicas", "1x"], "--min-replicas must be 0 to 64 (got '1x')"),
+        (["doctor", *THREE, "--min-replicas=1"], "several"),
+        (["doctor", "name"], "unexpected 'name'"),
+        (["doctor", "--wiat", "1s"], "did you mean '--wait'"),
     ],
 )
 def test_64_wrong_call(cli: Cli, args: list[str], words: str) -> None:
@@ -132,6 +152,7 @@ def test_64_wrong_call(cli: Cli, args: list[str], words: str) -> None:
     assert words in done.stderr
     assert done.stderr.startswith("redlatch: ")
     assert done.stdout == ""
+    assert "http" not in words or "did you mean" not in done.stderr
 
 
 def test_64_wrong_call_is_said_even_when_quiet(cli: Cli) -> None:

@@ -130,31 +130,6 @@ def test_an_empty_line_of_the_variable_is_not_left_out(bare: Cli) -> None:
     assert "URL 2 of the environment must not be empty" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["run", "--wait", "100000d", "x", "true"], "at most 36500d (got '100000d')"),
-        (["run", "--ttl", "100000d", "x", "true"], "--ttl must be 10 ms to 7 days (got '10"),
-        (["--command-timeout", "4000", "ls"], "--command-timeout must be 1 ms to 1 hour (got '4"),
-        (
-            [*(f"--url=redis://{host}" for host in "abc"), "--restart-guard=0", "status", "x"],
-            "--restart-guard must be off or 1 s to 1 hour (got '0')",
-        ),
-        (["run", "--max-hold", "0.00000000001", "--kill-after", "1s", "x", "true"], "(got '1s')"),
-        (["run", "--max-hold", "9" * 40 + "h", "x", "true"], "must be 0 or 1 ms to 7 days"),
-        (["run", "--min-hold", "100000d", "x", "true"], "(got '100000d')"),
-        (["run", "--wait", "1y", "x", "true"], "(got '1y')"),
-        (["ls", "--tsv"], "did you mean '-o tsv'?"),
-        (["--url", "http://h", "ls"], "(got 'http://')"),
-    ],
-)
-def test_wrong_words_are_explained(cli: Cli, words: list[str], says: str) -> None:
-    done = cli.run(*words, code=USAGE)
-    assert says in done.stderr
-    if "http" in says:
-        assert "did you mean" not in done.stderr
-
-
 def test_a_long_name_is_cut_in_messages(cli: Cli) -> None:
     for words in (["run", "x" * 10_000], ["run", "-n", "x" * 10_000, "true"]):
         done = cli.run(*words, code=USAGE)
