@@ -7,12 +7,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from support.build import ROOT, build_folder
 from support.embedded import EmbeddedFolder
+from support.program import run_to_end
 
 from .library import is_sanitized, output_of
 
@@ -156,16 +158,11 @@ HELPER = "libexec/redlatch/redlatch-embedded"
 
 def use_embedded(program: Path, **environment: str) -> str:
     """What the program says after it used an embedded server: nothing, if all went well."""
-    folder = EmbeddedFolder()
-    try:
-        command = [str(program), folder.url]
-        variables = {**os.environ, **environment}
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    with closing(EmbeddedFolder()) as folder:
+        done = run_to_end([program, folder.url], env={**os.environ, **environment})
         if done.returncode == 0:
             assert len(folder.supervisors) == 1
         return done.stdout.strip()
-    finally:
-        folder.close()
 
 
 def test_the_helper_is_found_from_the_library(
@@ -207,12 +204,9 @@ def test_the_helper_is_found_from_a_static_program(
 
 
 def test_the_installed_command_runs_an_embedded_server(prefix: Path) -> None:
-    folder = EmbeddedFolder()
-    try:
+    with closing(EmbeddedFolder()) as folder:
         command = [prefix / "bin/redlatch", "-u", folder.url, "run", "a", "--", "echo", "ours"]
         assert output_of(*command) == "ours\n"
-    finally:
-        folder.close()
 
 
 def test_headers_are_the_contract_only(prefix: Path) -> None:

@@ -13,7 +13,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from support.wait import LIMIT, wait_until
@@ -26,15 +25,6 @@ HOLD = ["sh", "-c", "echo ready; exec cat >/dev/null"]
 # Children that end by SIGTERM with a word, and by SIGKILL only.
 POLITE = ["sh", "-c", "trap 'echo bye; exit 0' TERM; echo ready $$.; while :; do sleep 0.01; done"]
 STUBBORN = ["sh", "-c", "trap '' TERM USR1; echo ready $$.; while :; do sleep 0.01; done"]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 class Output:

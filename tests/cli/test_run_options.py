@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.program import is_alive
 from support.servers import Server
 from support.wait import wait_until
 
-from .harness import AT_ONCE, HOLD, POLITE, STUBBORN, Cli, is_alive
+from .harness import AT_ONCE, HOLD, POLITE, STUBBORN, Cli
 from .terminal import Terminal
 
 

@@ -18,10 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.program import is_alive
 from support.servers import Server
 from support.wait import wait_until
 
-from .harness import AT_ONCE, LIMIT, POLITE, STUBBORN, Cli, Running, is_alive
+from .harness import AT_ONCE, LIMIT, POLITE, STUBBORN, Cli, Running
 
 FORWARDED = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "CONT", "TSTP"]
 

@@ -25,9 +25,10 @@ from select import select
 
 import pytest
 
+from support.program import is_alive
 from support.wait import wait_until
 
-from .harness import LIMIT, STUBBORN, Cli, is_alive
+from .harness import LIMIT, STUBBORN, Cli
 
 PAGE = 4096
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Programs that a test runs to their end."""
+"""Programs that a test runs."""
 
 from __future__ import annotations
 
@@ -31,3 +31,12 @@ def run_to_end(
         check=False,
         timeout=limit,
     )
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"

@@ -5,18 +5,16 @@ Method: real failovers; an owner that is killed."""
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from .program import is_alive
 from .resp import RespError
 from .sentinel import DOWN_AFTER_MS, NEVER_MS, Access, Replicated, SentinelGroup
 from .servers import available_kinds
-from .test_support import is_alive
+from .test_support import said_before_it_was_killed
 from .tls import Authority
 from .wait import wait_until
 
@@ -81,19 +79,11 @@ def test_servers_and_sentinels_ask_for_different_passwords(tmp_path: Path) -> No
 
 
 def test_no_sentinel_outlives_a_killed_owner() -> None:
-    text = (
-        "import sys, time; sys.path.insert(0, sys.argv[1])\n"
+    words = said_before_it_was_killed(
         "from support.sentinel import NEVER_MS, SentinelGroup\n"
         "group = SentinelGroup(down_after_ms=NEVER_MS).__enter__()\n"
         "print(*(one.pid for one in (*group.servers, *group.sentinels)), flush=True)\n"
-        "time.sleep(60)\n"
     )
-    tests = str(Path(__file__).parents[1])
-    owner = subprocess.Popen([sys.executable, "-c", text, tests], stdout=subprocess.PIPE)
-    assert owner.stdout
-    pids = [int(word) for word in owner.stdout.readline().split()]
-    owner.send_signal(signal.SIGKILL)
-    owner.wait()
-    owner.stdout.close()
+    pids = [int(word) for word in words]
     assert len(pids) == 6
     wait_until(lambda: not any(map(is_alive, pids)))

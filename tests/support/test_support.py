@@ -6,8 +6,6 @@ Method: real servers started, paused, killed; replies fed byte by byte."""
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +18,7 @@ import pytest
 
 from .build import ROOT
 from .go import go_environment, run_go
+from .program import is_alive
 from .resp import Connection, Push, RespError, encode
 from .servers import (
     OTHERS,
@@ -36,6 +35,7 @@ from .servers import (
     has_tls,
 )
 from .tls import Authority
+from .wait import wait_until
 
 REPLIES = [
     (b"+OK\r\n", "OK"),
@@ -186,33 +186,25 @@ def test_a_server_outlives_the_thread_that_started_it() -> None:
         server.close()
 
 
+def said_before_it_was_killed(lines: str) -> list[str]:
+    """The words of a program with these lines, of which no handler runs."""
+    text = "import sys, time; sys.path.insert(0, sys.argv[1])\n" + lines + "time.sleep(60)\n"
+    tests = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", text, tests]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout
+        words = owner.stdout.readline().split()
+        owner.kill()
+    return words
+
+
 def test_no_server_outlives_a_killed_owner() -> None:
-    text = (
-        "import sys, time; sys.path.insert(0, sys.argv[1])\n"
+    pid, path = said_before_it_was_killed(
         "from support.servers import Server, available_kinds\n"
         "server = Server(available_kinds()[0]).start()\n"
         "print(server.pid, server.unix_path, flush=True)\n"
-        "time.sleep(60)\n"
     )
-    tests = str(Path(__file__).parents[1])
-    owner = subprocess.Popen([sys.executable, "-c", text, tests], stdout=subprocess.PIPE)
-    assert owner.stdout
-    pid, path = owner.stdout.readline().split()
-    owner.send_signal(signal.SIGKILL)
-    owner.wait()
-    owner.stdout.close()
-    end = time.monotonic() + 10
-    while is_alive(int(pid)) or Path(path.decode()).parent.exists():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state != "Z" and os.path.exists(f"/proc/{pid}")
+    wait_until(lambda: not is_alive(int(pid)) and not Path(path).parent.exists())
 
 
 def test_programs_of_go_pass_vet() -> None:
