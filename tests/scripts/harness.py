@@ -257,6 +257,11 @@ class World:
     def keys(self) -> set[str]:
         return {key.decode(errors="replace") for key in self.admin.cmd("KEYS", "*")}
 
+    def put(self, command: str, key: str, *words: Argument, ms: int) -> None:
+        """A key of any type, for so long."""
+        self.admin.cmd(command, key, *words)
+        self.admin.cmd("PEXPIRE", key, ms)
+
     def now_us(self) -> int:
         seconds, micros = self.admin.cmd("TIME")
         return int(seconds) * 1_000_000 + int(micros)
@@ -550,6 +555,16 @@ class Client:
         self.connection.close()
         if self.subscription is not None:
             self.subscription.close()
+
+
+def as_held(reply: Held | Busy | int) -> Held:
+    assert isinstance(reply, Held), reply
+    return reply
+
+
+def as_busy(reply: Held | Busy | int) -> Busy:
+    assert isinstance(reply, Busy), reply
+    return reply
 
 
 def rid_of(token: str) -> str:

@@ -16,13 +16,14 @@ from .harness import (
     Busy,
     Client,
     Grant,
-    Head,
     Held,
     World,
     check_of,
     error_of,
     member_of,
     rid_of,
+    as_held,
+    as_busy,
 )
 
 
@@ -30,8 +31,7 @@ def test_free_lock_is_taken_with_the_full_lease(world: World) -> None:
     client = world.client()
     token = client.token()
     before = world.now_us()
-    reply = client.acquire(token, ttl_ms=20_000)
-    assert isinstance(reply, Held)
+    reply = as_held(client.acquire(token, ttl_ms=20_000))
     assert world.holder() == token
     assert 19_000 < world.pttl() <= 20_000
     assert before <= reply.now * 1000 + 999 and reply.now * 1000 <= world.now_us()
@@ -80,9 +80,8 @@ def test_other_token_is_busy_and_queued(world: World) -> None:
     holder, waiter = world.client(), world.client()
     held = holder.hold()
     before = world.now_us()
-    reply = waiter.acquire(waiter.token())
+    reply = as_busy(waiter.acquire(waiter.token()))
     after = world.now_us()
-    assert isinstance(reply, Busy)
     assert (reply.rank, reply.holder, reply.kind) == (0, held.encode(), "string")
     assert TTL_MS - 1000 < reply.pttl <= TTL_MS
     assert before <= int(reply.ticket) <= after
@@ -100,10 +99,9 @@ def test_ranks_follow_arrival(world: World) -> None:
 def test_refresh_when_the_fence_key_is_gone_mints_a_higher_one(world: World) -> None:
     client = world.client()
     token = client.token()
-    first = client.acquire(token)
+    first = as_held(client.acquire(token))
     world.expire(world.lock.f)
-    again = client.acquire(token)
-    assert isinstance(first, Held) and isinstance(again, Held)
+    again = as_held(client.acquire(token))
     assert again.fence > first.fence
     assert world.admin.cmd("GET", world.lock.f).decode() == again.fence
 
@@ -121,11 +119,9 @@ def test_later_ticket_does_not_move_who_is_queued(world: World) -> None:
     clients = [world.client() for _ in range(3)]
     clients[0].hold()
     token = clients[1].token()
-    first = clients[1].acquire(token)
+    first = as_busy(clients[1].acquire(token))
     clients[2].wait()
-    assert isinstance(first, Busy)
-    again = clients[1].acquire(token, ticket=int(first.ticket) + 1_000_000)
-    assert isinstance(again, Busy)
+    again = as_busy(clients[1].acquire(token, ticket=int(first.ticket) + 1_000_000))
     assert (again.ticket, again.rank) == (first.ticket, 0)
 
 
@@ -133,8 +129,7 @@ def test_late_copy_of_the_first_request_does_not_cost_the_place(world: World) ->
     holder, first, second, third = [world.client() for _ in range(4)]
     held = holder.hold()
     token = first.token()
-    reply = first.acquire(token)
-    assert isinstance(reply, Busy)
+    reply = as_busy(first.acquire(token))
     other = second.wait()
     holder.release(held)  # The claim ends before the first has read of it.
     world.expire()
@@ -142,8 +137,7 @@ def test_late_copy_of_the_first_request_does_not_cost_the_place(world: World) ->
     third.wait()
     late = first.acquire(token)
     assert isinstance(late, Busy) and late.rank == 1
-    poll = first.acquire(token, ticket=reply.ticket)
-    assert isinstance(poll, Busy)
+    poll = as_busy(first.acquire(token, ticket=reply.ticket))
     assert (poll.ticket, poll.rank) == (reply.ticket, 0)
 
 
@@ -195,8 +189,7 @@ def test_round_tickets_come_back_with_all_digits(world: World) -> None:
 def test_try_never_queues(world: World) -> None:
     holder, other = world.client(), world.client()
     held = holder.hold()
-    reply = other.try_acquire(other.token())
-    assert isinstance(reply, Busy)
+    reply = as_busy(other.try_acquire(other.token()))
     assert (reply.rank, reply.ticket, reply.holder) == (-1, "", held.encode())
     assert world.keys() == {world.lock.k, world.lock.f}
 
@@ -229,8 +222,7 @@ def test_poll_by_the_head_of_a_free_lock_takes_it_by_reply(world: World) -> None
     world.client().hold()
     waiter, token = world.new_waiter(provisional_ms=500)
     world.expire()
-    reply = waiter.acquire(token, provisional_ms=500, ttl_ms=20_000)
-    assert isinstance(reply, Held)
+    reply = as_held(waiter.acquire(token, provisional_ms=500, ttl_ms=20_000))
     assert 19_000 < world.pttl() <= 20_000, "the caller is alive: full lease, not a claim"
     assert waiter.messages() == [], "no message to myself"
     assert world.keys() == {world.lock.k, world.lock.f}
@@ -241,8 +233,7 @@ def test_poll_by_the_second_grants_the_head(world: World) -> None:
     head, first = world.new_waiter(provisional_ms=1234)
     second, token = world.new_waiter()
     world.expire()
-    reply = second.acquire(token)
-    assert isinstance(reply, Busy)
+    reply = as_busy(second.acquire(token))
     assert (reply.rank, reply.holder, reply.kind) == (0, first.encode(), "string")
     assert 1000 < reply.pttl <= 1234
     (grant,) = head.messages()
@@ -279,8 +270,7 @@ def test_overdue_caller_is_alive_and_gets_a_free_lock(world: World) -> None:
     token = waiter.wait_overdue()
     second.wait()
     world.expire()
-    reply = waiter.acquire(token, wait_ms=1000, ticket=world.now_us() - 10_000_000)
-    assert isinstance(reply, Held)
+    reply = as_held(waiter.acquire(token, wait_ms=1000, ticket=world.now_us() - 10_000_000))
 
 
 def test_busy_poll_drops_at_most_four_overdue_heads(world: World) -> None:
@@ -318,8 +308,7 @@ def test_new_head_after_a_dropped_overdue_one_is_told_when_to_look(world: World)
     world.admin.cmd("ZADD", world.lock.q, ticket, member_of(overdue, wait_ms=1000))
     second.messages()
     assert isinstance(other.try_acquire(other.token()), Busy)
-    (head,) = second.messages()
-    assert isinstance(head, Head) and head.rid == rid_of(token) and 300 < head.ms <= 700
+    assert second.was_told(token, 700, 400)
 
 
 @pytest.mark.parametrize(("ttl_ms", "told_ms"), [(2000, 2000), (7 * 24 * 3600 * 1000, 99_999)])

@@ -53,8 +53,7 @@ def test_head_that_leaves_during_a_claim_passes_on_what_it_was_told(world: World
     assert head.was_told(second, 700)
     assert third.messages() == []
     assert head.cancel(member_of(second)) == (1, 0)
-    (told,) = third.messages()
-    assert isinstance(told, Head) and told.rid == rid_of(behind) and 300 < told.ms <= 700
+    assert third.was_told(behind, 700, 400)
 
 
 def test_dead_new_head_is_dropped_and_the_next_one_told(world: World) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from .harness import FENCE_STEP, REFUSED, SHARED, Busy, Grant, Held, World, rid_of
+from .harness import FENCE_STEP, REFUSED, SHARED, Busy, Grant, Held, World, rid_of, as_held
 
 
 def test_writer_becomes_the_one_reader(world: World) -> None:
@@ -119,8 +119,7 @@ def test_late_copy_of_the_acquire_does_not_undo_the_downgrade(world: World) -> N
 def test_late_copy_after_another_upgrade_lets_nobody_in(world: World) -> None:
     client, reader = world.client(), world.client()
     token = client.token()
-    held = client.acquire(token)
-    assert isinstance(held, Held)
+    held = as_held(client.acquire(token))
     assert client.downgrade(token, fence=held.fence) == (1, 0)
     again = client.upgrade(token)
     assert isinstance(again, Held) and world.holder() == token
@@ -135,8 +134,7 @@ def test_late_copy_after_another_upgrade_lets_nobody_in(world: World) -> None:
 def test_fence_that_was_passed_on_or_lost_is_no_late_copy(world: World, passed_on: int) -> None:
     client = world.client()
     token = client.token()
-    held = client.acquire(token)
-    assert isinstance(held, Held)
+    held = as_held(client.acquire(token))
     if passed_on == 0:
         world.admin.cmd("DEL", world.lock.f)
     assert client.downgrade(token, fence=str(int(held.fence) + passed_on)) == (1, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from support.resp import RespError
 
-from .harness import TTL_MS, Held, World, error_of
+from .harness import TTL_MS, World, error_of, as_held
 
 
 def info_of(world: World) -> dict[str, str]:
@@ -70,9 +70,8 @@ def test_extend_by_no_number_is_an_error(world: World, lease: str) -> None:
 def test_extend_keeps_the_fence(world: World) -> None:
     client = world.client()
     token = client.token()
-    held = client.acquire(token)
+    held = as_held(client.acquire(token))
     client.extend(token, 60_000)
-    assert isinstance(held, Held)
     assert world.admin.cmd("GET", world.lock.f).decode() == held.fence
 
 

@@ -19,6 +19,7 @@ from .harness import (
     Held,
     World,
     rid_of,
+    as_held,
 )
 
 
@@ -30,8 +31,7 @@ def fence_of(world: World) -> str:
 def test_fence_is_the_servers_time_in_microseconds(world: World) -> None:
     client = world.client()
     before = world.now_us()
-    held = client.acquire(client.token())
-    assert isinstance(held, Held)
+    held = as_held(client.acquire(client.token()))
     assert before <= int(held.fence) <= world.now_us()
 
 
@@ -212,8 +212,7 @@ def test_fence_key_of_another_type_grants_nothing(world: World) -> None:
     holder, token = world.new_holder()
     waiter, behind = world.new_waiter()
     world.admin.cmd("DEL", world.lock.f)
-    world.admin.cmd("RPUSH", world.lock.f, "x")
-    world.admin.cmd("PEXPIRE", world.lock.f, 5000)
+    world.put("RPUSH", world.lock.f, "x", ms=5000)
     assert holder.release(token) == (1, REFUSED)
     assert world.holder() is None and len(world.queue()) == 1
     with pytest.raises(RespError, match="WRONGTYPE"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from .harness import MAX_ENTRIES, QUEUE_TTL_MS, Busy, Client, Held, World, eventually
+from .harness import MAX_ENTRIES, QUEUE_TTL_MS, Busy, Client, Held, World, eventually, as_busy
 
 WINDOW_MS = 5000
 # Where one was seen, and how often what is left to them is offered in vain.
@@ -95,8 +95,7 @@ def test_nobody_of_ours_takes_the_lock_in_the_window(world: World) -> None:
     open_window(world)
     client = world.client()
     token = client.token()
-    reply = client.acquire(token)
-    assert isinstance(reply, Busy)
+    reply = as_busy(client.acquire(token))
     assert 0 < reply.pttl <= WINDOW_MS and reply.kind == "none" and reply.rank == 0
     assert world.holder() is None
     assert world.admin.cmd("SET", world.lock.k, "theirs", "NX", "PX", 60_000) == "OK"
@@ -160,8 +159,7 @@ def test_release_with_turn_works_without_memory(world: World) -> None:
 
 def test_count_of_another_type_does_no_harm(world: World) -> None:
     holder = world.client()
-    world.admin.cmd("RPUSH", world.lock.w, "x")
-    world.admin.cmd("PEXPIRE", world.lock.w, 60_000)
+    world.put("RPUSH", world.lock.w, "x", ms=60_000)
     token = holder.token()
     assert isinstance(holder.acquire(token), Held)
     assert holder.release_with_turn(token, 9, WINDOW_MS) == (1, 0)
@@ -280,8 +278,7 @@ def test_sign_of_theirs_is_not_needed_without_memory(world: World) -> None:
 @pytest.mark.parametrize("burst", [AUTOMATIC, 3])
 def test_count_of_another_type_makes_no_window(world: World, burst: int) -> None:
     client = world.client()
-    world.admin.cmd("RPUSH", world.lock.w, "0 0 0 0")
-    world.admin.cmd("PEXPIRE", world.lock.w, 60_000)
+    world.put("RPUSH", world.lock.w, "0 0 0 0", ms=60_000)
     cycle(client, 1, burst)
     assert mark(world) == ((1, 0, 0) if burst > 0 else None)
 

@@ -5,7 +5,7 @@ the parts that may be missing."""
 
 from __future__ import annotations
 
-from .harness import Busy, Held, World, member_of
+from .harness import Busy, World, member_of, as_held, as_busy
 
 
 def test_free_lock(world: World) -> None:
@@ -19,7 +19,7 @@ def test_free_lock(world: World) -> None:
 def test_held_lock_with_waiters_and_description(world: World) -> None:
     holder, waiters = world.client(), [world.client() for _ in range(3)]
     token = holder.token()
-    held = holder.acquire(token, ttl_ms=20_000)
+    held = as_held(holder.acquire(token, ttl_ms=20_000))
     holder.extend(token, 20_000, "who", "a")
     expected: list[bytes] = []
     for client in waiters:
@@ -28,7 +28,6 @@ def test_held_lock_with_waiters_and_description(world: World) -> None:
         assert isinstance(reply, Busy)
         expected += [member_of(behind).encode(), reply.ticket.encode()]
     _, kind, value, pttl, fence, count, listed, info, *shared = world.inspect()
-    assert isinstance(held, Held)
     assert (kind, value, fence, count) == (b"string", token.encode(), held.fence.encode(), 3)
     assert 19_000 < pttl <= 20_000
     assert listed == expected
@@ -62,8 +61,7 @@ def test_huge_texts_of_others_are_cut(world: World) -> None:
     holder.extend(token, 30_000, "who", huge, "label", huge, "more", huge)
     world.admin.cmd("SET", world.lock.f, huge, "PX", 60_000)
     pairs = [part for i in range(256) for part in (str(i), f"{i}" + "z" * 9000)]
-    world.admin.cmd("ZADD", world.lock.q, *pairs)
-    world.admin.cmd("PEXPIRE", world.lock.q, 60_000)
+    world.put("ZADD", world.lock.q, *pairs, ms=60_000)
     reply = world.inspect()
     assert reply[7] == [b"token", token.encode(), b"who", b"y" * 256, b"label", b"y" * 256]
     assert len(reply[4]) == 64 and reply[5] == 256
@@ -86,8 +84,7 @@ def test_strangers_value_is_cut(world: World) -> None:
 
 
 def test_other_format_is_shown_by_its_type(world: World) -> None:
-    world.admin.cmd("HSET", world.lock.k, "owner", "1")
-    world.admin.cmd("PEXPIRE", world.lock.k, 5000)
+    world.put("HSET", world.lock.k, "owner", "1", ms=5000)
     reply = world.inspect()
     assert (reply[1], reply[2], reply[7]) == (b"hash", b"", [])
 
@@ -125,8 +122,7 @@ def test_upgrade_is_shown_at_the_head_with_its_ticket(world: World) -> None:
     first, token = world.new_reader()
     world.client().share()
     world.client().wait()
-    reply = first.upgrade(token)
-    assert isinstance(reply, Busy)
+    reply = as_busy(first.upgrade(token))
     assert world.inspect()[6][:2] == [first.member(token, "u").encode(), reply.ticket.encode()]
 
 
@@ -146,14 +142,12 @@ def test_owner_and_its_holds_are_shown(hashed: World) -> None:
 def test_holds_of_an_earlier_owner_are_not_shown(hashed: World) -> None:
     hashed.client(owner="ours").hold()
     hashed.admin.cmd("DEL", hashed.lock.k)
-    hashed.admin.cmd("HSET", hashed.lock.k, "theirs:1", 3)
-    hashed.admin.cmd("PEXPIRE", hashed.lock.k, 5000)
+    hashed.put("HSET", hashed.lock.k, "theirs:1", 3, ms=5000)
     reply = hashed.inspect()
     assert (reply[2], reply[8:]) == (b"theirs:1", [0, [], 3])
 
 
 def test_fields_of_another_library_are_no_owner(hashed: World) -> None:
-    hashed.admin.cmd("HSET", hashed.lock.k, "mode", "read", "theirs:1", 1)
-    hashed.admin.cmd("PEXPIRE", hashed.lock.k, 5000)
+    hashed.put("HSET", hashed.lock.k, "mode", "read", "theirs:1", 1, ms=5000)
     reply = hashed.inspect()
     assert (reply[1], reply[2], reply[8:]) == (b"hash", b"", [0, [], 0])

@@ -9,7 +9,7 @@ import pytest
 
 from support.resp import RespError
 
-from .harness import FENCE_STEP, FENCE_TTL_MS, Held, World, error_of
+from .harness import FENCE_STEP, FENCE_TTL_MS, Held, World, error_of, as_held
 
 AHEAD = 8_000_000_000_000_000  # Of a server whose clock is decades ahead.
 
@@ -34,8 +34,7 @@ def test_fence_rises_and_the_next_owner_is_above_it(world: World) -> None:
 def test_lower_fence_changes_nothing(world: World) -> None:
     client = world.client()
     token = client.token()
-    held = client.acquire(token)
-    assert isinstance(held, Held)
+    held = as_held(client.acquire(token))
     for fence in (int(held.fence) - 1, int(held.fence)):
         assert client.raise_fence(token, f"{fence:016d}") == 1
         assert fence_of(world) == int(held.fence)
@@ -108,8 +107,7 @@ def test_lease_stays_as_it_is(world: World) -> None:
 def test_lock_of_another_type_is_not_ours(world: World) -> None:
     client = world.client()
     world.may_disagree = True
-    world.admin.cmd("HSET", world.lock.k, "a", "b")
-    world.admin.cmd("PEXPIRE", world.lock.k, 5000)
+    world.put("HSET", world.lock.k, "a", "b", ms=5000)
     assert client.raise_fence(client.token(), AHEAD) == 0
     assert world.keys() == {world.lock.k}
 
@@ -117,8 +115,7 @@ def test_lock_of_another_type_is_not_ours(world: World) -> None:
 def test_fence_of_another_type_is_an_error(world: World) -> None:
     client, token = world.new_holder()
     world.admin.cmd("DEL", world.lock.f)
-    world.admin.cmd("HSET", world.lock.f, "a", "b")
-    world.admin.cmd("PEXPIRE", world.lock.f, 5000)
+    world.put("HSET", world.lock.f, "a", "b", ms=5000)
     # Before 7.0 the code stands within the message.
     assert error_of(lambda: client.raise_fence(token, AHEAD)) in ("WRONGTYPE", "ERR")
     assert world.admin.cmd("HGETALL", world.lock.f) == [b"a", b"b"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from .harness import FENCE_STEP, Busy, Client, Grant, Held, Lock, World, rid_of
+from .harness import FENCE_STEP, Busy, Client, Grant, Held, Lock, World, rid_of, as_held
 
 
 def hold(client: Client, count: int, *, ttl_ms: int = 30_000) -> str:
@@ -18,8 +18,7 @@ def hold(client: Client, count: int, *, ttl_ms: int = 30_000) -> str:
 
 
 def stranger(world: World, *fields: object, ms: int = 60_000) -> None:
-    world.admin.cmd("HSET", world.lock.k, *(str(field) for field in fields))
-    world.admin.cmd("PEXPIRE", world.lock.k, ms)
+    world.put("HSET", world.lock.k, *(str(field) for field in fields), ms=ms)
 
 
 def test_free_lock_is_taken_for_the_owner(hashed: World) -> None:
@@ -97,9 +96,8 @@ def test_resent_acquire_counts_once(hashed: World) -> None:
     client = hashed.client(owner="o")
     first = hold(client, 1)
     token = client.token()
-    held = client.acquire(token, ttl_ms=60_000)
-    again = client.acquire(token, ttl_ms=1000)
-    assert isinstance(held, Held) and isinstance(again, Held)
+    held = as_held(client.acquire(token, ttl_ms=60_000))
+    again = as_held(client.acquire(token, ttl_ms=1000))
     assert (held.count, again.count, again.fence) == (2, 2, held.fence)
     assert hashed.owners() == {"o": 2} and set(hashed.readers()) == {first, token}
     assert hashed.pttl() > 59_000

@@ -23,6 +23,7 @@ from .harness import (
     eventually,
     member_of,
     rid_of,
+    as_busy,
 )
 
 
@@ -186,8 +187,7 @@ def test_acquire_behind_many_dead_gives_up_after_the_bound(world: World) -> None
     world.enqueue_dead(MAX_ENTRIES + 10)
     waiter, token = world.new_waiter()
     world.expire()
-    reply = waiter.acquire(token)
-    assert isinstance(reply, Busy)
+    reply = as_busy(waiter.acquire(token))
     assert (reply.pttl, reply.rank, reply.kind, reply.holder) == (-2, 10, "none", b"")
     assert isinstance(waiter.acquire(token), Held)
 
@@ -289,13 +289,12 @@ def test_waiter_that_ignores_its_grant_blocks_for_one_claim(world: World) -> Non
     holder, paused, second = world.client(), world.client(), world.client()
     held = holder.hold()
     token = paused.token()
-    queued = paused.acquire(token, provisional_ms=30)
+    queued = as_busy(paused.acquire(token, provisional_ms=30))
     behind = second.wait()
     holder.release(held)
     assert second.was_told(behind, 30)
     world.expire()
     assert isinstance(second.acquire(behind), Held)
-    assert isinstance(queued, Busy)
     again = paused.acquire(token, provisional_ms=30, ticket=queued.ticket)
     assert isinstance(again, Busy) and (again.rank, again.ticket) == (0, queued.ticket)
 
@@ -307,8 +306,7 @@ def test_waiter_that_ignores_its_grant_blocks_for_one_claim(world: World) -> Non
 def test_entry_of_foreign_making_does_not_stop_the_queue(world: World, junk: str) -> None:
     holder, waiter = world.client(), world.client()
     held = holder.hold()
-    world.admin.cmd("ZADD", world.lock.q, 1, junk)
-    world.admin.cmd("PEXPIRE", world.lock.q, 5000)
+    world.put("ZADD", world.lock.q, 1, junk, ms=5000)
     token = waiter.token()
     waiter.acquire(token)
     assert holder.release(held) == (2, 0)

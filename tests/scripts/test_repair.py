@@ -5,7 +5,7 @@ Method: locks left free with a queue, held by tokens, strangers and other format
 
 from __future__ import annotations
 
-from .harness import TTL_MS, MORE, Busy, Grant, Head, Held, World, member_of, rid_of
+from .harness import TTL_MS, MORE, Busy, Grant, Held, World, member_of, as_held
 
 
 def test_kick_grants_a_free_lock_to_the_head(world: World) -> None:
@@ -36,8 +36,7 @@ def test_kick_of_a_held_lock_tells_the_first_live_head(world: World) -> None:
     waiter, token = world.new_waiter()
     dead.die()
     assert world.serve_queue() == (0, 0)
-    (head,) = waiter.messages()
-    assert isinstance(head, Head) and head.rid == rid_of(token) and 4000 < head.ms <= 5000
+    assert waiter.was_told(token, 5000, 1000)
     assert world.queue() == [member_of(token)]
 
 
@@ -53,10 +52,9 @@ def test_kick_when_all_are_dead_leaves_the_lock_free(world: World) -> None:
 def test_force_release_frees_and_raises_the_fence(world: World) -> None:
     client = world.client()
     token = client.token()
-    held = client.acquire(token)
+    held = as_held(client.acquire(token))
     assert world.force_release() == (1, 0)
     assert world.holder() is None
-    assert isinstance(held, Held)
     assert world.admin.cmd("GET", world.lock.f).decode() > held.fence
     assert client.extend(token) == 0 and client.release(token) == (-1, 0)
 

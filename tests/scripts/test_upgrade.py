@@ -18,6 +18,7 @@ from .harness import (
     Held,
     World,
     rid_of,
+    as_held,
 )
 
 
@@ -32,9 +33,8 @@ def wait_to_upgrade(client: Client, token: str, provisional_ms: int = 3000) -> B
 def test_only_reader_becomes_the_writer_at_once(world: World, queueing: bool) -> None:
     client = world.client()
     token = client.token()
-    read = client.read(token, ttl_ms=5000)
-    reply = client.upgrade(token, ttl_ms=20_000, queues=queueing)
-    assert isinstance(reply, Held) and isinstance(read, Held)
+    read = as_held(client.read(token, ttl_ms=5000))
+    reply = as_held(client.upgrade(token, ttl_ms=20_000, queues=queueing))
     assert int(reply.fence) > int(read.fence)
     assert reply.fence == world.admin.cmd("GET", world.lock.f).decode()
     assert world.holder() == token and 19_000 < world.pttl() <= 20_000
@@ -51,9 +51,8 @@ def test_upgrade_keeps_what_is_left_of_a_longer_lease(world: World) -> None:
 
 def test_resent_upgrade_changes_nothing_and_never_shortens(world: World) -> None:
     client, token = world.new_reader()
-    first = client.upgrade(token, ttl_ms=60_000)
-    again = client.upgrade(token, ttl_ms=5000)
-    assert isinstance(first, Held) and isinstance(again, Held)
+    first = as_held(client.upgrade(token, ttl_ms=60_000))
+    again = as_held(client.upgrade(token, ttl_ms=5000))
     assert again.fence == first.fence and world.pttl() > 59_000
     assert world.keys() == {world.lock.k, world.lock.f}
     assert isinstance(client.upgrade(token, ttl_ms=90_000, queues=False), Held)
@@ -314,8 +313,7 @@ def test_upgrade_at_the_head_is_told_how_long_the_others_may_read(world: World) 
     third, last = world.new_reader(ttl_ms=60_000)
     wait_to_upgrade(client, token)
     assert third.release(last) == (1, 0)
-    (head,) = client.messages()
-    assert isinstance(head, Head) and head.rid == rid_of(token) and 19_000 < head.ms <= 20_000
+    assert client.was_told(token, 20_000, 1000)
 
 
 def test_cancelled_upgrade_reads_on_and_lets_readers_in(world: World) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from support.resp import Argument
 
-from .harness import TTL_MS, Busy, Client, Held, World
+from .harness import TTL_MS, Busy, Client, Held, World, as_held
 
 State = Callable[[World], None]
 
@@ -57,8 +57,7 @@ def foreign(world: World) -> None:
 
 def of_another_type(world: World) -> None:
     world.may_disagree = True
-    world.admin.cmd("HSET", world.lock.k, "owner", 1)
-    world.admin.cmd("PEXPIRE", world.lock.k, TTL_MS)
+    world.put("HSET", world.lock.k, "owner", 1, ms=TTL_MS)
 
 
 def test_free_lock_is_taken_for_the_lease(world: World) -> None:
@@ -112,8 +111,7 @@ def test_vote_is_a_hold_like_any_other(world: World) -> None:
 
 def test_fence_of_the_next_owner_is_above_all_before(world: World) -> None:
     client, other = world.client(), world.client()
-    first = other.acquire(other.token())
-    assert isinstance(first, Held)
+    first = as_held(other.acquire(other.token()))
     world.admin.cmd("DEL", world.lock.k)
     token = client.token()
     assert vote(client, token) == 1 and client.release(token)[0] == 1

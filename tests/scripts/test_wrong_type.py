@@ -77,8 +77,7 @@ def test_vote(world: World, kind: str) -> None:
 
 
 def test_force_release_keeps_a_field_without_a_count(hashed: World) -> None:
-    hashed.admin.cmd("HSET", hashed.lock.k, "colour", "red")
-    hashed.admin.cmd("PEXPIRE", hashed.lock.k, 50_000)
+    hashed.put("HSET", hashed.lock.k, "colour", "red", ms=50_000)
     before = hashed.admin.cmd("DUMP", hashed.lock.k)
     assert hashed.force_release() == (-1, 0)
     check_untouched(hashed, before)
