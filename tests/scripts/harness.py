@@ -150,20 +150,20 @@ class World:
 
     # Each makes a client, and returns it with the token of what it did.
 
-    def new_holder(self, **options: Any) -> tuple[Client, str]:
-        client = self.client()
+    def new_holder(self, owner: str = "", **options: Any) -> tuple[Client, str]:
+        client = self.client(owner=owner)
         return client, client.hold(**options)
 
-    def new_reader(self, **options: Any) -> tuple[Client, str]:
-        client = self.client()
+    def new_reader(self, owner: str = "", **options: Any) -> tuple[Client, str]:
+        client = self.client(owner=owner)
         return client, client.share(**options)
 
-    def new_waiter(self, **options: Any) -> tuple[Client, str]:
-        client = self.client()
+    def new_waiter(self, owner: str = "", **options: Any) -> tuple[Client, str]:
+        client = self.client(owner=owner)
         return client, client.wait(**options)
 
-    def new_waiting_reader(self, **options: Any) -> tuple[Client, str]:
-        client = self.client()
+    def new_waiting_reader(self, owner: str = "", **options: Any) -> tuple[Client, str]:
+        client = self.client(owner=owner)
         return client, client.wait_to_read(**options)
 
     def run(

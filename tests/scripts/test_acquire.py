@@ -342,13 +342,6 @@ def test_key_without_expiry_is_busy_for_ever(world: World) -> None:
     assert world.holder() == "peer" and world.pttl() == -1
 
 
-def test_shared_mark_of_live_readers_is_busy(world: World) -> None:
-    client = world.client()
-    world.client().share()
-    for reply in (client.acquire(client.token()), client.try_acquire(client.token())):
-        assert isinstance(reply, Busy) and (reply.holder, reply.kind) == (b"rl:shared", "string")
-
-
 @pytest.mark.parametrize("queueing", [True, False])
 def test_shared_mark_without_a_live_reader_is_free(world: World, queueing: bool) -> None:
     client, reader = world.client(), world.client()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from support.resp import RespError
 
-from .harness import TTL_MS, World, error_of, as_held
+from .harness import TTL_MS, World, error_of
 
 
 def info_of(world: World) -> dict[str, str]:
@@ -65,14 +65,6 @@ def test_extend_by_no_number_is_an_error(world: World, lease: str) -> None:
     token = world.client().hold()
     assert error_of(lambda: world.run("extend", [world.lock.k], token, lease)) == "ERR"
     assert world.holder() == token and world.pttl() > TTL_MS - 1000
-
-
-def test_extend_keeps_the_fence(world: World) -> None:
-    client = world.client()
-    token = client.token()
-    held = as_held(client.acquire(token))
-    client.extend(token, 60_000)
-    assert world.admin.cmd("GET", world.lock.f).decode() == held.fence
 
 
 def test_description_is_written_with_the_token_and_follows_the_lease(world: World) -> None:

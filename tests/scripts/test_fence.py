@@ -200,8 +200,7 @@ def test_a_holder_goes_on_beside_a_spoilt_fence_key(world: World) -> None:
 
 
 def test_an_owner_enters_no_second_time_beside_a_spoilt_fence_key(hashed: World) -> None:
-    client = hashed.client(owner="me")
-    token = client.hold()
+    client, token = hashed.new_holder(owner="me")
     spoil(hashed, "1e400")
     with pytest.raises(RespError, match="must be a whole number"):
         client.acquire(client.token())

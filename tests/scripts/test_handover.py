@@ -139,8 +139,7 @@ def test_release_of_a_detached_lease_still_works(world: World, is_reader: bool) 
 
 
 def test_hold_of_an_owner_can_be_detached(hashed: World) -> None:
-    client = hashed.client(owner="me")
-    token = client.hold()
+    client, token = hashed.new_holder(owner="me")
     assert client.detach(token) == 1
     client.owner = "you"
     assert client.detach(token) == 0

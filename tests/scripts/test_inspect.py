@@ -129,8 +129,7 @@ def test_upgrade_is_shown_at_the_head_with_its_ticket(world: World) -> None:
 def test_owner_and_its_holds_are_shown(hashed: World) -> None:
     client = hashed.client(owner="worker 7")
     tokens = [client.hold(ttl_ms=20_000), client.hold(ttl_ms=40_000)]
-    other = hashed.client(owner="worker 8")
-    other.wait()
+    other, _ = hashed.new_waiter(owner="worker 8")
     reply = hashed.inspect()
     assert (reply[1], reply[2], reply[5]) == (b"hash", b"worker 7", 1)
     assert 39_000 < reply[3] <= 40_000

@@ -51,9 +51,8 @@ def test_free_lock_is_published_where_they_wait(hashed: World, name: str) -> Non
 
 
 def test_lock_that_is_handed_on_is_not_published(hashed: World) -> None:
-    client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
-    held = client.hold()
-    waiter.wait()
+    client, held = hashed.new_holder(owner="o")
+    waiter, _ = hashed.new_waiter(owner="p")
     with hashed.server.connect(protocol=3) as theirs:
         # One that waits by a pattern is none of Redisson's.
         theirs.send("PSUBSCRIBE", "redisson_lock__channel:*")
@@ -62,17 +61,15 @@ def test_lock_that_is_handed_on_is_not_published(hashed: World) -> None:
 
 
 def test_forced_release_is_published(hashed: World) -> None:
-    client = hashed.client(owner="o")
-    client.hold()
+    client, _ = hashed.new_holder(owner="o")
     with redisson(hashed) as theirs:
         assert hashed.force_release() == (1, 0) and heard(theirs) == [b"0"]
         assert hashed.force_release() == (0, 0) and heard(theirs) == []
 
 
 def test_their_turn_comes_after_each_of_ours_when_they_wait(hashed: World) -> None:
-    client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
-    held = client.hold()
-    behind = waiter.wait()
+    client, held = hashed.new_holder(owner="o")
+    waiter, behind = hashed.new_waiter(owner="p")
     with redisson(hashed) as theirs:
         assert client.release_with_turn(held, 1, WINDOW_MS) == (1, 0)
         assert heard(theirs) == [b"0"]
@@ -87,9 +84,8 @@ def test_their_turn_comes_after_each_of_ours_when_they_wait(hashed: World) -> No
 
 
 def test_their_turn_is_short_and_leaves_no_mark(hashed: World) -> None:
-    client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
-    held = client.hold()
-    behind = waiter.wait()
+    client, held = hashed.new_holder(owner="o")
+    waiter, behind = hashed.new_waiter(owner="p")
     with redisson(hashed):
         assert client.release(held) == (1, 0)
         # No key of ours is needed for longer.
@@ -100,8 +96,7 @@ def test_their_turn_is_short_and_leaves_no_mark(hashed: World) -> None:
 
 
 def test_their_turn_keeps_the_count(hashed: World) -> None:
-    client = hashed.client(owner="o")
-    held = client.hold()
+    client, held = hashed.new_holder(owner="o")
     hashed.admin.cmd("SET", hashed.lock.w, "3 1 0 0", "PX", 60_000)
     with redisson(hashed):
         assert client.release(held) == (1, 0)
@@ -110,9 +105,8 @@ def test_their_turn_keeps_the_count(hashed: World) -> None:
 
 
 def test_their_lock_ends_the_window(hashed: World) -> None:
-    client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
-    held = client.hold()
-    behind = waiter.wait()
+    client, held = hashed.new_holder(owner="o")
+    waiter, behind = hashed.new_waiter(owner="p")
     with redisson(hashed):
         client.release_with_turn(held, 1, WINDOW_MS)
     hashed.admin.cmd("HINCRBY", hashed.lock.k, "uuid:1", 1)
@@ -125,8 +119,7 @@ def test_their_lock_ends_the_window(hashed: World) -> None:
 
 
 def test_turn_that_nobody_takes_ends_by_itself(hashed: World) -> None:
-    client = hashed.client(owner="o")
-    held = client.hold()
+    client, held = hashed.new_holder(owner="o")
     with redisson(hashed):
         client.release_with_turn(held, 1, 30)
     token = client.token()
@@ -135,9 +128,8 @@ def test_turn_that_nobody_takes_ends_by_itself(hashed: World) -> None:
 
 
 def test_no_window_opens_when_none_of_them_waits(hashed: World) -> None:
-    client, waiter = hashed.client(owner="o"), hashed.client(owner="p")
-    held = client.hold()
-    behind = waiter.wait()
+    client, held = hashed.new_holder(owner="o")
+    waiter, behind = hashed.new_waiter(owner="p")
     assert client.release_with_turn(held, 0, WINDOW_MS) == (2, 0)
     assert hashed.owners() == {"p": 1} and hashed.admin.cmd("GET", hashed.lock.w) is None
     assert waiter.release_with_turn(behind, 0, WINDOW_MS) == (1, 0)
@@ -156,16 +148,14 @@ def test_hold_that_is_not_the_last_opens_no_window(hashed: World) -> None:
 
 
 def test_owner_takes_its_lock_again_though_they_wait(hashed: World) -> None:
-    client = hashed.client(owner="o")
-    client.hold()
+    client, _ = hashed.new_holder(owner="o")
     hashed.admin.cmd("SET", hashed.lock.w, "w", "PX", 5000)
     reply = client.acquire(client.token())
     assert isinstance(reply, Held) and reply.count == 2
 
 
 def test_release_with_turn_works_without_memory(hashed: World) -> None:
-    client = hashed.client(owner="o")
-    held = client.hold()
+    client, held = hashed.new_holder(owner="o")
     with redisson(hashed) as theirs, hashed.out_of_memory():
         assert client.release_with_turn(held, 1, WINDOW_MS) == (1, 0)
         assert heard(theirs) == [b"0"]
@@ -174,8 +164,7 @@ def test_release_with_turn_works_without_memory(hashed: World) -> None:
 
 def test_release_frees_without_the_right_to_look_who_waits(hashed: World) -> None:
     # An error in the middle would leave the hold gone and the key there.
-    client = hashed.client(owner="o")
-    held = client.hold()
+    client, held = hashed.new_holder(owner="o")
     with hashed.user("~*", "&*", "+@all", "-pubsub") as limited:
         client.connection.close()
         client.connection = limited
@@ -184,8 +173,7 @@ def test_release_frees_without_the_right_to_look_who_waits(hashed: World) -> Non
 
 
 def test_release_frees_without_the_right_to_publish_there(hashed: World) -> None:
-    client = hashed.client(owner="o")
-    held = client.hold()
+    client, held = hashed.new_holder(owner="o")
     with hashed.user("~*", "resetchannels", f"&{client.channel}", "+@all") as limited:
         assert client.release(held, connection=limited) == (1, 0)
     assert hashed.keys() == {hashed.lock.f}
