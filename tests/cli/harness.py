@@ -24,7 +24,7 @@ AT_ONCE = 10.0
 HOLD = ["sh", "-c", "echo ready; exec cat >/dev/null"]
 # Children that end by SIGTERM with a word, and by SIGKILL only.
 POLITE = ["sh", "-c", "trap 'echo bye; exit 0' TERM; echo ready $$.; while :; do sleep 0.01; done"]
-STUBBORN = ["sh", "-c", "trap '' TERM USR1; echo ready $$.; while :; do sleep 0.01; done"]
+STUBBORN = ["sh", "-c", "trap '' TERM USR1; echo ready $$.; exec sleep 1000"]
 
 
 class Output:
