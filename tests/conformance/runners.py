@@ -4,21 +4,28 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import select
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
+from typing import IO, Protocol
 
 from support.build import ROOT, build_folder
 from support.go import go_build
 from support.java import java_program
 
 HERE = Path(__file__).parent
+PYTHON = HERE / "runners/python"
 # For a reply that should come at once. A machine with two busy cores is slow; a hang is meant.
 REPLY_SECONDS = 30.0
 
@@ -47,11 +54,11 @@ def _prepare_c(folder: Path) -> list[str]:
 
 def _prepare_python(_: Path) -> list[str]:
     """With the package that is installed beside these tests."""
-    return [sys.executable, str(HERE / "runners/python/runner.py")]
+    return [sys.executable, str(PYTHON / "runner.py")]
 
 
 def _prepare_python_aio(_: Path) -> list[str]:
-    return [sys.executable, str(HERE / "runners/python/aio_runner.py")]
+    return [sys.executable, str(PYTHON / "aio_runner.py")]
 
 
 def _prepare_go(folder: Path) -> list[str]:
@@ -84,19 +91,96 @@ def capabilities() -> dict[str, set[str]]:
     return table
 
 
+class _Process(Protocol):
+    """What a runner needs of subprocess.Popen."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
+
+
+class _ForkServer:
+    """runners/python/fork_server.py, one for each process of pytest."""
+
+    def __init__(self) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, str(PYTHON / "fork_server.py")]
+        with theirs:
+            self._process = subprocess.Popen(command, stdin=theirs.fileno())
+        atexit.register(self._end)
+
+    def start(self, module: str, environment: Mapping[str, str], descriptors: list[int]) -> None:
+        data = json.dumps([module, dict(environment)]).encode()
+        socket.send_fds(self._requests, [data], descriptors)
+
+    def _end(self) -> None:
+        self._requests.close()
+        self._process.wait(REPLY_SECONDS)
+
+
+_fork_server = cache(_ForkServer)
+
+
+class _Forked:
+    """A Python runner, which the fork server has forked."""
+
+    def __init__(self, module: str, environment: Mapping[str, str], errors: IO[bytes]) -> None:
+        stdin, self.stdin = _pipe()
+        self.stdout, stdout = _pipe()
+        self._reports, reports = _pipe()
+        with stdin, stdout, reports:
+            streams = [stdin.fileno(), stdout.fileno(), errors.fileno(), reports.fileno()]
+            _fork_server().start(module, environment, streams)
+        self._status: int | None = None
+        self.pid = int(self._reports.readline())
+
+    def poll(self) -> int | None:
+        return self._ended_within(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        status = self._ended_within(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(["fork_server.py"], timeout or 0)
+        return status
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def _ended_within(self, limit: float | None) -> int | None:
+        if self._status is None and select.select([self._reports], [], [], limit)[0]:
+            self._status = int(self._reports.readline())
+            self._reports.close()
+        return self._status
+
+
+def _pipe() -> tuple[IO[bytes], IO[bytes]]:
+    read, write = os.pipe()
+    return os.fdopen(read, "rb", 0), os.fdopen(write, "wb", 0)
+
+
+def _start(command: list[str], environment: Mapping[str, str], errors: IO[bytes]) -> _Process:
+    program = Path(command[-1])
+    if program.parent == PYTHON:
+        return _Forked(program.stem, environment, errors)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment
+    )
+
+
 class Runner:
     """One process of a runner."""
 
     def __init__(self, command: list[str], defect: str = "") -> None:
         self._errors = tempfile.TemporaryFile()
         self._buffer = b""
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env={**os.environ, "REDLATCH_RUNNER_DEFECT": defect},
-        )
+        environment = {**os.environ, "REDLATCH_RUNNER_DEFECT": defect}
+        self._process = _start(command, environment, self._errors)
 
     @property
     def pid(self) -> int:
