@@ -39,8 +39,7 @@ func TestUnlockOfALostLockerSparesTheNext(t *testing.T) {
 
 func TestProtectedWorkIsNoFailureIfItsReleaseIsUnanswered(t *testing.T) {
 	server := startServer(t)
-	client := server.client(redlatch.WithOption("command_timeout", "100ms"))
-	err := client.Do(background, "x", func(context.Context) error {
+	err := server.client().Do(background, "x", func(context.Context) error {
 		server.stop()
 		return nil
 	})

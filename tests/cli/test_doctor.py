@@ -236,7 +236,7 @@ def test_a_server_that_comes_back_is_waited_for(own_cli: Cli, own_server: Server
 
 
 def quorum_of(binary: str, *servers: Server) -> Cli:
-    return Cli(binary, "\n".join(server.url + SHORT for server in servers))
+    return Cli(binary, "\n".join(server.url for server in servers))
 
 
 def test_a_quorum_needs_a_guard_or_the_disk(own_cli: Cli, own_server: Server) -> None:

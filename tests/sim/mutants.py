@@ -7,8 +7,8 @@ sources, where one at a time is switched on at run time.
     mutants.py CORE OUTPUT_DIR
 
 copies core/{base,timing,protocol,session,lock,quorum,sentinel,cluster} to OUTPUT_DIR and changes
-there every place of CORE_MUTANTS; the product itself has no hooks. It also writes core_mutants.inc, the
-list for mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they are in
+there every place of CORE_MUTANTS; the product itself has no hooks. It also writes core_mutants.inc,
+the list for mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they are in
 mutants.cc.
 """
 
