@@ -128,7 +128,7 @@ void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply,
   if (answer.is_deadlock || record.upgrade->get().is_one_try()) {
     const auto status = answer.is_deadlock ? Status::kDeadlock : Status::kBusy;
     const char *why = answer.is_deadlock ? ": another reader waits to upgrade, and would wait for "
-                                           "this one: release or downgrade it first"
+                                           "this one: release it first"
                                          : " is busy: others read as well";
     const auto step = record.upgrade->give(&Upgrade::on_denied, now, readiness_of(record));
     finish_upgrade(record, status, "lock " + quoted(record.lock->name) + why);
