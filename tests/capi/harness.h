@@ -53,12 +53,18 @@ void sleep_ms(int64_t ms);
     if (!CHECK(condition)) return; \
   } while (0)
 
-/* Poll `condition` for at most `limit_ms`; the last look decides, so a slow machine may be late. */
-#define EVENTUALLY(condition, limit_ms)                                   \
-  do {                                                                    \
-    const int64_t end_ms_ = now_ms() + (limit_ms);                        \
-    while (!(condition) && now_ms() < end_ms_) sleep_ms(2);               \
-    check_that(!!(condition), #condition " in time", __FILE__, __LINE__); \
+/* Poll `condition` for at most `limit_ms`; the last look decides, so a slow machine may be late. No
+ * look follows one that was met: the condition may have an effect. */
+#define EVENTUALLY(condition, limit_ms)                             \
+  do {                                                              \
+    const int64_t end_ms_ = now_ms() + (limit_ms);                  \
+    int is_met_ = !!(condition);                                    \
+    while (!is_met_ && now_ms() < end_ms_) {                        \
+      sleep_ms(2);                                                  \
+      is_met_ = !!(condition);                                      \
+    }                                                               \
+    if (!is_met_) is_met_ = !!(condition);                          \
+    check_that(is_met_, #condition " in time", __FILE__, __LINE__); \
   } while (0)
 
 #define TEST_COUNT(tests) (sizeof(tests) / sizeof(tests)[0])
