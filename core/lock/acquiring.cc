@@ -246,7 +246,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
                      sibling_of(record), record.is_unfenced});
   timers_.remove(record);
   if (session_.try_send(command,
-                        InFlight{&calls_->acquire, eval, now, ttl, record.shared_from_this()})) {
+                        Call{&calls_->acquire, eval, now, ttl, record.shared_from_this()})) {
     return acquisition.give(&Acquisition::sent);
   }
   const auto step = acquisition.give(&Acquisition::not_sent, now);
@@ -280,12 +280,12 @@ void LockClient::send_throttled(Nanos now) {
   }
 }
 
-void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = record_of(in_flight);
+void LockClient::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) {
+  TokenRecord &record = record_of(call);
   record.acquisition.give(&Acquisition::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = record.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
-  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!refusal) note_time(call.sent_at, now, answer.server_ms);
   if (record.is_gone) return;
   switch (record.phase) {
     case Phase::kAsking:
@@ -294,14 +294,14 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
       if (!answer.is_granted) return on_queued(record, answer, now);
       if (record.phase == Phase::kAsking) note_free(record);
       if (record.phase == Phase::kQueued) note_late_grant(record, answer, now);
-      return on_granted(record, in_flight, answer, now);
+      return on_granted(record, call, answer, now);
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
       if (record.held()->is_over(now)) return on_record_due(record, now);
       if (!refusal && answer.is_granted && answer.fence != record.held()->granted_fence()) {
         return lose(record, kForced, false, now);
       }
-      if (!refusal && answer.is_granted) prolong(record, in_flight.sent_at, in_flight.lease, now);
+      if (!refusal && answer.is_granted) prolong(record, call.sent_at, call.lease, now);
       if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
       // An upgrade that was started meanwhile has waited for this answer.
       if (record.upgrader) resume_upgrade(record, now);
@@ -314,16 +314,14 @@ void LockClient::on_acquire_reply(const InFlight &in_flight, const Reply &reply,
   }
 }
 
-void LockClient::on_granted(TokenRecord &record, const InFlight &in_flight,
+void LockClient::on_granted(TokenRecord &record, const Call &call,
                             const protocol::AcquireAnswer &answer, Nanos now) {
-  const auto step =
-      record.acquisition.give(&Acquisition::on_granted,
-                              {in_flight.sent_at, in_flight.lease, answer.fence, answer.server_ms},
-                              front_terms(record), now);
+  const auto step = record.acquisition.give(
+      &Acquisition::on_granted, {call.sent_at, call.lease, answer.fence, answer.server_ms},
+      front_terms(record), now);
   if (step.transition == Acquisition::Transition::kTooShort) {
     return fail_front(record, Status::kInvalid,
-                      "ttl must be well above the " +
-                          std::to_string((now - in_flight.sent_at) / kMs) +
+                      "ttl must be well above the " + std::to_string((now - call.sent_at) / kMs) +
                           " ms that the answer took (got " +
                           std::to_string(front_of(record)->options.ttl / kMs) + " ms)",
                       now);
@@ -460,7 +458,7 @@ void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
   protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
                     {token, place->owner}, place->yield_policy, 1);
   (void)session_.try_send(
-      command, InFlight{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, place->lock});
+      command, Call{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, place->lock});
 }
 
 // The first caller leaves the queue, and uses up `record`. The others get a new place in the

@@ -88,11 +88,10 @@ void LockClient::undo_attach(const std::shared_ptr<Request> &request, int64_t at
   protocol::Command command;
   protocol::detach(command, features_, eval, request->lock->keys, {request->arguments->token, {}},
                    attach_count);
-  (void)session_.try_send(command,
-                          InFlight{&calls_->undo_attach, eval, now, attach_count, request});
+  (void)session_.try_send(command, Call{&calls_->undo_attach, eval, now, attach_count, request});
 }
 
-void LockClient::on_attached(Request &request, const InFlight &in_flight,
+void LockClient::on_attached(Request &request, const Call &call,
                              const protocol::CountAnswer &answer, Nanos now) {
   if (answer.result < 1) {
     const char *why = answer.result == 0 ? " is not held by that token"
@@ -100,8 +99,8 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
                                            "its holder can detach it";
     return finish_immediate(request, Status::kNotHeld, "lock " + quoted(request.name) + why);
   }
-  const Nanos lease = in_flight.lease;
-  const Nanos deadline = timing::deadline_of(in_flight.sent_at, lease);
+  const Nanos lease = call.lease;
+  const Nanos deadline = timing::deadline_of(call.sent_at, lease);
   if (deadline <= now) {
     return finish_immediate(request, Status::kOutcomeUnknown,
                             "the answer came after the lease had ended");
@@ -119,7 +118,7 @@ void LockClient::on_attached(Request &request, const InFlight &in_flight,
   const auto keep = *request.place;
   immediate_.erase(request.place);
   const Grant grant{.deadline = deadline,
-                    .renewal_at = timing::renewal_of(in_flight.sent_at, lease),
+                    .renewal_at = timing::renewal_of(call.sent_at, lease),
                     .attach_count = answer.attach_count};
   give_lease(record, keep, &grant, now);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockCall: a kind of command that LockClient sends. DelegatedCommand: one that is sent for the
+// LockCallKind: a kind of command that LockClient sends. DelegatedCommand: one that is sent for the
 // client of another node. Checkup: one pass of questions about the health.
 #pragma once
 
@@ -21,39 +21,39 @@ namespace redlatch::lock {
 
 class LockClient;
 
-using session::InFlight;
+using session::Call;
 
 // Each command that LockClient sends is one.
-class LockCall : public session::Call {
+class LockCallKind : public session::CallKind {
  public:
-  explicit LockCall(LockClient &client) : client_(client) {}
+  explicit LockCallKind(LockClient &client) : client_(client) {}
 
   // The server cannot serve the slot until `retry_at`. @return false: it is a refusal as others.
-  virtual bool on_postponed(const InFlight &, Nanos, Nanos) const { return false; }
+  virtual bool on_postponed(const Call &, Nanos, Nanos) const { return false; }
   // After on_lost(), while the connection stays: ask again soon.
-  virtual void ask_again(const InFlight &, Nanos) const {}
+  virtual void ask_again(const Call &, Nanos) const {}
   // One of several keys of an extension is not there now: extend the lock key alone.
-  virtual void extend_lock_key(const InFlight &, Nanos) const { assert(false); }
+  virtual void extend_lock_key(const Call &, Nanos) const { assert(false); }
 
   // nullptr: it is about no lock, no request.
-  virtual const LockState *lock(const InFlight &) const { return nullptr; }
-  virtual Request *request(const InFlight &) const { return nullptr; }
-  virtual bool is_extension(const InFlight &) const { return false; }
+  virtual const LockState *lock(const Call &) const { return nullptr; }
+  virtual Request *request(const Call &) const { return nullptr; }
+  virtual bool is_extension(const Call &) const { return false; }
   // True if a lease is marked again for the next attach.
-  virtual bool undoes_attach(const InFlight &) const { return false; }
+  virtual bool undoes_attach(const Call &) const { return false; }
 
  protected:
-  ~LockCall() = default;
+  ~LockCallKind() = default;
 
   LockClient &client_;
 };
 
-inline const LockCall &call_of(const InFlight &in_flight) {
-  return static_cast<const LockCall &>(*in_flight.call);
+inline const LockCallKind &kind_of(const Call &call) {
+  return static_cast<const LockCallKind &>(*call.kind);
 }
 
 // The record that a command is about.
-inline TokenRecord &record_of(const InFlight &in_flight) { return in_flight.about<TokenRecord>(); }
+inline TokenRecord &record_of(const Call &call) { return call.about<TokenRecord>(); }
 
 // One pass of questions about the health of the server.
 struct Checkup {
@@ -68,7 +68,7 @@ struct Checkup {
 // A command that the client of one node gives to the client of another one. The owner outlives it.
 struct DelegatedCommand {
   LockClient &owner;
-  InFlight in_flight;
+  Call call;
   std::shared_ptr<LockState> lock = nullptr;  // once it was sent
   bool is_over = false;
 };

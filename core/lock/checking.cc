@@ -31,7 +31,7 @@ void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) 
     checkup->request = request;
     checkup->check = protocol::HealthCheck(settings_.is_of_cluster);
     const auto ask = [&](protocol::Command &command) {
-      session_.send(command, InFlight{&calls_->health, protocol::EvalMode::kText, now, 0, checkup});
+      session_.send(command, Call{&calls_->health, protocol::EvalMode::kText, now, 0, checkup});
     };
     // First: a checkup that could not be sent as a whole is never over.
     const std::string_view tag = settings_.is_of_cluster ? channel_.name() : std::string_view();
@@ -49,10 +49,10 @@ void LockClient::ask_health(const std::shared_ptr<Request> &request, Nanos now) 
   }
 }
 
-void LockClient::on_health_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  Checkup &checkup = in_flight.about<Checkup>();
+void LockClient::on_health_reply(const Call &call, const Reply &reply, Nanos now) {
+  Checkup &checkup = call.about<Checkup>();
   const bool is_of_trial = checkup.check.is_over();
-  if (!is_of_trial) checkup.check.on_reply(reply, in_flight.sent_at, now);
+  if (!is_of_trial) checkup.check.on_reply(reply, call.sent_at, now);
   if (is_of_trial && checkup.trial) checkup.trial->on_reply(reply);
   if (!checkup.is_over()) return;
   output_.health_found(node_, checkup.check.facts(), checkup.trial ? &*checkup.trial : nullptr);
@@ -63,9 +63,9 @@ void LockClient::on_health_reply(const InFlight &in_flight, const Reply &reply, 
 // The message comes before the last replies of the trial, unless it has a connection of its own.
 // @return whether it is for the trial of a checkup.
 bool LockClient::note_trial_push(uint64_t rid) {
-  for (const InFlight &in_flight : session_.in_flight()) {
-    if (in_flight.call != &calls_->health) continue;
-    auto &trial = in_flight.about<Checkup>().trial;
+  for (const Call &call : session_.in_flight()) {
+    if (call.kind != &calls_->health) continue;
+    auto &trial = call.about<Checkup>().trial;
     if (!trial || !trial->is_waiter(rid)) continue;
     trial->on_grant_push();
     return true;

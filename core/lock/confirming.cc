@@ -147,7 +147,6 @@ void LockClient::on_side_connect_failed(size_t, const Outcome &why, Nanos now) {
 
 void LockClient::on_side_disconnected(size_t, Nanos now) noexcept {
   side_.on_disconnected(false, now);
-  side_.lose_commands(now);
   replication_.give(&Replication::on_link_lost);
 }
 
@@ -186,13 +185,13 @@ void LockClient::send_batch(Nanos now) {
       const Nanos ttl = timing::lease_within(record.held()->ttl(), now, record.held()->end_at());
       protocol::Command extend;
       write_extend(extend, record, ttl, eval, nullptr);
-      side_.send(extend, InFlight{&calls_->side_extend, eval, now, ttl, record.shared_from_this()});
+      side_.send(extend, Call{&calls_->side_extend, eval, now, ttl, record.shared_from_this()});
       replication_.give(&Replication::sent, *entry, ttl, now);
     }
     const int64_t wait_ms = replication_->wait_ms(now);
     protocol::Command wait;
     protocol::wait_for_replicas(wait, replication_->replicas(), wait_ms);
-    side_.send(wait, InFlight{&calls_->wait, eval, now, 0, {}});
+    side_.send(wait, Call{&calls_->wait, protocol::EvalMode::kText, now, 0, {}});
     side_until_ = after(now, wait_ms * kMs + settings_.command_timeout);
   } catch (const std::bad_alloc &) {
     drop_side();  // it is all repeated on the next connection
@@ -220,11 +219,11 @@ bool LockClient::is_batched(const TokenRecord &record) {
          record.replicas->is_batched();
 }
 
-void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = record_of(in_flight);
+void LockClient::on_side_extended(const Call &call, const Reply &reply, Nanos now) {
+  TokenRecord &record = record_of(call);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!refusal) note_time(call.sent_at, now, answer.server_ms);
   if (!is_batched(record)) return;
   if (record.held()->is_over(now)) return on_record_due(record, now);
   if (settings_.is_of_cluster && is_put_off(record, reply, now)) return;
@@ -237,7 +236,7 @@ void LockClient::on_side_extended(const InFlight &in_flight, const Reply &reply,
   }
   if (answer.result < 1) return lose(record, loss_by(answer.result), true, now);
   replication_.give(&Replication::on_extended, *record.replicas);
-  prolong(record, in_flight.sent_at, in_flight.lease, now);
+  prolong(record, call.sent_at, call.lease, now);
 }
 
 // The node cannot extend the lease now, because the slot is being moved: the replicas are asked a
@@ -249,7 +248,7 @@ bool LockClient::is_put_off(TokenRecord &record, const Reply &reply, Nanos now) 
   const bool is_moved = redirect.kind == Kind::kMoved && redirect.slot == record.lock->slot();
   if (is_moved || redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
   if (is_moved) hold_back(redirect.slot);
-  replication_.give(&Replication::on_put_off, *record.replicas, session_.retry_at(now));
+  replication_.give(&Replication::on_put_off, *record.replicas, session_.next_retry(now));
   return true;
 }
 

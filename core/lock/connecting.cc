@@ -2,9 +2,7 @@
 // Copyright The redlatch authors
 //
 // LockClient: requests and holds when the connection is made or lost.
-#include <algorithm>
 #include <new>
-#include <utility>
 
 #include "lock/calls.h"
 
@@ -24,14 +22,13 @@ bool LockClient::begin_connect(size_t, Nanos now) {
 void LockClient::draw_channel(Nanos now) noexcept {
   try {
     change_channel(channel_.draw(entropy_), now);
-    channel_.set_free();
   } catch (const std::bad_alloc &) {
     return;
   }
 }
 
 void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
-  if (channel_.is_left(facts)) return session_.drop();
+  if (channel_.leave_if_taken(facts)) return session_.drop();
   session_.on_connected();
   is_wanted_ = false;
   features_.is_sharded = facts.is_sharded;
@@ -43,10 +40,10 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   announce_again_at_ = 0;
   if (const ServerAge &age = facts.age; settings_.is_of_cluster && age.round_trip > 0) {
     clock_.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs, now);
-    if (clock_.takes_arrivals()) compare_clocks(now);
+    if (clock_.take_arrivals()) compare_clocks(now);
   }
   if (!records_.empty()) announce_held(now);
-  const bool is_channel_new = channel_.takes_change();
+  const bool is_channel_new = channel_.take_change();
   if (settings_.is_of_cluster || is_channel_new) {
     resume_all(now);
   } else {
@@ -125,7 +122,6 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
 
 // Nothing here may fail: a record that still waited for an answer would be stuck.
 void LockClient::on_disconnected(size_t, Nanos now) noexcept {
-  session_.on_disconnected(channel_.is_taken(), now);
   clock_.forget();
   check_at_ = kNever;
   message_check_.give(&session::MessageCheck::close);
@@ -135,7 +131,7 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   for (const auto &record : throttled_) record->is_throttled = false;
   throttled_.clear();
   for (const auto &[name, lock] : names_) lock->key_watch.give(&KeyWatch::on_disconnected);
-  session_.lose_commands(now);
+  session_.on_disconnected(channel_.is_taken(), now);
 }
 
 // A lease that has moved here is believed for as long as both servers keep it.
@@ -150,7 +146,7 @@ void LockClient::compare_clocks(Nanos now) noexcept {
 
 // Once for each connection, however many slots move.
 void LockClient::warn_of_clock() noexcept {
-  if (!clock_.warns()) return;
+  if (!clock_.take_warning()) return;
   try {
     output_.warn("the clock of " + settings_.address() + " is " +
                  std::to_string(clock_.behind() / kMs) +

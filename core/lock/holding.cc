@@ -62,8 +62,8 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
     write_extend_part(command, record, step.ttl, eval, extent);
   }
   const bool is_sent =
-      session_.try_send(command, InFlight{&calls_->extend, eval, now, step.ttl,
-                                          record.shared_from_this(), step.is_description, extent});
+      session_.try_send(command, Call{&calls_->extend, eval, now, step.ttl,
+                                      record.shared_from_this(), step.is_description, extent});
   if (is_sent) {
     record.held().give(&HeldLease::sent, step.is_description);
   } else {
@@ -72,14 +72,14 @@ void LockClient::send_extend(TokenRecord &record, const HeldLease::Step &step, N
   schedule(record, now);
 }
 
-void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = record_of(in_flight);
+void LockClient::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
+  TokenRecord &record = record_of(call);
   Checked<HeldLease> *extended = record.held_lease();
   if (extended != nullptr) extended->give(&HeldLease::on_answered);
   protocol::CountAnswer answer;
-  const auto refusal = read_extension(in_flight, reply, answer);
-  if (!refusal && extend_next_part(in_flight, answer, now)) return;
-  if (!refusal && !in_flight.is_delegated) note_time(in_flight.sent_at, now, answer.server_ms);
+  const auto refusal = read_extension(call, reply, answer);
+  if (!refusal && extend_next_part(call, answer, now)) return;
+  if (!refusal && !call.is_delegated) note_time(call.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != Phase::kHeld) return;
   Checked<HeldLease> &held = record.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
@@ -88,16 +88,15 @@ void LockClient::on_extend_reply(const InFlight &in_flight, const Reply &reply, 
     record.trouble = refusal.message;
     // A description that is refused for good is not sent again: the lease does not depend on it.
     const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
-    held.give(&HeldLease::on_refused, in_flight.is_description && may_pass, now);
+    held.give(&HeldLease::on_refused, call.is_description && may_pass, now);
     return schedule(record, now);
   }
   if (answer.result < 1) return lose(record, loss_by(answer.result), true, now);
   note_mode(record, answer.result == 2, now);
   record.trouble.clear();
-  const auto step =
-      held.give(&HeldLease::on_confirmed,
-                {in_flight.sent_at, in_flight.lease, answer.server_ms, in_flight.is_description},
-                now, is_up(*record.lock), entropy_.next());
+  const auto step = held.give(&HeldLease::on_confirmed,
+                              {call.sent_at, call.lease, answer.server_ms, call.is_description},
+                              now, is_up(*record.lock), entropy_.next());
   confirm_again(record);
   schedule(record, now);
   send_extend(record, step, now);
@@ -347,19 +346,19 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
     protocol::release(command, features_, eval, record.lock->keys, record.proof(),
                       yield_policy_at(record, now), 1 + record.cleanup()->handoff_count());
   }
-  const LockCall *what = is_cancel ? &calls_->cancel : &calls_->release;
-  if (!session_.try_send(command, InFlight{what, eval, now, 0, record.shared_from_this()})) return;
+  const LockCallKind *kind = is_cancel ? &calls_->cancel : &calls_->release;
+  if (!session_.try_send(command, Call{kind, eval, now, 0, record.shared_from_this()})) return;
   record.cleanup().give(&Cleanup::sent, step.command);
 }
 
 // The answer to CANCEL or RELEASE.
-void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = record_of(in_flight);
+void LockClient::on_cleanup_reply(const Call &call, const Reply &reply, Nanos now) {
+  TokenRecord &record = record_of(call);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
   if (record.is_gone) return;
   Checked<Cleanup> &cleanup = record.cleanup();
-  const bool is_cancel = in_flight.call == &calls_->cancel;
+  const bool is_cancel = call.kind == &calls_->cancel;
   if (refusal) {
     perform(record, cleanup.give(&Cleanup::on_refused), now);
     if (!is_cancel) {
@@ -367,7 +366,7 @@ void LockClient::on_cleanup_reply(const InFlight &in_flight, const Reply &reply,
     }
     return;
   }
-  note_time(in_flight.sent_at, now, answer.server_ms);
+  note_time(call.sent_at, now, answer.server_ms);
   maybe_serve_queue(record.lock, answer.has_more, now);
   if (!is_cancel && answer.result == 1) note_free(record);
   perform(record,

@@ -65,9 +65,8 @@ void LockClient::inspect_keys(const std::shared_ptr<Request> &request, Nanos now
   for (const std::string &key : keys) {
     protocol::Command command;
     protocol::look(command, key);
-    const InFlight in_flight{&calls_->inspect_key, protocol::EvalMode::kText, now, 0, request};
-    if (!session_.try_send(command, in_flight))
-      return finish_immediate(*request, Status::kNoMemory);
+    const Call call{&calls_->inspect_key, protocol::EvalMode::kText, now, 0, request};
+    if (!session_.try_send(command, call)) return finish_immediate(*request, Status::kNoMemory);
     arguments.unseen_count++;
   }
 }

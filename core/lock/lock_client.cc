@@ -20,8 +20,8 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       node_(node),
       entropy_(seed),
       channel_(settings.name_space, random),
-      session_(settings, output, entropy_, node, session::Session::Line::kMain),
-      side_(settings, output, entropy_, node, session::Session::Line::kSide),
+      session_(settings, output, entropy_, node, session::Session::Connection::kCommands),
+      side_(settings, output, entropy_, node, session::Session::Connection::kWait),
       clock_(settings.is_of_cluster),
       calls_(std::make_unique<Calls>(*this)),
       name_text_(protocol::name_text(settings.holder)) {
@@ -215,9 +215,9 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     default:
       return;
   }
-  InFlight in_flight{&calls_->ask, eval, now, lease, request, false, extent};
-  if (is_about_lease(*request)) in_flight.lock = request->lease->record->lock;
-  session_.send(command, std::move(in_flight));
+  Call call{&calls_->immediate, eval, now, lease, request, false, extent};
+  if (is_about_lease(*request)) call.lock = request->lease->record->lock;
+  session_.send(command, std::move(call));
   request->is_sent = true;
   if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->record);
 }
@@ -251,8 +251,8 @@ bool LockClient::is_of_other_format(Request &request, const protocol::CountAnswe
   return true;
 }
 
-void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  const auto request = in_flight.shared<Request>();
+void LockClient::on_request_reply(const Call &call, const Reply &reply, Nanos now) {
+  const auto request = call.shared<Request>();
   protocol::CountAnswer answer;
   if (request->is_finished()) {
     if (!is_unwanted_attach(*request)) return;
@@ -260,16 +260,15 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
     if (refusal || answer.result < 1) return;
     return undo_attach(request, answer.attach_count, now);
   }
-  const auto refusal = request->op == Request::Op::kExtend
-                           ? read_extension(in_flight, reply, answer)
-                           : read_answer(*request, reply, answer);
+  const auto refusal = request->op == Request::Op::kExtend ? read_extension(call, reply, answer)
+                                                           : read_answer(*request, reply, answer);
   if (refusal) {
     on_detach_refused(*request, now);
     finish_immediate(*request, refusal.status(), refusal_message(*request, refusal));
     return roll_back_downgrade(*request, now);
   }
-  if (!in_flight.is_delegated) note_time(in_flight.sent_at, now, answer.server_ms);
-  if (extend_next_part(in_flight, answer, now)) return;
+  if (!call.is_delegated) note_time(call.sent_at, now, answer.server_ms);
+  if (extend_next_part(call, answer, now)) return;
   if (request->arguments && is_of_other_format(*request, answer)) {
     return send_request(request, now);
   }
@@ -301,13 +300,13 @@ void LockClient::on_request_reply(const InFlight &in_flight, const Reply &reply,
                                        ? " is not held: its key is a hash that no lock format has"
                                        : " is not held by that token"));
     case Request::Op::kAttach:
-      return on_attached(*request, in_flight, answer, now);
+      return on_attached(*request, call, answer, now);
     case Request::Op::kDetach:
       return on_detach_reply(*request, answer.result, now);
     case Request::Op::kExtend:
-      return on_extended(*request, in_flight.sent_at, answer.result, now);
+      return on_extended(*request, call.sent_at, answer.result, now);
     case Request::Op::kDowngrade:
-      return on_downgraded(*request, in_flight, answer.result, now);
+      return on_downgraded(*request, call, answer.result, now);
     case Request::Op::kRaiseFence:
       if (answer.result == 1) return finish_immediate(*request, Status::kOk);
       return finish_immediate(*request, Status::kLost, kGone.text);
@@ -399,13 +398,13 @@ void LockClient::maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool 
   protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
   // Not sent for want of memory: the next poll of any waiter does the same.
   (void)session_.try_send(command,
-                          InFlight{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, lock});
+                          Call{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, lock});
 }
 
 void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
   if (server_ms <= 0) return;
   clock_.sample(sent_at, now, server_ms, now);
-  if (clock_.takes_arrivals()) compare_clocks(now);
+  if (clock_.take_arrivals()) compare_clocks(now);
 }
 
 // ---- the time ----------------------------------------------------------------------------------
@@ -449,9 +448,9 @@ void LockClient::on_timer(Nanos now) {
 }
 
 bool LockClient::is_drained() const {
-  const bool is_attach_undone = std::none_of(
-      session_.in_flight().begin(), session_.in_flight().end(),
-      [](const InFlight &in_flight) { return call_of(in_flight).undoes_attach(in_flight); });
+  const bool is_attach_undone =
+      std::none_of(session_.in_flight().begin(), session_.in_flight().end(),
+                   [](const Call &call) { return kind_of(call).undoes_attach(call); });
   return is_attach_undone && std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
            const TokenRecord &record = *entry.second;
            return record.phase == Phase::kCleanup && record.cleanup()->was_answered() &&

@@ -168,8 +168,8 @@ class LockClient final : public LockService {
   void connect_soon(size_t, Nanos now) override { connect_soon(now); }
   // True if an answer is outstanding for longer than `limit`.
   bool is_late(Nanos limit, Nanos now) const {
-    const auto &in_flight = session_.in_flight();
-    return !in_flight.empty() && in_flight.front().sent_at + limit <= now;
+    const auto &call = session_.in_flight();
+    return !call.empty() && call.front().sent_at + limit <= now;
   }
   // True if `request`, which waits, is next.
   static bool is_head(const Request &request) {
@@ -221,7 +221,7 @@ class LockClient final : public LockService {
     return request.op == Request::Op::kInspect ||
            (request.op == Request::Op::kList && !request.name.empty());
   }
-  void on_request_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_request_reply(const Call &call, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
   void draw_channel(Nanos now) noexcept;
@@ -256,9 +256,9 @@ class LockClient final : public LockService {
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
   bool must_throttle(TokenRecord &record);
   void send_throttled(Nanos now);
-  void on_acquire_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
-  void on_granted(TokenRecord &record, const InFlight &in_flight,
-                  const protocol::AcquireAnswer &answer, Nanos now);
+  void on_acquire_reply(const Call &call, const Reply &reply, Nanos now);
+  void on_granted(TokenRecord &record, const Call &call, const protocol::AcquireAnswer &answer,
+                  Nanos now);
   void on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
   void refuse_try(TokenRecord &record, Status status, std::string_view message, Nanos now);
   void on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
@@ -309,7 +309,7 @@ class LockClient final : public LockService {
   void on_side_due(Nanos now);
   void send_batch(Nanos now);
   static bool is_batched(const TokenRecord &record);
-  void on_side_extended(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_side_extended(const Call &call, const Reply &reply, Nanos now);
   void on_wait_reply(const Reply &reply, Nanos now);
   bool is_put_off(TokenRecord &record, const Reply &reply, Nanos now);
   void on_counted(int64_t count, Nanos now);
@@ -332,15 +332,15 @@ class LockClient final : public LockService {
     carry_out(record, record.upgrade->give(&Upgrade::resume, now, readiness_of(record)), now, eval);
   }
   bool awaits_upgrade(TokenRecord &record, Nanos now);
-  void on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_upgrade_reply(const Call &call, const Reply &reply, Nanos now);
   void on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
   void become_writer(TokenRecord &record, int64_t fence, int64_t server_ms);
   void finish_upgrade(TokenRecord &record, Status status, std::string_view message = {});
   void give_up_upgrade(TokenRecord &record, Status status, std::string_view message, Nanos now);
-  void on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_rollback_reply(const Call &call, const Reply &reply, Nanos now);
   void on_upgrade_push(TokenRecord &record, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void on_downgraded(Request &request, const InFlight &in_flight, int64_t result, Nanos now);
+  void on_downgraded(Request &request, const Call &call, int64_t result, Nanos now);
   void roll_back_downgrade(Request &request, Nanos now);
   static void become_reader(TokenRecord &record);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
@@ -354,16 +354,16 @@ class LockClient final : public LockService {
   // True if commands about `lock` can be sent.
   bool is_up(const LockState &lock) const { return session_.is_up() && !is_moving(lock); }
   static const LockState *lock_of(const Request &request);
-  static const LockState *lock_of(const InFlight &in_flight);
-  bool is_taken_as_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
-  bool take_redirect(const InFlight &in_flight, const Reply &reply, Nanos now);
+  static const LockState *lock_of(const Call &call);
+  bool is_taken_as_redirect(const Call &call, const Reply &reply, Nanos now);
+  bool take_redirect(const Call &call, const Reply &reply, Nanos now);
   void take_out(Request &request) noexcept;
-  void on_half_done(const InFlight &in_flight, Nanos now);
-  bool extend_next_part(const InFlight &in_flight, const protocol::CountAnswer &answer, Nanos now);
-  static protocol::Refusal read_extension(const InFlight &in_flight, const Reply &reply,
+  void on_half_done(const Call &call, Nanos now);
+  bool extend_next_part(const Call &call, const protocol::CountAnswer &answer, Nanos now);
+  static protocol::Refusal read_extension(const Call &call, const Reply &reply,
                                           protocol::CountAnswer &answer);
   void limit_releaser(TokenRecord &record, Nanos sent_at);
-  bool postpone(const InFlight &in_flight, Nanos now);
+  bool postpone(const Call &call, Nanos now);
   void resend_postponed(Nanos now);
   void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
   using Records = std::map<uint64_t, std::shared_ptr<TokenRecord>>;
@@ -391,7 +391,7 @@ class LockClient final : public LockService {
   bool end_detach(Request &request) noexcept;
   void leave_to_ttl(Lease &lease) noexcept;
   void clean_up_detached(TokenRecord &record, Nanos now);
-  void on_attached(Request &request, const InFlight &in_flight, const protocol::CountAnswer &answer,
+  void on_attached(Request &request, const Call &call, const protocol::CountAnswer &answer,
                    Nanos now);
 
   void undo_attach(const std::shared_ptr<Request> &request, int64_t attach_count, Nanos now,
@@ -406,7 +406,7 @@ class LockClient final : public LockService {
 
   // checking.cc: the health of the server
   void ask_health(const std::shared_ptr<Request> &request, Nanos now);
-  void on_health_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_health_reply(const Call &call, const Reply &reply, Nanos now);
   bool note_trial_push(uint64_t rid);
   void lose_health(Checkup &checkup);
 
@@ -435,7 +435,7 @@ class LockClient final : public LockService {
   protocol::YieldPolicy yield_policy_at(const TokenRecord &record, Nanos now);
   void perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
                protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  void on_cleanup_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_cleanup_reply(const Call &call, const Reply &reply, Nanos now);
   void give_up_vacant_place(LockState &lock, Nanos now);
   void answer_release(TokenRecord &record, Cleanup::Result result);
   void answer_lost_release(TokenRecord &record) noexcept;
@@ -447,7 +447,7 @@ class LockClient final : public LockService {
                          protocol::EvalMode eval, protocol::Extent extent);
   void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                     protocol::EvalMode eval, const protocol::HolderInfo *info) const;
-  void on_extend_reply(const InFlight &in_flight, const Reply &reply, Nanos now);
+  void on_extend_reply(const Call &call, const Reply &reply, Nanos now);
   bool is_held_still(Request &request, int64_t result, Nanos now);
   void on_extended(Request &request, Nanos sent_at, int64_t result, Nanos now);
   bool is_held(Request &request, Nanos now);

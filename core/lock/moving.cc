@@ -71,8 +71,8 @@ std::set<uint16_t> LockClient::slots() const {
     if (lock != nullptr) slots.insert(lock->slot());
   }
   // Also of a lock that no caller uses any more: one SERVE QUEUE may follow another.
-  for (const InFlight &in_flight : session_.in_flight()) {
-    const LockState *lock = lock_of(in_flight);
+  for (const Call &call : session_.in_flight()) {
+    const LockState *lock = lock_of(call);
     if (lock != nullptr) slots.insert(lock->slot());
   }
   return slots;
@@ -101,14 +101,13 @@ void LockClient::want_connection(Nanos now) {
   connect_soon(now);
 }
 
-const LockState *LockClient::lock_of(const InFlight &in_flight) {
-  return in_flight.lock ? static_cast<const LockState *>(in_flight.lock.get())
-                        : call_of(in_flight).lock(in_flight);
+const LockState *LockClient::lock_of(const Call &call) {
+  return call.lock ? static_cast<const LockState *>(call.lock.get()) : kind_of(call).lock(call);
 }
 
 bool LockClient::is_at_rest(uint16_t slot) const {
-  const auto is_about = [slot](const InFlight &in_flight) {
-    const LockState *lock = lock_of(in_flight);
+  const auto is_about = [slot](const Call &call) {
+    const LockState *lock = lock_of(call);
     return lock != nullptr && lock->slot() == slot;
   };
   return std::none_of(session_.in_flight().begin(), session_.in_flight().end(), is_about) &&
@@ -122,25 +121,25 @@ bool LockClient::is_at_rest(uint16_t slot) const {
 
 // Without memory the answer counts as lost: nothing may wait for it.
 // @return false if `reply` is to be taken as any other refusal.
-bool LockClient::is_taken_as_redirect(const InFlight &in_flight, const Reply &reply, Nanos now) {
+bool LockClient::is_taken_as_redirect(const Call &call, const Reply &reply, Nanos now) {
   try {
-    return take_redirect(in_flight, reply, now);
+    return take_redirect(call, reply, now);
   } catch (const std::bad_alloc &) {
-    in_flight.call->on_lost(in_flight, now);
+    call.kind->on_lost(call, now);
     throw;
   }
 }
 
-bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Nanos now) {
+bool LockClient::take_redirect(const Call &call, const Reply &reply, Nanos now) {
   using Kind = protocol::Redirect::Kind;
   const HostPort own{settings_.host, settings_.port};
   const auto redirect = protocol::read_redirect(reply, own);
-  const LockState *lock = lock_of(in_flight);
-  if (const Request *request = call_of(in_flight).request(in_flight)) {
+  const LockState *lock = lock_of(call);
+  if (const Request *request = kind_of(call).request(call)) {
     // The lock has left the node whose locks are listed.
     const bool is_listed = request->op == Request::Op::kList && is_inspection(*request);
     if (is_listed && redirect.kind != Kind::kNone && !request->is_finished()) {
-      on_list_reply(in_flight.shared<Request>(), now);
+      on_list_reply(call.shared<Request>(), now);
       return true;
     }
     // The request has ended meanwhile; the slot has moved all the same.
@@ -153,26 +152,26 @@ bool LockClient::take_redirect(const InFlight &in_flight, const Reply &reply, Na
   if (redirect.kind == Kind::kMoved && is_elsewhere) {
     output_.redirected(node_, redirect);
     hold_back(redirect.slot);
-    in_flight.call->on_not_done(in_flight, now);
+    call.kind->on_not_done(call, now);
     return true;
   }
   if (redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
   if (redirect.kind == Kind::kNonLocal) {
-    on_half_done(in_flight, now);
+    on_half_done(call, now);
     return true;
   }
-  if (call_of(in_flight).is_extension(in_flight) && redirect.kind != Kind::kDown) {
-    if (in_flight.extent == protocol::Extent::kAll) {
+  if (kind_of(call).is_extension(call) && redirect.kind != Kind::kDown) {
+    if (call.extent == protocol::Extent::kAll) {
       // The lock key alone is there until it moves itself.
-      call_of(in_flight).extend_lock_key(in_flight, now);
+      kind_of(call).extend_lock_key(call, now);
       return true;
     }
     if (redirect.kind == Kind::kAsk && is_elsewhere) {
-      const auto delegated = std::make_shared<DelegatedCommand>(DelegatedCommand{*this, in_flight});
+      const auto delegated = std::make_shared<DelegatedCommand>(DelegatedCommand{*this, call});
       if (output_.ask_elsewhere(node_, redirect.to, delegated)) return true;
     }
   }
-  return postpone(in_flight, now);
+  return postpone(call, now);
 }
 
 // The caller of a release that cannot be sent now waits no longer than for one that gets no answer.
@@ -184,16 +183,15 @@ void LockClient::limit_releaser(TokenRecord &record, Nanos sent_at) {
 
 // The script stopped in the middle, because one of its keys had gone, or the answer of another node
 // is lost. The outcome is not known; the next command finds out.
-void LockClient::on_half_done(const InFlight &in_flight, Nanos now) {
-  in_flight.call->on_lost(in_flight, now);
-  call_of(in_flight).ask_again(in_flight, now);
+void LockClient::on_half_done(const Call &call, Nanos now) {
+  call.kind->on_lost(call, now);
+  kind_of(call).ask_again(call, now);
 }
 
 // SET, which extends the key that Redisson reads, has no answer of a script.
-protocol::Refusal LockClient::read_extension(const InFlight &in_flight, const Reply &reply,
+protocol::Refusal LockClient::read_extension(const Call &call, const Reply &reply,
                                              protocol::CountAnswer &answer) {
-  if (in_flight.extent != protocol::Extent::kReaderKey || reply.is_error())
-    return decode(reply, answer);
+  if (call.extent != protocol::Extent::kReaderKey || reply.is_error()) return decode(reply, answer);
   answer.result = 2;
   return {};
 }
@@ -201,25 +199,25 @@ protocol::Refusal LockClient::read_extension(const InFlight &in_flight, const Re
 // The lock key says that several hold the lock; the readers' key has their tokens, and until it has
 // answered as well the lease is not extended. The key that Redisson reads is extended between the
 // two: once the lease counts as extended, Redisson sees a reader for as long. The lease counts from
-// the time at which the first of them was sent. @return whether `in_flight` is not the last one.
-bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::CountAnswer &answer,
+// the time at which the first of them was sent. @return whether `call` is not the last one.
+bool LockClient::extend_next_part(const Call &call, const protocol::CountAnswer &answer,
                                   Nanos now) {
-  const bool is_part = in_flight.extent == protocol::Extent::kLock ||
-                       in_flight.extent == protocol::Extent::kReaderKey;
+  const bool is_part =
+      call.extent == protocol::Extent::kLock || call.extent == protocol::Extent::kReaderKey;
   if (!is_part || answer.result != 2) return false;
-  const Request *request = call_of(in_flight).request(in_flight);
-  TokenRecord *record = request != nullptr ? request->lease->record : &record_of(in_flight);
+  const Request *request = kind_of(call).request(call);
+  TokenRecord *record = request != nullptr ? request->lease->record : &record_of(call);
   if (record == nullptr || record->is_gone || record->phase != Phase::kHeld) return false;
   const bool has_reader_key = record->lock->keys.format == protocol::Format::kHashRw;
-  InFlight next = in_flight;
-  next.extent = in_flight.extent == protocol::Extent::kLock && has_reader_key
+  Call next = call;
+  next.extent = call.extent == protocol::Extent::kLock && has_reader_key
                     ? protocol::Extent::kReaderKey
                     : protocol::Extent::kReaders;
   next.is_delegated = false;
   protocol::Command command;
-  write_extend_part(command, *record, in_flight.lease, in_flight.eval, next.extent);
+  write_extend_part(command, *record, call.lease, call.eval, next.extent);
   if (!is_up(*record->lock) || !session_.try_send(command, std::move(next))) {
-    on_half_done(in_flight, now);
+    on_half_done(call, now);
   } else if (request == nullptr) {
     record->held().give(&HeldLease::sent, false);
   }
@@ -227,9 +225,9 @@ bool LockClient::extend_next_part(const InFlight &in_flight, const protocol::Cou
 }
 
 // The server cannot serve the slot now, and has done nothing. Callers wait.
-bool LockClient::postpone(const InFlight &in_flight, Nanos now) {
-  const Nanos retry_at = session_.retry_at(now);
-  return call_of(in_flight).on_postponed(in_flight, retry_at, now);
+bool LockClient::postpone(const Call &call, Nanos now) {
+  const Nanos retry_at = session_.next_retry(now);
+  return kind_of(call).on_postponed(call, retry_at, now);
 }
 
 void LockClient::resend_postponed(Nanos now) {
@@ -247,8 +245,8 @@ void LockClient::resend_postponed(Nanos now) {
 // An ASK is never remembered: the next command about the lock goes to its owner first.
 bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now) {
   if (!session_.is_up()) return false;
-  InFlight &asked = delegated->in_flight;
-  const Request *request = call_of(asked).request(asked);
+  Call &asked = delegated->call;
+  const Request *request = kind_of(asked).request(asked);
   TokenRecord *record = request != nullptr ? request->lease->record : &record_of(asked);
   if (record == nullptr || record->phase != Phase::kHeld) return false;
   protocol::Command asking;
@@ -257,11 +255,11 @@ bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos n
   write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
   if (asked.extent == protocol::Extent::kLock) asked.sent_at = now;
   asked.is_delegated = true;
-  session_.send(asking, InFlight{&calls_->asking, protocol::EvalMode::kText, now, 0, delegated});
+  session_.send(asking, Call{&calls_->asking, protocol::EvalMode::kText, now, 0, delegated});
   // As text: an answer that the script is not known is for the owner.
   const auto eval = protocol::EvalMode::kText;
-  const InFlight in_flight{&calls_->delegated, eval, now, asked.lease, delegated};
-  if (!session_.try_send(command, in_flight)) {
+  const Call call{&calls_->delegated, eval, now, asked.lease, delegated};
+  if (!session_.try_send(command, call)) {
     // ASKING would count for the next command.
     session_.drop();
     return false;
@@ -273,14 +271,19 @@ bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos n
 
 // `reply`: nullptr if none will come.
 void LockClient::on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now) {
-  const InFlight &in_flight = delegated.in_flight;
+  const Call &call = delegated.call;
   if (std::exchange(delegated.is_over, true)) return;
   delegated.lock->delegated_count--;
-  if (reply == nullptr) return on_half_done(in_flight, now);  // the own connection is still there
-  const auto redirect = protocol::read_redirect(*reply, {});
-  const bool is_redirected = redirect.kind != protocol::Redirect::Kind::kNone;
-  if (!is_redirected || !postpone(in_flight, now))
-    session::Session::deliver(in_flight, *reply, now);
+  if (reply == nullptr) return on_half_done(call, now);  // the own connection is still there
+  bool is_postponed = false;
+  try {
+    const auto redirect = protocol::read_redirect(*reply, {});
+    is_postponed = redirect.kind != protocol::Redirect::Kind::kNone && postpone(call, now);
+  } catch (const std::bad_alloc &) {
+    on_half_done(call, now);  // nothing may wait for it
+    throw;
+  }
+  if (!is_postponed) session::Session::deliver(call, *reply, now);
 }
 
 // ---- from one client to another ----------------------------------------------------------------
@@ -398,7 +401,7 @@ void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
   }
   for (const auto &record : cargo.records) take_record(from, record, now);
   clock_.note_arrivals(from.clock_);
-  if (clock_.takes_arrivals()) compare_clocks(now);
+  if (clock_.take_arrivals()) compare_clocks(now);
   for (Request *caller : cargo.callers) move_timer(from.timers_, *caller);
   for (Request *request : cargo.immediate) {
     immediate_.splice(immediate_.end(), from.immediate_, request->place);

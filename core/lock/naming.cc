@@ -75,8 +75,7 @@ void LockClient::announce(Nanos now) {
   }
   protocol::Command command;
   protocol::announce(command, channel_.name(), name_text_, kNameExpiryMs);
-  if (session_.try_send(command,
-                        InFlight{&calls_->announce, protocol::EvalMode::kText, now, 0, {}})) {
+  if (session_.try_send(command, Call{&calls_->announce, protocol::EvalMode::kText, now, 0, {}})) {
     announce_again_at_ = now + kNameRenewal;
   }
   announce_at_ = now + kNameRenewal;
@@ -89,8 +88,7 @@ void LockClient::withdraw_name(Nanos now) {
   protocol::Command command;
   protocol::withdraw_name(command, channel_.name());
   // Not sent, or not answered before the end: it expires.
-  (void)session_.try_send(command,
-                          InFlight{&calls_->announce, protocol::EvalMode::kText, now, 0, {}});
+  (void)session_.try_send(command, Call{&calls_->announce, protocol::EvalMode::kText, now, 0, {}});
 }
 
 // ---- the names of others -----------------------------------------------------------------------
@@ -102,7 +100,7 @@ bool LockClient::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
   protocol::ask_name(command, key);
   names_of_clients_.note_asked(query->cid, now);
   return session_.try_send(
-      command, InFlight{&calls_->ask_name, protocol::EvalMode::kText, now, 0, std::move(query)});
+      command, Call{&calls_->ask_name, protocol::EvalMode::kText, now, 0, std::move(query)});
 }
 
 // @return whether the answer to an inspection waits for names.

@@ -40,6 +40,8 @@ inline Outcome needs_one_server(std::string_view what) {
 // Where the actions of a service go. No call comes back into the service from here.
 class Output : public session::Transport {
  public:
+  // Append one command to what is to be sent on the connection for messages, if there is one.
+  virtual void send_on_messages(size_t, std::span<const std::string_view>) {}
   virtual void finished(Request &request) = 0;
   virtual void lease_ended(Lease &lease) = 0;
   // Its deadline has changed.

@@ -66,9 +66,9 @@ void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
       is_upgrade ? timing::lease_within(record.held()->ttl(), now, record.held()->end_at()) : 0;
   protocol::Command command;
   write_upgrade(command, record, step.command, lease, eval);
-  const LockCall *call = &calls_->roll_back;
-  if (is_upgrade) call = &calls_->upgrade;
-  if (session_.try_send(command, InFlight{call, eval, now, lease, record.shared_from_this()})) {
+  const LockCallKind *kind = &calls_->roll_back;
+  if (is_upgrade) kind = &calls_->upgrade;
+  if (session_.try_send(command, Call{kind, eval, now, lease, record.shared_from_this()})) {
     record.upgrade->give(&Upgrade::sent, step.command);
   } else {
     record.upgrade->give(&Upgrade::not_sent, step.command);
@@ -110,12 +110,12 @@ bool LockClient::awaits_upgrade(TokenRecord &record, Nanos now) {
   return false;
 }
 
-void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = record_of(in_flight);
+void LockClient::on_upgrade_reply(const Call &call, const Reply &reply, Nanos now) {
+  TokenRecord &record = record_of(call);
   record.upgrade->give(&Upgrade::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!refusal) note_time(call.sent_at, now, answer.server_ms);
   if (!awaits_upgrade(record, now)) return;
   if (refusal) return on_upgrade_refused(record, refusal, now);
   if (answer.is_lost) return lose(record, kGone, true, now);
@@ -123,7 +123,7 @@ void LockClient::on_upgrade_reply(const InFlight &in_flight, const Reply &reply,
     const auto step = record.upgrade->give(&Upgrade::on_granted);
     if (step.transition == Upgrade::Transition::kDefect) return carry_out(record, step, now);
     become_writer(record, answer.fence, answer.server_ms);
-    return prolong(record, in_flight.sent_at, in_flight.lease, now);
+    return prolong(record, call.sent_at, call.lease, now);
   }
   if (answer.is_deadlock || record.upgrade->get().is_one_try()) {
     const auto status = answer.is_deadlock ? Status::kDeadlock : Status::kBusy;
@@ -195,12 +195,12 @@ void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string
   carry_out(record, record.upgrade->give(&Upgrade::give_up, now, readiness_of(record)), now);
 }
 
-void LockClient::on_rollback_reply(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  TokenRecord &record = record_of(in_flight);
+void LockClient::on_rollback_reply(const Call &call, const Reply &reply, Nanos now) {
+  TokenRecord &record = record_of(call);
   record.upgrade->give(&Upgrade::on_rollback_answered);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) note_time(in_flight.sent_at, now, answer.server_ms);
+  if (!refusal) note_time(call.sent_at, now, answer.server_ms);
   if (!refusal) maybe_serve_queue(record.lock, answer.has_more, now);
   if (record.is_gone || record.phase != Phase::kHeld) return;
   if (refusal)
@@ -238,10 +238,9 @@ void LockClient::roll_back_downgrade(Request &request, Nanos now) {
   if (record->phase == Phase::kHeld) resume_upgrade(*record, now);
 }
 
-void LockClient::on_downgraded(Request &request, const InFlight &in_flight, int64_t result,
-                               Nanos now) {
+void LockClient::on_downgraded(Request &request, const Call &call, int64_t result, Nanos now) {
   if (!is_held_still(request, result, now)) return;
-  prolong(*request.lease->record, in_flight.sent_at, in_flight.lease, now);
+  prolong(*request.lease->record, call.sent_at, call.lease, now);
   finish_immediate(request, Status::kOk);
 }
 

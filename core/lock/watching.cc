@@ -94,10 +94,10 @@ bool LockClient::track_key(TokenRecord &record, Nanos now) {
   protocol::track(on, next, find, record.lock->keys);
   for (protocol::Command *command : {&on, &next, &find}) {
     if (command == &on && is_tracking_) continue;
-    const LockCall *call = &calls_->track;
-    if (command == &find) call = &calls_->find_key;
-    const InFlight in_flight{call, protocol::EvalMode::kText, now, 0, record.shared_from_this()};
-    if (!session_.try_send(*command, in_flight)) return false;  // polling does without
+    const LockCallKind *kind = &calls_->track;
+    if (command == &find) kind = &calls_->find_key;
+    const Call call{kind, protocol::EvalMode::kText, now, 0, record.shared_from_this()};
+    if (!session_.try_send(*command, call)) return false;  // polling does without
   }
   is_tracking_ = true;
   return true;

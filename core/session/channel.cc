@@ -3,6 +3,7 @@
 #include "session/channel.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "protocol/command.h"
@@ -26,7 +27,7 @@ void Channel::on_connected(const ServerFacts &facts, bool is_of_cluster) {
 }
 
 // A count that is wrong for new channels, too, is that of a broken proxy.
-bool Channel::is_left(const ServerFacts &facts) {
+bool Channel::leave_if_taken(const ServerFacts &facts) {
   constexpr int kMostChannels = 4;
   if (facts.is_push_trusted) taken_count_ = 0;
   is_taken_ = facts.is_channel_taken && taken_count_ < kMostChannels;
@@ -42,11 +43,13 @@ std::string Channel::draw(Entropy &entropy) {
 }
 
 void Channel::change(std::string cid, std::string name) noexcept {
+  assert(cid.size() == cid_.size() && name.size() == prefix_.size() + cid.size());
   cid_ = std::move(cid);
   name_ = std::move(name);
+  is_taken_ = false;
   is_changed_ = true;
 }
 
-bool Channel::takes_change() { return std::exchange(is_changed_, false); }
+bool Channel::take_change() { return std::exchange(is_changed_, false); }
 
 }  // namespace redlatch::session

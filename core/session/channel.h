@@ -33,8 +33,8 @@ class Channel {
 
   // The server still counts an earlier connection of this client as a receiver, and would, while
   // that one is not noticed as dead: without another channel this client would poll for as long as
-  // it is connected now. @return whether to leave this connection for that.
-  [[nodiscard]] bool is_left(const ServerFacts &facts);
+  // it is connected now. @return true: leave this connection.
+  [[nodiscard]] bool leave_if_taken(const ServerFacts &facts);
   // It is changed before the next connection.
   bool is_taken() const { return is_taken_; }
   // @return the id of another channel. Throws std::bad_alloc.
@@ -42,9 +42,8 @@ class Channel {
   // From the next connection on. `cid` has the length of the old one, and `name` that behind the
   // prefix.
   void change(std::string cid, std::string name) noexcept;
-  void set_free() { is_taken_ = false; }
   // True once after a change.
-  [[nodiscard]] bool takes_change();
+  [[nodiscard]] bool take_change();
 
  private:
   std::array<uint8_t, 16> random_;

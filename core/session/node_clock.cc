@@ -24,9 +24,9 @@ void NodeClock::note_arrivals(const NodeClock &source) {
   has_arrivals_ = true;
 }
 
-bool NodeClock::takes_arrivals() { return is_known_ && std::exchange(has_arrivals_, false); }
+bool NodeClock::take_arrivals() { return is_known_ && std::exchange(has_arrivals_, false); }
 
-bool NodeClock::warns() {
+bool NodeClock::take_warning() {
   return behind() > timing::kClockLimit && !std::exchange(is_warned_, true);
 }
 

@@ -24,19 +24,19 @@ class NodeClock {
   void forget();
   // Locks have come from the node with `source`.
   void note_arrivals(const NodeClock &source);
-  // True if locks have arrived and both clocks are known. Once for these locks.
-  [[nodiscard]] bool takes_arrivals();
+  // @return true once for the locks that have arrived, when both clocks are known.
+  [[nodiscard]] bool take_arrivals();
 
   std::optional<Nanos> local_time(int64_t server_ms, Nanos now) {
     return offset_.local_time(server_ms, now);
   }
   std::optional<Nanos> offset(Nanos now) { return offset_.offset(now); }
-  // In a cluster. It is kept when the connection ends, for leases that move away then.
+  // Set in a cluster only. It outlives the connection, for leases that move away then.
   std::optional<Nanos> last() const { return last_; }
   // How far this clock is behind that of the node that locks came from last.
   Nanos behind() const { return source_ && last_ ? *source_ - *last_ : 0; }
-  // @return true once for each connection, however many slots move.
-  [[nodiscard]] bool warns();
+  // @return true once for each connection, if the clock is too far behind.
+  [[nodiscard]] bool take_warning();
   // The warning failed for want of memory.
   void warn_again() { is_warned_ = false; }
 

@@ -11,12 +11,12 @@
 namespace redlatch::session {
 
 Session::Session(const Settings &settings, Transport &transport, Entropy &entropy, size_t node,
-                 Line line)
+                 Connection connection)
     : settings_(settings),
       transport_(transport),
       entropy_(entropy),
       node_(node),
-      line_(line),
+      connection_(connection),
       may_change_server_(settings.has_sentinels() || settings.is_of_cluster),
       failure_(redlatch::failure(Status::kUnavailable,
                                  "not connected to " + settings.address() + " yet")),
@@ -35,63 +35,64 @@ bool Session::begin_connect(Nanos now) {
 void Session::on_connect_failed(const Outcome &why, Nanos now) {
   state_ = State::kDown;
   connect_at_ = after(now, reconnect_.next(entropy_.next()));
-  failure_ = why;
+  if (connection_ == Connection::kCommands) failure_ = why;
 }
 
-void Session::on_disconnected(bool is_to_connect, Nanos now) noexcept {
+// Nothing here may fail: a call that still waited for its answer would be stuck.
+void Session::on_disconnected(bool skips_pause, Nanos now) noexcept {
   state_ = State::kDown;
-  connect_at_ = is_to_connect ? now : after(now, reconnect_.next(entropy_.next()));
+  connect_at_ = skips_pause ? now : after(now, reconnect_.next(entropy_.next()));
   failure_.status = lost_.status;
   try {
     failure_.message = lost_.message;
   } catch (const std::bad_alloc &) {
     failure_.message.clear();
   }
-}
-
-// Nothing here may fail: what still waited for an answer would be stuck.
-void Session::lose_commands(Nanos now) noexcept {
-  assert(!is_up());
-  // A replica has also refused the commands behind the one whose refusal showed it.
+  // A replica has also refused the calls behind the one whose refusal showed it.
   const bool was_replica = std::exchange(is_at_replica_, false);
   for (size_t count = in_flight_.size(); count > 0; count--) {
-    const InFlight in_flight = std::move(in_flight_.front());
+    const Call call = std::move(in_flight_.front());
     in_flight_.pop_front();
-    const Call &call = *in_flight.call;
+    const bool is_not_done = was_replica && call.kind->is_repeated();
     try {
-      was_replica &&call.is_repeated() ? call.on_not_done(in_flight, now)
-                                       : call.on_lost(in_flight, now);
+      if (is_not_done) {
+        call.kind->on_not_done(call, now);
+      } else {
+        call.kind->on_lost(call, now);
+      }
     } catch (...) {
       continue;  // its flags are set; its timers or the next connection continue
     }
   }
+  assert(in_flight_.empty());
 }
 
 void Session::drop() {
   state_ = State::kBroken;
-  line_ == Line::kMain ? transport_.drop_link(node_) : transport_.drop_side(node_);
+  connection_ == Connection::kCommands ? transport_.drop_link(node_) : transport_.drop_side(node_);
 }
 
 void Session::connect_soon(Nanos now) {
   if (is_down()) connect_at_ = std::min(connect_at_, now);
 }
 
-// ---- commands ----------------------------------------------------------------------------------
+// ---- calls --------------------------------------------------------------------------------------
 
-void Session::send(protocol::Command &command, InFlight in_flight) {
-  in_flight_.push_back(std::move(in_flight));
+void Session::send(protocol::Command &command, Call call) {
+  assert(is_up() || state_ == State::kBroken);
+  in_flight_.push_back(std::move(call));
   try {
-    line_ == Line::kMain ? transport_.send(node_, command.argv())
-                         : transport_.send_on_side(node_, command.argv());
+    connection_ == Connection::kCommands ? transport_.send(node_, command.argv())
+                                         : transport_.send_on_side(node_, command.argv());
   } catch (...) {
     in_flight_.pop_back();
     throw;
   }
 }
 
-bool Session::try_send(protocol::Command &command, InFlight in_flight) noexcept {
+bool Session::try_send(protocol::Command &command, Call call) noexcept {
   try {
-    send(command, std::move(in_flight));
+    send(command, std::move(call));
     return true;
   } catch (const std::bad_alloc &) {
     return false;
@@ -109,13 +110,13 @@ void Session::leave_replica(Nanos now) {
 
 void Session::on_reply(const Reply &reply, Nanos now) {
   if (in_flight_.empty()) return drop();
-  const InFlight in_flight = std::move(in_flight_.front());
+  const Call call = std::move(in_flight_.front());
   in_flight_.pop_front();
-  const Call &call = *in_flight.call;
+  const CallKind &kind = *call.kind;
   const bool is_replica = !settings_.is_of_cluster && protocol::is_of_replica(reply);
-  if (is_replica && call.is_for_primary()) {
+  if (is_replica && kind.is_for_primary()) {
     leave_replica(now);
-    if (call.is_repeated()) return call.on_not_done(in_flight, now);
+    if (kind.is_repeated()) return kind.on_not_done(call, now);
   }
   if (!reply.is_error()) {
     repetition_.reset();
@@ -123,16 +124,16 @@ void Session::on_reply(const Reply &reply, Nanos now) {
     if (is_up() && now >= keeps_pauses_until_) reconnect_.reset();
   }
   const bool is_redirected =
-      reply.is_error() && settings_.is_of_cluster && call.is_redirected(in_flight, reply, now);
-  if (!is_redirected) deliver(in_flight, reply, now);
+      reply.is_error() && settings_.is_of_cluster && kind.take_redirect(call, reply, now);
+  if (!is_redirected) deliver(call, reply, now);
 }
 
-void Session::deliver(const InFlight &in_flight, const Reply &reply, Nanos now) {
-  const bool is_digest = in_flight.eval == protocol::EvalMode::kDigest;
+void Session::deliver(const Call &call, const Reply &reply, Nanos now) {
+  const bool is_digest = call.eval == protocol::EvalMode::kDigest;
   if (is_digest && protocol::is_unknown_script(reply)) {
-    return in_flight.call->on_unknown_script(in_flight, now);
+    return call.kind->on_unknown_script(call, now);
   }
-  in_flight.call->on_answer(in_flight, reply, now);
+  call.kind->on_answer(call, reply, now);
 }
 
 Nanos Session::late_at(Nanos limit) const {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Session: the connection to one server, without I/O: its state, the commands under way in the
-// order of their answers, when to try to connect, and why it is down. It meets what every command
-// may meet: an answer that no command asked for, a script that the server does not know, a replica,
-// the end of the connection. Calls do the rest.
+// Session: the connection to one server, without I/O: its state, the calls under way in the order
+// of their answers, when to connect, and why it is down. It handles what is common to all calls: an
+// unexpected answer, NOSCRIPT, a replica, a lost connection. Their kinds do the rest.
 //
-//   kDown --begin_connect--> kConnecting --on_connected--> kUp --drop--> kBroken
+//   kDown --begin_connect--> kConnecting --on_connected--> kUp
+//   kConnecting, kUp --drop--> kBroken
 //   all --on_connect_failed, on_disconnected--> kDown
 #pragma once
 
@@ -30,27 +30,30 @@ class Session {
  public:
   // kBroken: given up, and not yet reported as disconnected.
   enum class State : uint8_t { kDown, kConnecting, kUp, kBroken };
-  enum class Line : uint8_t { kMain, kSide };
+  // kWait: the second connection, for WAIT. It has no text of its failures.
+  enum class Connection : uint8_t { kCommands, kWait };
 
   // Settings, transport and entropy outlive the session.
-  Session(const Settings &settings, Transport &transport, Entropy &entropy, size_t node, Line line);
+  Session(const Settings &settings, Transport &transport, Entropy &entropy, size_t node,
+          Connection connection);
 
   bool is_down() const { return state_ == State::kDown; }
   bool is_up() const { return state_ == State::kUp; }
-  // Why it is down, or was last.
+  // The reason why it is down, or was last.
   const Outcome &failure() const { return failure_; }
-  // The failure of a command whose answer was lost; its text is there without memory.
+  // The failure of a call whose answer was lost. Its text needs no memory.
   const Outcome &lost() const { return lost_; }
 
   // ---- the connection
   // @return true to connect now; then one of the next two follows.
   [[nodiscard]] bool begin_connect(Nanos now);
-  void on_connected() { state_ = State::kUp; }
+  void on_connected() {
+    assert(state_ == State::kConnecting || is_down());
+    state_ = State::kUp;
+  }
   void on_connect_failed(const Outcome &why, Nanos now);
-  // lose_commands() is to follow. `is_to_connect`: without a pause.
-  void on_disconnected(bool is_to_connect, Nanos now) noexcept;
-  // Tells the calls that no answer comes.
-  void lose_commands(Nanos now) noexcept;
+  // Notifies the calls under way. `skips_pause`: connect again at once.
+  void on_disconnected(bool skips_pause, Nanos now) noexcept;
   void drop();
   // A connection that is down need not wait for its next attempt.
   void connect_soon(Nanos now);
@@ -62,19 +65,18 @@ class Session {
   // The next connection may lead to another server, which has other data.
   bool may_change_server() const { return may_change_server_; }
 
-  // ---- commands
+  // ---- calls
   // Throws std::bad_alloc, and then nothing was sent.
-  void send(protocol::Command &command, InFlight in_flight);
-  [[nodiscard]] bool try_send(protocol::Command &command, InFlight in_flight) noexcept;
+  void send(protocol::Command &command, Call call);
+  [[nodiscard]] bool try_send(protocol::Command &command, Call call) noexcept;
   void on_reply(const Reply &reply, Nanos now);
-  // Gives an answer to its call. EVAL has the text of the script, so no server can answer it that
-  // it does not know it.
-  static void deliver(const InFlight &in_flight, const Reply &reply, Nanos now);
-  const std::deque<InFlight> &in_flight() const { return in_flight_; }
+  // Gives an answer to its call. NOSCRIPT to EVAL, which has the text of the script, is a refusal.
+  static void deliver(const Call &call, const Reply &reply, Nanos now);
+  const std::deque<Call> &in_flight() const { return in_flight_; }
   // When the oldest answer is late by `limit`.
   Nanos late_at(Nanos limit) const;
-  // When to repeat a command that the server cannot carry out now.
-  Nanos retry_at(Nanos now) { return now + repetition_.next(entropy_.next()); }
+  // When to repeat a call that the server cannot carry out now: a little later each time.
+  Nanos next_retry(Nanos now) { return now + repetition_.next(entropy_.next()); }
 
  private:
   void leave_replica(Nanos now);
@@ -83,10 +85,10 @@ class Session {
   Transport &transport_;
   Entropy &entropy_;
   const size_t node_;
-  const Line line_;
+  const Connection connection_;
 
   State state_ = State::kDown;
-  std::deque<InFlight> in_flight_;
+  std::deque<Call> in_flight_;
   Nanos connect_at_ = 0;
   timing::Backoff reconnect_ = timing::kReconnect;
   timing::Backoff repetition_ = timing::kServerRetry;

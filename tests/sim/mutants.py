@@ -239,9 +239,9 @@ CORE_MUTANTS = (
             "        protocol::extend(late, features_, eval, record.lock->keys,\n"
             "                     record.identity.token,\n"
             "                     record.acquisition->ttl() / kMs, false, nullptr);\n"
-            "        InFlight in_flight{&Calls::extend, eval, now,\n"
+            "        Call call{&calls_->extend, eval, now,\n"
             "                           record.acquisition->ttl(), record.shared_from_this()};\n"
-            "        (void)try_send(late, std::move(in_flight));\n"
+            "        (void)session_.try_send(late, std::move(call));\n"
             "      }\n",
         ),
         Edit(

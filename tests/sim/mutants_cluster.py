@@ -94,7 +94,7 @@ CLUSTER_MUTANTS = (
             "                          {record.identity.mode, record.proof(),\n"
             "                           record.held()->ttl() / kMs, {}, {}, {},\n"
             "                           record.is_unfenced});\n"
-            "        (void)try_send(again, InFlight{&Calls::announce,\n"
+            "        (void)try_send(again, Call{&Calls::announce,\n"
             "                                       protocol::EvalMode::kDigest, now, 0,\n"
             "                                       record.shared_from_this()});\n"
             "      }\n",
@@ -168,9 +168,9 @@ CLUSTER_MUTANTS = (
         11,
         Edit(
             "lock/moving.cc",
-            "    if (in_flight.extent == protocol::Extent::kAll) {",
-            "    if (IS_ON) return postpone(in_flight, now);\n"
-            "    if (in_flight.extent == protocol::Extent::kAll) {",
+            "    if (call.extent == protocol::Extent::kAll) {",
+            "    if (IS_ON) return postpone(call, now);\n"
+            "    if (call.extent == protocol::Extent::kAll) {",
         ),
         scenario="kClusterClocks",
     ),

@@ -78,7 +78,7 @@ SENTINEL_MUTANTS = (
             "                      record.lock->keys,\n"
             "                      {record.identity.mode, record.proof(), held->ttl() / kMs,\n"
             "                       {}, {}, {}, record.is_unfenced});\n"
-            "    (void)try_send(again, InFlight{&Calls::announce,\n"
+            "    (void)try_send(again, Call{&Calls::announce,\n"
             "                                   protocol::EvalMode::kDigest, now, 0,\n"
             "                                   record.shared_from_this()});\n"
             "  }\n"
@@ -105,13 +105,13 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/confirming.cc",
-            "      side_.send(extend, InFlight{&calls_->side_extend, eval, now, ttl, "
+            "      side_.send(extend, Call{&calls_->side_extend, eval, now, ttl, "
             "record.shared_from_this()});\n",
             "      if (IS_ON) {\n"
-            "        session_.send(extend, InFlight{&calls_->announce, eval, now, 0, {}});\n"
+            "        session_.send(extend, Call{&calls_->announce, eval, now, 0, {}});\n"
             "        replication_.give(&Replication::on_extended, *entry);\n"
             "      } else {\n"
-            "        side_.send(extend, InFlight{&calls_->side_extend, eval, now, ttl,\n"
+            "        side_.send(extend, Call{&calls_->side_extend, eval, now, ttl,\n"
             "                                    record.shared_from_this()});\n"
             "      }\n",
         ),
@@ -123,9 +123,9 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/confirming.cc",
-            "    side_.send(wait, InFlight{&calls_->wait, eval, now, 0, {}});",
+            "    side_.send(wait, Call{&calls_->wait, protocol::EvalMode::kText, now, 0, {}});",
             "    session::Session &to = IS_ON ? session_ : side_;\n"
-            "    to.send(wait, InFlight{&calls_->wait, eval, now, 0, {}});",
+            "    to.send(wait, Call{&calls_->wait, protocol::EvalMode::kText, now, 0, {}});",
         ),
         scenario="kSentinelReplicas",
     ),

@@ -569,5 +569,25 @@ TEST_F(ClusterTest, a_delegated_command_whose_node_is_lost_leaves_the_lease) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
+// Sent without a connection, the command would be answered by what belongs to the next one.
+TEST_F(ClusterTest, a_script_unknown_at_another_node_is_sent_by_the_next_connection) {
+  const std::string name = name_at('a');
+  held(name_at('b'));
+  const auto lease = held(name);
+  const auto request = extend(lease, 60 * kSecond);
+  reply('a', ask(slot_of(name), 'b'));
+  reply('a', ask(slot_of(name), 'b'));
+  ASSERT_EQ(scripts('b'), "ASKING extend");
+  disconnect('a');
+  reply('b', MadeReply::text("OK"));
+  reply('b', MadeReply::error("NOSCRIPT No matching script. Please use EVAL."));
+  EXPECT_EQ(scripts('a'), "");
+  advance_to_command('a', 5 * kSecond);
+  ASSERT_EQ(scripts('a'), "extend extend") << "for the lease, and for its caller";
+  reply('a', count(1));
+  reply('a', count(1));
+  EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+}
+
 }  // namespace
 }  // namespace redlatch

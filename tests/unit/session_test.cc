@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <array>
 #include <new>
 #include <string>
 #include <vector>
@@ -18,7 +18,6 @@
 namespace redlatch::session {
 namespace {
 
-using State = Session::State;
 constexpr auto kDigest = protocol::EvalMode::kDigest;
 constexpr auto kText = protocol::EvalMode::kText;
 
@@ -34,20 +33,18 @@ struct Sent final : Transport {
   int drops = 0;
 };
 
-struct Told final : Call {
-  Told(std::string name_, std::vector<std::string> &all_, bool repeats)
+struct Recorder final : CallKind {
+  Recorder(std::string name_, std::vector<std::string> &all_, bool repeats)
       : name(std::move(name_)), all(all_), repeats_(repeats) {}
-  void on_answer(const InFlight &, const Reply &reply, Nanos) const override {
+  void on_answer(const Call &, const Reply &reply, Nanos) const override {
     all.push_back(name + " answered " + std::string(reply.text()));
   }
-  void on_unknown_script(const InFlight &, Nanos) const override {
-    all.push_back(name + " unknown");
-  }
-  void on_lost(const InFlight &, Nanos) const override {
+  void on_unknown_script(const Call &, Nanos) const override { all.push_back(name + " unknown"); }
+  void on_lost(const Call &, Nanos) const override {
     all.push_back(name + " lost");
     if (name == "b") throw std::bad_alloc();
   }
-  void on_not_done(const InFlight &, Nanos) const override { all.push_back(name + " not done"); }
+  void on_not_done(const Call &, Nanos) const override { all.push_back(name + " not done"); }
   bool is_repeated() const override { return repeats_; }
 
   std::string name;
@@ -74,23 +71,20 @@ class SessionTest : public testing::Test {
     ASSERT_TRUE(session.begin_connect(now));
     session.on_connected();
   }
-  void send(const Call &call, protocol::EvalMode eval = kDigest) {
+  void send(const CallKind &kind, protocol::EvalMode eval = kDigest) {
     protocol::Command command;
     command.add("PING");
-    session.send(command, InFlight{&call, eval, now, 0, {}});
+    session.send(command, Call{&kind, eval, now, 0, {}});
   }
-  void end() {
-    session.on_disconnected(false, now);
-    session.lose_commands(now);
-  }
+  void end() { session.on_disconnected(false, now); }
 
   Settings settings;
   Sent sent;
   Entropy entropy{1};
   Nanos now = 1'000 * kMs;
   std::vector<std::string> all;
-  const Told a{"a", all, false}, b{"b", all, false}, c{"c", all, true};
-  Session session{settings, sent, entropy, 0, Session::Line::kMain};
+  const Recorder a{"a", all, false}, b{"b", all, false}, c{"c", all, true};
+  Session session{settings, sent, entropy, 0, Session::Connection::kCommands};
 };
 
 using Events = std::vector<std::string>;
@@ -112,7 +106,7 @@ TEST_F(SessionTest, what_could_not_be_sent_is_not_awaited) {
   sent.is_full = true;
   protocol::Command command;
   command.add("PING");
-  EXPECT_FALSE(session.try_send(command, InFlight{&b, kDigest, now, 0, {}}));
+  EXPECT_FALSE(session.try_send(command, Call{&b, kDigest, now, 0, {}}));
   EXPECT_EQ(session.in_flight().size(), 1U);
   session.on_reply(kOk, now);
   EXPECT_EQ(all, (Events{"a answered OK"}));
@@ -126,8 +120,8 @@ TEST_F(SessionTest, an_unknown_script_is_met_once_and_never_for_a_text) {
   EXPECT_EQ(all, (Events{"a unknown", "b answered NOSCRIPT No matching script"}));
 }
 
-TEST_F(SessionTest, the_end_is_told_to_each_command_whatever_another_one_throws) {
-  for (const Told *call : {&a, &b, &c}) send(*call);
+TEST_F(SessionTest, each_call_is_notified_of_the_end_whatever_another_one_throws) {
+  for (const Recorder *call : {&a, &b, &c}) send(*call);
   EXPECT_EQ(session.late_at(5), now + 5);
   end();
   EXPECT_EQ(all, (Events{"a lost", "b lost", "c lost"}));
@@ -141,7 +135,7 @@ TEST_F(SessionTest, the_end_is_told_to_each_command_whatever_another_one_throws)
 
 TEST_F(SessionTest, a_replica_is_left_and_has_done_nothing_of_what_is_repeated) {
   EXPECT_FALSE(session.may_change_server());
-  for (const Told *call : {&c, &a, &c}) send(*call);
+  for (const Recorder *call : {&c, &a, &c}) send(*call);
   session.on_reply(kReadOnly, now);
   EXPECT_EQ(sent.drops, 1);
   EXPECT_TRUE(session.may_change_server());
@@ -153,6 +147,59 @@ TEST_F(SessionTest, a_replica_is_left_and_has_done_nothing_of_what_is_repeated) 
   send(c);
   end();
   EXPECT_EQ(all.back(), "c lost");
+}
+
+// A connection for WAIT: what could not be sent is not awaited, and its failures have no text.
+TEST_F(SessionTest, the_connection_for_wait_is_a_session_as_the_other) {
+  struct Side final : Transport {
+    void send(size_t, std::span<const std::string_view>) override { ADD_FAILURE(); }
+    void drop_link(size_t) override { ADD_FAILURE(); }
+    void send_on_side(size_t, std::span<const std::string_view>) override {
+      if (count++ > 0) throw std::bad_alloc();
+    }
+    void drop_side(size_t) override { drops++; }
+    int count = 0;
+    int drops = 0;
+  } side;
+  Session wait{settings, side, entropy, 0, Session::Connection::kWait};
+  const std::string before = wait.failure().message;
+  ASSERT_TRUE(wait.begin_connect(now));
+  wait.on_connect_failed(failure(Status::kDenied, "no"), now);
+  EXPECT_EQ(wait.failure().message, before);
+  now = wait.connect_at();
+  ASSERT_TRUE(wait.begin_connect(now));
+  wait.on_connected();
+  protocol::Command command;
+  command.add("WAIT");
+  wait.send(command, Call{&a, kText, now, 0, {}});
+  EXPECT_THROW(wait.send(command, Call{&b, kText, now, 0, {}}), std::bad_alloc);
+  wait.on_reply(kOk, now);
+  EXPECT_EQ(all, (Events{"a answered OK"}));
+  wait.drop();
+  EXPECT_EQ(side.drops, 1);
+  EXPECT_EQ(wait.connect_at(), kNever) << "the end is not reported yet";
+}
+
+TEST_F(SessionTest, a_redirect_in_a_cluster_is_taken_before_it_counts_as_an_answer) {
+  Settings node;
+  node.is_of_cluster = true;
+  Session member{node, sent, entropy, 0, Session::Connection::kCommands};
+  ASSERT_TRUE(member.begin_connect(now));
+  member.on_connected();
+  struct Redirected final : CallKind {
+    void on_answer(const Call &, const Reply &reply, Nanos) const override {
+      EXPECT_FALSE(reply.is_error());
+    }
+    bool take_redirect(const Call &, const Reply &, Nanos) const override { return true; }
+  } redirected;
+  protocol::Command command;
+  command.add("PING");
+  for (int i = 0; i < 2; i++) member.send(command, Call{&redirected, kText, now, 0, {}});
+  const Reply moved = reply_of(Reply::Kind::kError, "MOVED 1 b:6379");
+  member.on_reply(moved, now);
+  member.on_reply(kOk, now);
+  EXPECT_TRUE(member.is_up());
+  EXPECT_TRUE(member.in_flight().empty());
 }
 
 // Each connection to a replica would else be followed by the shortest pause.
@@ -175,17 +222,17 @@ TEST(NodeClockTest, arrivals_are_compared_once_both_clocks_are_known) {
   NodeClock source(true), clock(true);
   source.sample(0, 0, 1'000'000, 0);
   clock.note_arrivals(source);
-  EXPECT_FALSE(clock.takes_arrivals()) << "its own clock is not known";
+  EXPECT_FALSE(clock.take_arrivals()) << "its own clock is not known";
   clock.sample(0, 0, 999'000, 0);
-  EXPECT_TRUE(clock.takes_arrivals());
-  EXPECT_FALSE(clock.takes_arrivals());
+  EXPECT_TRUE(clock.take_arrivals());
+  EXPECT_FALSE(clock.take_arrivals());
   EXPECT_NEAR(static_cast<double>(clock.behind()), 1e9, 1e6);
-  EXPECT_TRUE(clock.warns());
-  EXPECT_FALSE(clock.warns()) << "once for each connection";
+  EXPECT_TRUE(clock.take_warning());
+  EXPECT_FALSE(clock.take_warning()) << "once for each connection";
   clock.forget();
   EXPECT_TRUE(clock.last()) << "for leases that move away";
   clock.note_arrivals(source);
-  EXPECT_FALSE(clock.takes_arrivals());
+  EXPECT_FALSE(clock.take_arrivals());
 }
 
 TEST(ChannelTest, a_channel_that_another_connection_has_is_left_four_times_at_most) {
@@ -196,15 +243,16 @@ TEST(ChannelTest, a_channel_that_another_connection_has_is_left_four_times_at_mo
   facts.is_push_trusted = false;
   facts.is_channel_taken = true;
   for (int i = 0; i < 4; i++) {
-    ASSERT_TRUE(channel.is_left(facts));
+    ASSERT_TRUE(channel.leave_if_taken(facts));
     EXPECT_FALSE(channel.hears(channel.cid()));
     const std::string before = channel.cid();
-    channel.change(channel.draw(entropy), channel.prefix());
+    const std::string drawn = channel.draw(entropy);
+    channel.change(drawn, channel.prefix() + drawn);
     EXPECT_NE(channel.cid(), before);
-    EXPECT_TRUE(channel.takes_change());
-    EXPECT_FALSE(channel.takes_change());
+    EXPECT_TRUE(channel.take_change());
+    EXPECT_FALSE(channel.take_change());
   }
-  EXPECT_FALSE(channel.is_left(facts)) << "the count of a broken proxy is wrong for each";
+  EXPECT_FALSE(channel.leave_if_taken(facts)) << "the count of a broken proxy is wrong for each";
   facts.is_push_trusted = true;
   channel.on_connected(facts, false);
   EXPECT_TRUE(channel.hears(channel.cid()));
