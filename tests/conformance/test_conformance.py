@@ -24,8 +24,8 @@ KINDS = available_kinds()
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 
 
-# What asyncio and Java do of their own is above the library, which sees to the kinds of servers.
-ONE_KIND = ({"python-aio"}, {"java"})
+# What Python and Java do of their own is above the library, which sees to the kinds of servers.
+ONE_KIND = ({"python"}, {"python-aio"}, {"java"})
 
 
 def chosen(case: Case) -> list[dict[str, str]]:
