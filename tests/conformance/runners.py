@@ -22,7 +22,8 @@ from typing import IO, Protocol
 
 from support.build import ROOT, build_folder
 from support.go import go_build
-from support.java import java_program
+from support.java import java_program, with_archive
+from support.servers import Server, available_kinds
 
 HERE = Path(__file__).parent
 PYTHON = HERE / "runners/python"
@@ -65,8 +66,22 @@ def _prepare_go(folder: Path) -> list[str]:
     return [str(go_build(HERE / "runners/go", folder / "runner_go"))]
 
 
+def _hold_a_lock(command: list[str]) -> None:
+    with Server(available_kinds()[0]) as server:
+        lines = [f"- open url={server.unix_url}", "- lock id=m kind=mutex name=x"]
+        lines += ["m acquire wait_ms=0", "m show", "m release", "- inspect name=x"]
+        runner = Runner(command)
+        try:
+            for line in lines:
+                assert runner.call(line).startswith("OK"), line
+            runner.end()
+        finally:
+            runner.kill()
+
+
 def _prepare_java(_: Path) -> list[str]:
-    return java_program("Runner", HERE / "runners/java")
+    java, *words = with_archive(java_program("Runner", HERE / "runners/java"), _hold_a_lock)
+    return [java, "-Xint", *words]  # A case ends before compiled code could make up for its making.
 
 
 # One entry for each runner, the language first in its name: makes it ready in a scratch folder,

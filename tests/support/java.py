@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -116,6 +116,23 @@ def java_command(*jars: Path) -> list[str]:
     path = ":".join(map(str, [*jars, package_jar()]))
     java = jdk_tool("java")
     return [java, *START_FAST, f"-Dio.redlatch.library={library}", "-cp", path]
+
+
+def with_archive(command: list[str], dump: Callable[[list[str]], object]) -> list[str]:
+    """`command`, a java_program, with an archive of the classes that it loads when `dump` runs it:
+    they are neither read nor verified again. The classes that the JVM does not find there as they
+    were, it takes from the jars."""
+    java, *words = command
+    jar = Path(words[words.index("-cp") + 1].partition(":")[0])
+    archive = jar.with_suffix(".jsa")
+    silent = ["-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+    with alone("java"):
+        if not archive.exists() or archive.stat().st_mtime_ns < jar.stat().st_mtime_ns:
+            made = archive.with_suffix(".made")
+            made.unlink(missing_ok=True)
+            dump([java, f"-XX:ArchiveClassesAtExit={made}", *silent, *words])
+            os.replace(made, archive)
+    return [java, f"-XX:SharedArchiveFile={archive}", *silent, *words]
 
 
 @cache
