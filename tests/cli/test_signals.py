@@ -296,7 +296,7 @@ def test_nested_command_ends_wherever_it_was_started(
 
 
 def test_nested_polite_command_gets_its_time(cli: Cli, name: str) -> None:
-    with cli.hold(name, "--ttl", "900ms", words=nested(cli, name, POLITE, 1)) as held:
+    with cli.hold(name, "--renew", "300ms", words=nested(cli, name, POLITE, 1)) as held:
         assert cli.run("force-release", "--yes", name).returncode == 0
         assert held.wait_output() == 79
         assert "bye" in held.out.text
@@ -357,7 +357,7 @@ def test_running_killed_outright_ends_the_child_and_frees_the_lock(cli: Cli, nam
 
 
 def test_running_stopped_for_too_long_counts_as_lost(cli: Cli, name: str) -> None:
-    with cli.hold(name, "--ttl", "500ms", words=POLITE) as held:
+    with cli.hold(name, "--ttl", "3s", words=POLITE) as held:
         held.send(signal.SIGSTOP)
         wait_until(lambda: not cli.is_held(name))
         held.send(signal.SIGCONT)
