@@ -305,19 +305,19 @@ void LockClient::Calls::Health::on_lost(const Call &call, Nanos) const {
 
 void LockClient::Calls::Delegated::on_answer(const Call &call, const Reply &reply,
                                              Nanos now) const {
-  auto &delegated = call.about<DelegatedCommand>();
-  delegated.owner.on_delegated_over(delegated, &reply, now);
+  auto &command = call.about<DelegatedCommand>();
+  command.owner.on_delegated_over(command, &reply, now);
 }
 
 void LockClient::Calls::Delegated::on_lost(const Call &call, Nanos now) const {
-  auto &delegated = call.about<DelegatedCommand>();
-  delegated.owner.on_delegated_over(delegated, nullptr, now);
+  auto &command = call.about<DelegatedCommand>();
+  command.owner.on_delegated_over(command, nullptr, now);
 }
 
 void LockClient::Calls::Asking::on_answer(const Call &call, const Reply &reply, Nanos now) const {
-  auto &delegated = call.about<DelegatedCommand>();
+  auto &command = call.about<DelegatedCommand>();
   // As without the right to it. The command behind it is redirected back.
-  if (reply.is_error()) delegated.owner.on_delegated_over(delegated, &reply, now);
+  if (reply.is_error()) command.owner.on_delegated_over(command, &reply, now);
 }
 
 const LockState *LockClient::Calls::SideExtend::lock(const Call &call) const {

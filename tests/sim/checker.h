@@ -12,11 +12,23 @@
 
 #include "beliefs.h"
 #include "plan.h"
+#include "schedule.h"
+#include "stats.h"
 #include "value.h"
+#include "verdict.h"
 
 namespace redlatch::sim {
 
 struct Context;
+
+// What rules look at, and report to.
+struct RuleParts {
+  const Plan &plan_;
+  Schedule &schedule_;
+  Stats &stats_;
+  Verdict &verdict_;
+  Beliefs &beliefs_;
+};
 
 class Checker {
  public:

@@ -16,20 +16,13 @@ constexpr Nanos kStrayLimit = 5 * kSecond;
 
 }  // namespace
 
-ClusterRules::ClusterRules(const Plan &plan, Schedule &schedule,
-                           const std::vector<std::unique_ptr<Server>> &servers, Stats &stats,
-                           Verdict &verdict, Beliefs &beliefs)
-    : plan_(plan),
-      schedule_(schedule),
-      servers_(servers),
-      stats_(stats),
-      verdict_(verdict),
-      beliefs_(beliefs) {
-  for (int i = 0; i < plan.name_count; i++) {
+ClusterRules::ClusterRules(const RuleParts &parts,
+                           const std::vector<std::unique_ptr<Server>> &servers)
+    : RuleParts(parts), servers_(servers) {
+  for (int i = 0; i < plan_.name_count; i++) {
     const std::string key = std::string(kNamespace) + lock_name(i);
     place_numbers_[protocol::slot_of(key)] = places_.size();
-    places_.push_back(
-        std::make_unique<Place>(key, plan, schedule, *servers.front(), stats, verdict, beliefs));
+    places_.push_back(std::make_unique<Place>(key, parts, *servers.front()));
   }
   for (size_t i = 0; i < servers.size(); i++) {
     nodes_.push_back(std::make_unique<Node>(*this, i));

@@ -19,11 +19,9 @@
 
 namespace redlatch::sim {
 
-class ClusterRules : public Checker {
+class ClusterRules : public Checker, private RuleParts {
  public:
-  ClusterRules(const Plan &plan, Schedule &schedule,
-               const std::vector<std::unique_ptr<Server>> &servers, Stats &stats, Verdict &verdict,
-               Beliefs &beliefs);
+  ClusterRules(const RuleParts &parts, const std::vector<std::unique_ptr<Server>> &servers);
 
   // Those of the locks.
   std::vector<uint16_t> slots() const;
@@ -53,9 +51,8 @@ class ClusterRules : public Checker {
  private:
   // One lock: its rules, and where it is.
   struct Place {
-    Place(std::string key_, const Plan &plan, Schedule &schedule, Server &first, Stats &stats,
-          Verdict &verdict, Beliefs &beliefs)
-        : key(std::move(key_)), rules(plan, schedule, first, stats, verdict, beliefs) {}
+    Place(std::string key_, const RuleParts &parts, Server &first)
+        : key(std::move(key_)), rules(parts, first) {}
 
     const std::string key;  // of the lock
     Rules rules;
@@ -95,12 +92,7 @@ class ClusterRules : public Checker {
   void check_strays(Place &place, const Context &context);
   bool is_alive(const Waiter &waiter) const;
 
-  const Plan &plan_;
-  Schedule &schedule_;
   const std::vector<std::unique_ptr<Server>> &servers_;
-  Stats &stats_;
-  Verdict &verdict_;
-  Beliefs &beliefs_;
   std::vector<std::unique_ptr<Place>> places_;
   std::map<uint16_t, size_t> place_numbers_;  // by slot
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -14,16 +14,8 @@ std::string key_of(int name) { return std::string(kNamespace) + lock_name(name);
 
 }  // namespace
 
-GroupRules::GroupRules(const Plan &plan, Schedule &schedule,
-                       const std::vector<std::unique_ptr<Server>> &servers, Stats &stats,
-                       Verdict &verdict, Beliefs &beliefs)
-    : plan_(plan),
-      schedule_(schedule),
-      servers_(servers),
-      stats_(stats),
-      verdict_(verdict),
-      beliefs_(beliefs),
-      rules_(plan, schedule, *servers.front(), stats, verdict, beliefs) {
+GroupRules::GroupRules(const RuleParts &parts, const std::vector<std::unique_ptr<Server>> &servers)
+    : RuleParts(parts), servers_(servers), rules_(parts, *servers.front()) {
   for (size_t i = 0; i < servers.size(); i++) {
     nodes_.push_back(std::make_unique<Node>(*this, i));
     servers[i]->add_witness(*nodes_.back());

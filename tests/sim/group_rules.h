@@ -20,11 +20,9 @@
 
 namespace redlatch::sim {
 
-class GroupRules : public Checker {
+class GroupRules : public Checker, private RuleParts {
  public:
-  GroupRules(const Plan &plan, Schedule &schedule,
-             const std::vector<std::unique_ptr<Server>> &servers, Stats &stats, Verdict &verdict,
-             Beliefs &beliefs);
+  GroupRules(const RuleParts &parts, const std::vector<std::unique_ptr<Server>> &servers);
 
   // Before the first command of `heir` as the primary.
   void promoted(size_t heir);
@@ -80,12 +78,7 @@ class GroupRules : public Checker {
   void note_released(std::string_view token);
   void check_freed();
 
-  const Plan &plan_;
-  Schedule &schedule_;
   const std::vector<std::unique_ptr<Server>> &servers_;
-  Stats &stats_;
-  Verdict &verdict_;
-  Beliefs &beliefs_;
   Rules rules_;
   std::vector<std::unique_ptr<Node>> nodes_;
   size_t primary_ = 0;

@@ -58,10 +58,9 @@ void QuorumRules::changed_channel(std::string_view old, std::string_view other) 
   first_cids_.emplace(other.substr(other.size() - kCidSize), client_of(cid));
 }
 
-QuorumRules::QuorumRules(const Plan &plan, Schedule &schedule,
-                         const std::vector<std::unique_ptr<Server>> &servers, Stats &stats,
-                         Verdict &verdict, Beliefs &beliefs)
-    : plan_(plan), schedule_(schedule), stats_(stats), verdict_(verdict), beliefs_(beliefs) {
+QuorumRules::QuorumRules(const RuleParts &parts,
+                         const std::vector<std::unique_ptr<Server>> &servers)
+    : RuleParts(parts) {
   for (const auto &server : servers) {
     nodes_.push_back(std::make_unique<Node>(*this, nodes_.size(), *server));
     Node &node = *nodes_.back();

@@ -25,12 +25,10 @@
 
 namespace redlatch::sim {
 
-class QuorumRules : public Checker {
+class QuorumRules : public Checker, private RuleParts {
  public:
   // Judges all servers together and, if the plan says so, also each by the rules of one server.
-  QuorumRules(const Plan &plan, Schedule &schedule,
-              const std::vector<std::unique_ptr<Server>> &servers, Stats &stats, Verdict &verdict,
-              Beliefs &beliefs);
+  QuorumRules(const RuleParts &parts, const std::vector<std::unique_ptr<Server>> &servers);
 
   // Checker
   void sent(size_t node, int client, Argv argv) override;
@@ -71,7 +69,7 @@ class QuorumRules : public Checker {
         : all(all_),
           index(index_),
           server(server_),
-          rules(all_.plan_, all_.schedule_, server_, all_.stats_, all_.verdict_, all_.beliefs_),
+          rules(all_, server_),
           is_checked(all_.plan_.checks_each_node) {}
 
     void after(Argv argv, const Value &reply, int64_t now_us) override;
@@ -113,11 +111,6 @@ class QuorumRules : public Checker {
   std::string id_of(std::string_view token, std::string_view lock) const;
   std::string_view client_of(std::string_view cid) const;
 
-  const Plan &plan_;
-  Schedule &schedule_;
-  Stats &stats_;
-  Verdict &verdict_;
-  Beliefs &beliefs_;
   std::vector<std::unique_ptr<Node>> nodes_;
   // By client and lock, because the rounds of one acquire have tokens of their own.
   std::map<std::string, Votes, std::less<>> votes_;

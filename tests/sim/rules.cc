@@ -352,9 +352,7 @@ void Rules::check_holder(const Call &call, const Lock &was, const Lock &is, int6
 }
 
 int64_t Rules::granted_ms(const Call &call, std::string_view token) const {
-  const bool is_asking = call.script == protocol::Script::kAcquire ||
-                         call.script == protocol::Script::kAcquireRead ||
-                         call.script == protocol::Script::kUpgrade;
+  const bool is_asking = call.is_acquire() || call.script == protocol::Script::kUpgrade;
   if (is_asking && call.token == token) return call.ttl_ms;
   for (const Gone &gone : gone_) {
     if (gone.key != call.queue || token_of(gone.member) != token) continue;
@@ -388,9 +386,7 @@ void Rules::check_expiry(const Call &call, const Lock &was, const Lock &is, int6
 
 // Rule: a waiter keeps its ticket, whatever copies of its requests did.
 void Rules::check_place(const Call &call, const Value &reply) {
-  const bool is_asking =
-      call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
-  if (!is_asking || call.ticket.empty()) return;
+  if (!call.is_acquire() || call.ticket.empty()) return;
   const auto *queue = queue_at(call.queue);
   if (queue == nullptr || reply.is_error()) return;
   const auto found = queue->scores.find(call.member);

@@ -33,16 +33,9 @@ using protocol::kTokenSize;
 
 inline constexpr Nanos kWatchInterval = 500 * kMs;  // between two calls of Checker::watch()
 
-class Rules : public Witness, public Checker {
+class Rules : public Witness, public Checker, protected RuleParts {
  public:
-  Rules(const Plan &plan, Schedule &schedule, Server &server, Stats &stats, Verdict &verdict,
-        Beliefs &beliefs)
-      : plan_(plan),
-        schedule_(schedule),
-        server_(&server),
-        stats_(stats),
-        verdict_(verdict),
-        beliefs_(beliefs) {}
+  Rules(const RuleParts &parts, Server &server) : RuleParts(parts), server_(&server) {}
 
   // Another server has become the primary: its data count from now on.
   void follow(Server &server);
@@ -106,6 +99,10 @@ class Rules : public Witness, public Checker {
     protocol::Format format = protocol::Format::kString;
     int64_t ttl_ms = 0;
     bool is_foreign_delete = false;
+
+    bool is_acquire() const {
+      return script == protocol::Script::kAcquire || script == protocol::Script::kAcquireRead;
+    }
   };
   struct Lock {
     std::string holder;  // the token that has it alone; kShared; for a hash, its owner
@@ -185,14 +182,9 @@ class Rules : public Witness, public Checker {
   const Store::SortedSet *queue_at(std::string_view key) const;
   const Store::Entry *entry_at(std::string_view key) const;
 
-  const Plan &plan_;
-  Schedule &schedule_;
   Server *server_;
   const Server *other_ = nullptr;  // has some keys while a slot moves
-  Stats &stats_;
-  Verdict &verdict_;
-  Beliefs &beliefs_;
-  Nanos jumped_at_ = -kNever;  // the server's clock, forward
+  Nanos jumped_at_ = -kNever;      // the server's clock, forward
   Nanos apart_until_ = 0;
 
   // Only for lookups: their order must not influence a run.

@@ -69,9 +69,7 @@ void Rules::check_others(const Call &call, const Lock &was, Lock &lock, int64_t 
 
 void Rules::check_turns(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
   const bool was_free = was.holder.empty() && was.holds.empty();
-  const bool is_asking =
-      call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
-  if (is_asking && was_free && turn_.is_window && !is.holder.empty()) {
+  if (call.is_acquire() && was_free && turn_.is_window && !is.holder.empty()) {
     verdict_.broken("what is left to others is not taken",
                     std::string(call.lock) + ": " + is.holder);
   }
@@ -273,9 +271,7 @@ bool Rules::is_held_by(std::string_view lock, const std::string &token) const {
 
 std::optional<Rules::Asking> Rules::asked(Argv argv) {
   const Call call = read(argv);
-  const bool is_asking =
-      call.script == protocol::Script::kAcquire || call.script == protocol::Script::kAcquireRead;
-  if (!is_asking) return std::nullopt;
+  if (!call.is_acquire()) return std::nullopt;
   return Asking{call.token, call.member, call.ticket};
 }
 

@@ -80,17 +80,11 @@ std::unique_ptr<Checker> World::make_checker(const Mutant *mutant) {
     servers_.push_back(std::make_unique<Server>(plan_, schedule_, network_, stats_, trace_,
                                                 verdict_, mutant, number));
   }
-  if (plan_.is_group()) {
-    return std::make_unique<GroupRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
-  }
-  if (plan_.is_cluster()) {
-    return std::make_unique<ClusterRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
-  }
-  if (plan_.is_quorum()) {
-    return std::make_unique<QuorumRules>(plan_, schedule_, servers_, stats_, verdict_, beliefs_);
-  }
-  auto rules =
-      std::make_unique<Rules>(plan_, schedule_, *servers_.front(), stats_, verdict_, beliefs_);
+  const RuleParts parts{plan_, schedule_, stats_, verdict_, beliefs_};
+  if (plan_.is_group()) return std::make_unique<GroupRules>(parts, servers_);
+  if (plan_.is_cluster()) return std::make_unique<ClusterRules>(parts, servers_);
+  if (plan_.is_quorum()) return std::make_unique<QuorumRules>(parts, servers_);
+  auto rules = std::make_unique<Rules>(parts, *servers_.front());
   servers_.front()->add_witness(*rules);
   return rules;
 }
