@@ -39,7 +39,7 @@ async def lease_of(client: redlatch.Client, name: str, **options: Any) -> redlat
 # ---- operations ----------------------------------------------------------------------------------
 
 
-def test_what_a_repr_shows(run: Run, client: redlatch.Client) -> None:
+def test_repr_of_each_state(run: Run, client: redlatch.Client) -> None:
     async def main() -> None:
         assert repr(client.aio.rwlock("report")) == "<AsyncRWLock 'report'>"
         lock = client.aio.rlock("report")
@@ -98,7 +98,7 @@ def test_cancelled_wait_leaves_nothing_behind(
     run(main())
 
 
-def test_cancelled_release_goes_on(run: Run, server: Server, client: redlatch.Client) -> None:
+def test_cancelled_release_continues(run: Run, server: Server, client: redlatch.Client) -> None:
     async def main() -> None:
         lease = await lease_of(client, "report")
         server.pause()
@@ -205,7 +205,7 @@ def test_wrong_reaction_to_a_loss_is_refused(client: redlatch.Client) -> None:
             make("report", on_lost="panic")
 
 
-def test_loss_that_the_body_swallows_is_told_at_the_end(
+def test_loss_that_the_body_swallows_is_raised_at_the_end(
     run: Run, client: redlatch.Client
 ) -> None:
     async def main() -> None:
@@ -245,9 +245,7 @@ def test_closing_the_client_cancels_the_block(run: Run, server: Server) -> None:
 
 
 @pytest.mark.parametrize("how", ["release", "detach", "elsewhere", "detach elsewhere"])
-def test_what_is_given_back_early_cancels_nothing(
-    run: Run, client: redlatch.Client, how: str
-) -> None:
+def test_early_release_cancels_nothing(run: Run, client: redlatch.Client, how: str) -> None:
     async def main() -> None:
         async with client.aio.lock("report", on_lost="cancel") as lease:
             if how == "release":
@@ -318,7 +316,7 @@ def test_blocks_within_blocks_end_by_their_own_loss(run: Run, client: redlatch.C
     run(main())
 
 
-def test_forgotten_lease_is_released_and_told(run: Run, client: redlatch.Client) -> None:
+def test_forgotten_lease_is_released_with_a_warning(run: Run, client: redlatch.Client) -> None:
     async def main() -> None:
         lease = await lease_of(client, "report")
         watched = await lease_of(client, "watched")
@@ -331,7 +329,9 @@ def test_forgotten_lease_is_released_and_told(run: Run, client: redlatch.Client)
     run(main())
 
 
-def test_forgotten_guarded_lease_is_released_and_told(run: Run, client: redlatch.Client) -> None:
+def test_forgotten_guarded_lease_is_released_with_a_warning(
+    run: Run, client: redlatch.Client
+) -> None:
     async def main() -> None:
         lock = client.aio.lock("report", on_lost="cancel")
         await lock.__aenter__()
@@ -345,7 +345,7 @@ def test_forgotten_guarded_lease_is_released_and_told(run: Run, client: redlatch
     run(main())
 
 
-def test_of_what_has_ended_nothing_is_kept(run: Run, client: redlatch.Client) -> None:
+def test_ended_tasks_are_not_kept(run: Run, client: redlatch.Client) -> None:
     async def main() -> None:
         lock = client.aio.rlock("report")
         task = asyncio.ensure_future(lock.acquire(timeout=30))

@@ -58,7 +58,7 @@ def test_block_that_cannot_begin_raises_and_names_the_holder(
         both.run(main())
 
 
-def test_loss_is_told_at_the_end_of_the_block(
+def test_loss_is_reported_at_the_end_of_the_block(
     both: Both, client: redlatch.Client, other: redlatch.Client
 ) -> None:
     async def main() -> None:
@@ -176,7 +176,7 @@ def test_shape_of_a_lock(both: Both, client: redlatch.Client, other: redlatch.Cl
     both.run(main())
 
 
-def test_taking_twice_is_told(both: Both, client: redlatch.Client) -> None:
+def test_second_acquire_by_the_owner_is_an_error(both: Both, client: redlatch.Client) -> None:
     async def main() -> None:
         lock = both.of(client).lock("report")
         async with lock:
@@ -348,7 +348,7 @@ def test_shape_of_an_rlock(both: Both, client: redlatch.Client, other: redlatch.
     both.run(main())
 
 
-def test_what_ended_is_no_owner_any_more(both: Both, client: redlatch.Client) -> None:
+def test_ended_thread_or_task_is_no_owner(both: Both, client: redlatch.Client) -> None:
     # The identity of a thread or a task comes again; what it held must not.
     async def main() -> None:
         def taking() -> Any:
@@ -458,7 +458,7 @@ def test_block_may_be_read_again(
     both.run(main())
 
 
-def test_misuse_is_told(both: Both, client: redlatch.Client) -> None:
+def test_misuse_is_an_error(both: Both, client: redlatch.Client) -> None:
     async def main() -> None:
         lock = both.of(client).rwlock("report")
         refused, held = redlatch.NotAcquired, redlatch.AlreadyHeld

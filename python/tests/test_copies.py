@@ -63,6 +63,6 @@ def test_a_spawned_process_names_the_remedy(client: redlatch.Client) -> None:
         process.start()
 
 
-def test_no_gil_is_needed_where_there_is_none() -> None:
+def test_free_threaded_build_keeps_the_gil_off() -> None:
     is_enabled = getattr(sys, "_is_gil_enabled", lambda: True)()
     assert is_enabled != bool(sysconfig.get_config_var("Py_GIL_DISABLED"))

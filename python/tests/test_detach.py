@@ -20,7 +20,9 @@ from .conftest import Run
 from .test_aio import lease_of
 
 
-def test_detached_lease_goes_on_elsewhere(client: redlatch.Client, other: redlatch.Client) -> None:
+def test_detached_lease_continues_elsewhere(
+    client: redlatch.Client, other: redlatch.Client
+) -> None:
     lease = client.acquire("report")
     assert lease is not None
     token, fence = lease.detach(), lease.fence

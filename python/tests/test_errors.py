@@ -82,7 +82,7 @@ def test_note_without_add_note() -> None:
 # ---- connecting ----------------------------------------------------------------------------------
 
 
-def test_missing_server_is_told_at_once() -> None:
+def test_missing_server_is_reported_at_once() -> None:
     with pytest.raises(redlatch.Unavailable, match="127.0.0.1:1"):
         redlatch.connect("redis://127.0.0.1:1")
     with pytest.raises(redlatch.Unavailable):
@@ -112,7 +112,7 @@ def test_connecting_waits_for_the_server(server: Server) -> None:
         ("redis://localhost", {"db": -1}, "db"),
     ],
 )
-def test_bad_address_is_told(url: str, options: dict[str, Any], said: str) -> None:
+def test_bad_address_is_an_error(url: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(redlatch.Invalid, match=said):
         redlatch.connect(url, wait=None, **options)
 

@@ -137,7 +137,7 @@ client.acquire("report", timeout=0).release()
     )
 
 
-def test_what_was_set_is_inherited(server: Server, forking: Forking) -> None:
+def test_options_are_inherited(server: Server, forking: Forking) -> None:
     forking(
         """
 os.environ["REDLATCH_URL"] = url

@@ -58,7 +58,7 @@ def test_block_may_end_in_another_thread(client: redlatch.Client, kind: str) -> 
 # ---- the shape of threading.Lock -----------------------------------------------------------------
 
 
-def test_late_release_after_a_loss_touches_nobody(client: redlatch.Client) -> None:
+def test_late_release_after_a_loss_keeps_the_next_holder(client: redlatch.Client) -> None:
     lock = client.lock("report")
     lock.acquire()
     expire(client, "report")
@@ -210,7 +210,9 @@ def test_every_option_reaches_the_library(client: redlatch.Client, server: Serve
 # ---- what is told, and what is left --------------------------------------------------------------
 
 
-def test_forgotten_lease_is_released_and_told(server: Server, client: redlatch.Client) -> None:
+def test_forgotten_lease_is_released_with_a_warning(
+    server: Server, client: redlatch.Client
+) -> None:
     lease = client.acquire("report")
     assert lease is not None
     with pytest.warns(ResourceWarning, match="never released: <Lease 'report' held"):

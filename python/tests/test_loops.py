@@ -159,7 +159,7 @@ def test_a_thousand_loops_leave_no_descriptor(
     assert len(_pump._pumps) <= 2
 
 
-def test_a_loop_that_nobody_closed_leaves_no_descriptor(client: redlatch.Client) -> None:
+def test_unclosed_loop_leaves_no_descriptor(client: redlatch.Client) -> None:
     def run_once() -> None:
         loop = asyncio.new_event_loop()
         loop.run_until_complete(client.aio.connect())

@@ -14,7 +14,7 @@ from support.wait import wait_until
 from .conftest import Starter
 
 
-def test_a_thread_that_waits_for_itself_is_told(
+def test_self_deadlock_of_a_thread_is_reported(
     client: redlatch.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "redlatch"), client.lock("report"):
@@ -25,7 +25,7 @@ def test_a_thread_that_waits_for_itself_is_told(
     assert caplog.text.count("holds itself") == 1
 
 
-def test_a_reader_that_waits_to_write_is_told(
+def test_self_deadlock_of_a_reader_is_reported(
     client: redlatch.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "redlatch"), client.rwlock("report").read():
@@ -39,9 +39,7 @@ def test_a_reader_that_waits_to_write_is_told(
 
 
 @pytest.mark.parametrize("starter", ["wait", "threading.Thread(target=wait).start"])
-def test_a_thread_that_waits_for_itself_is_told_while_it_waits(
-    starter: str, script: Starter
-) -> None:
+def test_self_deadlock_is_reported_during_the_wait(starter: str, script: Starter) -> None:
     program = script(
         f"""
 import sys, threading

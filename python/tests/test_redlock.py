@@ -166,7 +166,7 @@ def test_password_is_not_shown() -> None:
     assert "closed" in repr(redlock)
 
 
-def test_options_are_told(opened: Open) -> None:
+def test_options_can_be_read(opened: Open) -> None:
     names = ("restart_guard", "node_timeout", "min_validity", "namespace")
     redlock = opened(restart_guard=1.5, node_timeout=0.25, min_validity=1, namespace="app:")
     assert [redlock.option(name) for name in names] == ["1500ms", "250ms", "1000ms", "app:"]

@@ -46,7 +46,7 @@ def test_release_gives_back_the_latest(client: redlatch.Client) -> None:
     assert_free(client, "report")
 
 
-def test_loss_is_told_of_each_lease(client: redlatch.Client) -> None:
+def test_loss_is_reported_by_each_lease(client: redlatch.Client) -> None:
     lock = client.rlock("report")
     outer = lock.acquire()
     assert outer is not None
@@ -64,7 +64,7 @@ def test_loss_is_told_of_each_lease(client: redlatch.Client) -> None:
 # ---- who the owner is ----------------------------------------------------------------------------
 
 
-def test_what_an_ended_thread_left_is_released_and_told(client: redlatch.Client) -> None:
+def test_lease_of_an_ended_thread_is_released_with_a_warning(client: redlatch.Client) -> None:
     lock = client.rlock("report")
     assert in_thread(lambda: lock.acquire() is not None) is True
     assert lock.locked()

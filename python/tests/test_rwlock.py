@@ -160,7 +160,7 @@ def test_options_are_those_of_each_side(client: redlatch.Client) -> None:
         assert 2 < lease.remaining <= 5
 
 
-def test_what_a_repr_shows(client: redlatch.Client) -> None:
+def test_repr_of_each_state(client: redlatch.Client) -> None:
     lock = client.rwlock("report")
     assert repr(lock) == "<RWLock 'report'>"
     side = lock.read()

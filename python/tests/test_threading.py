@@ -86,7 +86,7 @@ def test_foreign_thread_that_ended_is_no_owner_any_more(client: redlatch.Client)
     leases[0].release()
 
 
-def test_what_an_ended_foreign_thread_left_is_released(client: redlatch.Client) -> None:
+def test_lease_of_an_ended_foreign_thread_is_released(client: redlatch.Client) -> None:
     lock = client.rlock("x")
     assert foreign(lambda: lock.acquire() is not None) is True
     # Its end comes a little after its result.

@@ -138,7 +138,7 @@ def test_text_of_a_new_name_is_found(tree: Path) -> None:
     assert wrapped_functions((tree / LAYER).read_text())["explain"] != expected(new)["explain"]
 
 
-def test_text_that_is_none_of_bytes_is_found(tree: Path) -> None:
+def test_string_parameter_is_found(tree: Path) -> None:
     change(tree / "bindings/swig/java.i", "%typemap(jni) const char *", "%typemap(jni) short *")
     change(tree / "bindings/swig/java.i", "%typemap(jtype) const char *", "%typemap(jtype) short *")
     change(tree / "bindings/swig/redlatch.i", "REDLATCH_TEXT(name)", "")

@@ -106,7 +106,7 @@ def test_local_has_no_password(bare: Cli, tmp_path: Path) -> None:
         assert "password must not be set for an embedded server" in done.stderr
 
 
-def test_what_goes_wrong_and_what_to_do(
+def test_errors_suggest_a_fix(
     here: Cli, folder: EmbeddedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = here.run("run", "a", "--", "true", env={"PATH": "/nowhere", "VIRTUAL_ENV": ""}, code=78)

@@ -185,7 +185,7 @@ def test_64_impossible_namespace(cli: Cli) -> None:
     assert cli.run("--namespace", "a{b", "status", "x").returncode == 64
 
 
-def test_69_nobody_listens(nowhere: Cli, name: str) -> None:
+def test_69_no_server_listens(nowhere: Cli, name: str) -> None:
     began = time.monotonic()
     nowhere.run("run", "-n", name, "--", "true", code=69)
     assert time.monotonic() - began < AT_ONCE

@@ -98,7 +98,7 @@ def test_help_and_version(cli: Cli) -> None:
         assert (flock(option).returncode, cli.run("run", option).returncode) == (0, 0)
 
 
-def test_what_differs(cli: Cli, file: str) -> None:
+def test_differences(cli: Cli, file: str) -> None:
     with cli.hold(file) as held:
         assert cli.run("run", "-n", file, "true").returncode == 75
         assert held.finish() == 0

@@ -198,7 +198,7 @@ def test_min_hold_leaves_it_to_its_lease_after_a_signal(quorum: Cli, name: str) 
     assert status(quorum, name)["held_on"] == 3
 
 
-def test_fence_and_what_the_child_is_told(quorum: Cli, name: str) -> None:
+def test_fence_and_environment_of_the_child(quorum: Cli, name: str) -> None:
     say = ["sh", "-c", "echo $REDLATCH_LOCK $REDLATCH_FENCE $REDLATCH_MODE"]
     done = quorum.run("run", "-v", NO_GUARD, name, "--", *say)
     assert done.stdout == f"{name} 0 exclusive\n" and "(no fence)" in done.stderr
@@ -235,7 +235,7 @@ def test_guard_keeps_young_servers_out(quorum: Cli, name: str, nodes: Nodes) -> 
         (["ls"], "ls is about one server, and 3 are named"),
     ],
 )
-def test_what_a_quorum_has_not_is_refused(quorum: Cli, words: list[str], said: str) -> None:
+def test_usage_errors_with_a_quorum(quorum: Cli, words: list[str], said: str) -> None:
     done = quorum.run(*words, code=USAGE)
     assert said in done.stderr, done.stderr
 
@@ -243,7 +243,7 @@ def test_what_a_quorum_has_not_is_refused(quorum: Cli, words: list[str], said: s
 @pytest.mark.parametrize(
     "flag", ["--restart-guard=1s", "--durable", "--fenced", "--node-timeout=1s", "--min-validity=0"]
 )
-def test_what_one_server_has_not_is_refused(cli: Cli, name: str, flag: str) -> None:
+def test_quorum_options_are_refused_with_one_server(cli: Cli, name: str, flag: str) -> None:
     for words in (["run", flag, name, "true"], ["status", flag, name], ["ls", flag]):
         done = cli.run(*words, code=USAGE)
         assert f"{flag.partition('=')[0]} needs a quorum" in done.stderr
@@ -351,7 +351,7 @@ def test_tsv_has_the_columns_of_one_server_and_two(quorum: Cli, name: str, nodes
         assert rows[3][:3] == [name, "unknown", "-"]
 
 
-def test_another_library_is_told_apart(quorum: Cli, name: str, nodes: Nodes) -> None:
+def test_another_library_is_recognised(quorum: Cli, name: str, nodes: Nodes) -> None:
     for node, ttl_ms in zip(nodes, (60000, 30000)):
         node.cmd("SET", name, "theirs", "PX", ttl_ms)
     answer = status(quorum, name)
@@ -396,7 +396,7 @@ def test_force_release_asks_on_a_terminal(quorum: Cli, name: str) -> None:
             assert terminal.wait() == 0
 
 
-def test_a_command_that_waits_for_its_own_lock_is_told(quorum: Cli, name: str) -> None:
+def test_nested_run_of_the_same_name_is_warned(quorum: Cli, name: str) -> None:
     """Goal: a nested run of one name is warned, and one below a holder of another name is not."""
 
     def waits(name: str, limit: str) -> list[str]:

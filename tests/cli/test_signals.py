@@ -77,7 +77,7 @@ def test_waiting_leaves_the_queue_at_once(cli: Cli, name: str, signal_name: str)
         assert waiter.out.text == ""
 
 
-def test_waiting_goes_on_after_signals_for_the_child(cli: Cli, name: str) -> None:
+def test_waiting_continues_after_signals_for_the_child(cli: Cli, name: str) -> None:
     with cli.hold(name) as held, cli.start("run", name, "--", "echo", "ran", waits=name) as waiter:
         for signal_name in ("USR1", "USR2", "WINCH", "CONT"):
             waiter.send(getattr(signal, "SIG" + signal_name))
@@ -187,7 +187,7 @@ def test_running_stopped_child_can_be_ended(cli: Cli, name: str) -> None:
         assert held.wait() == 128 + signal.SIGTERM
 
 
-def test_running_warns_once_and_goes_on_when_renewal_fails_for_a_while(
+def test_running_warns_once_and_continues_when_renewal_fails_for_a_while(
     own_cli: Cli, own_server: Server, name: str
 ) -> None:
     with own_cli.hold(name, "--ttl", "3s") as held:
@@ -314,7 +314,7 @@ def test_nested_command_leaves_no_process_of_its_group(cli: Cli, name: str) -> N
         wait_until(lambda: not is_alive(int(found[1])) and not is_alive(int(found[2])), AT_ONCE)
 
 
-def test_what_left_the_group_by_itself_is_not_killed(cli: Cli, name: str) -> None:
+def test_processes_that_left_the_group_are_not_killed(cli: Cli, name: str) -> None:
     """Method: a daemon, and a job of a shell with job control, beside a command that is killed."""
     script = (
         "set -m; sleep 1000 >&- 2>&- & job=$!; set +m; trap '' TERM; "

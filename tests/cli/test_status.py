@@ -121,7 +121,7 @@ def test_table_of_a_free_lock(cli: Cli, name: str) -> None:
     assert re.match(rf"{name} +FREE\n", cli.run("status", "-o", "table", name).stdout)
 
 
-def test_force_release_shows_whom_it_removed_and_serves_the_next(cli: Cli, name: str) -> None:
+def test_force_release_shows_the_removed_holder_and_serves_the_next(cli: Cli, name: str) -> None:
     with cli.hold(name, "--ttl", "600ms") as held:
         fence = cli.status(name)["fence"]
         with cli.start("run", name, "--", "sh", "-c", "echo $REDLATCH_FENCE", waits=name) as waiter:

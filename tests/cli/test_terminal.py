@@ -71,7 +71,7 @@ def test_ctrl_c_ends_the_wait(cli: Cli, name: str) -> None:
 
 
 @pytest.mark.parametrize("options", ["", "--foreground"])
-def test_ctrl_z_stops_the_job_and_fg_goes_on(cli: Cli, name: str, options: str) -> None:
+def test_ctrl_z_stops_the_job_and_fg_continues_it(cli: Cli, name: str, options: str) -> None:
     script = (
         "$RUN sh -c 'echo ready; read line; echo got:$line; exit 5'; echo stopped $?; "
         "fg; echo ended $?"

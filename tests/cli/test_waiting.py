@@ -91,7 +91,7 @@ def test_without_a_terminal_a_wait_is_silent(cli: Cli, name: str) -> None:
         assert waiter.err.text == ""
 
 
-def test_a_command_that_waits_for_its_own_lock_is_told_at_once(cli: Cli, name: str) -> None:
+def test_nested_run_of_the_same_name_is_warned_at_once(cli: Cli, name: str) -> None:
     inner = [cli.binary, "run", "-w", "2s", name, "true"]
     with cli.start("run", name, "--", *inner) as outer:
         found = outer.err.wait_for("held by the redlatch run that this one runs under")
@@ -113,7 +113,9 @@ def test_a_run_after_very_many_still_gets_its_lock(cli: Cli, name: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["-s", "--owner=me"])
-def test_a_run_in_one_of_several_that_hold_is_told_too(cli: Cli, name: str, option: str) -> None:
+def test_nested_run_under_a_shared_or_reentrant_holder_is_warned(
+    cli: Cli, name: str, option: str
+) -> None:
     inner = [cli.binary, "run", "-w", "2s", name, "true"]
     with cli.start("run", option, name, "--", *inner) as outer:
         outer.err.wait_for("held by the redlatch run that this one runs under")

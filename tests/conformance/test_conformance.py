@@ -212,7 +212,7 @@ def test_immortal_key_is_found(servers: dict[str, Server], commands: dict[str, l
         "case x\nquorum 3\nclient a\n@4 get x -> nil",
     ],
 )
-def test_mistake_in_a_case_is_told(text: str) -> None:
+def test_mistake_in_a_case_is_an_error(text: str) -> None:
     with pytest.raises(BadCase):
         parse(text)
 

@@ -158,7 +158,7 @@ def test_no_addition_is_lost_between_languages(server: Server, tmp_path: Path) -
 
 
 @each_language
-def test_what_another_one_does_is_skipped(language: str, server: Server) -> None:
+def test_job_that_another_host_runs_is_skipped(language: str, server: Server) -> None:
     with Example(language, "skip", server.url) as first:
         first.await_line("begun")
         for other in LANGUAGES:

@@ -92,7 +92,7 @@ def wrong_in(words: list[str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_what_a_command_names_is_there(words: list[str]) -> None:
+def test_parts_of_each_command_exist(words: list[str]) -> None:
     assert list(wrong_in(words)) == []
 
 

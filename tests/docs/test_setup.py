@@ -82,7 +82,7 @@ def test_env_takes_the_command_where_it_alone_is_built(shell: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("folder", [ROOT, ROOT / "docs"], ids=["checkout", "elsewhere"])
-def test_what_the_demo_says_next_works(folder: Path) -> None:
+def test_next_steps_of_the_demo_work(folder: Path) -> None:
     demo = os.path.relpath(ROOT / "scripts/demo", folder)
     done = run(demo, folder=folder)
     assert done.returncode == 0, done.stdout
@@ -217,7 +217,7 @@ def test_the_command_is_built_alone(tree: Path, machine: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "usage: scripts/demo [--command]\n")
 
 
-def test_what_was_asked_for_by_name_is_no_extra(tree: Path, machine: Path) -> None:
+def test_named_part_is_required(tree: Path, machine: Path) -> None:
     pretend_to_build(machine)
     done = run("scripts/setup", "--java", folder=tree, path=machine)
     assert done.returncode == 1

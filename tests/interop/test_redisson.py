@@ -91,7 +91,7 @@ def error_of(side: Side, do: str, **arguments: Any) -> str:
     return side.call(do, **arguments).error.partition(":")[0]
 
 
-def test_a_mutex_is_none_of_their_locks(
+def test_mutex_and_their_locks_exclude_each_other(
     processes: Farm, server: Server, name: str, kind: str
 ) -> None:
     """Goal: a mutex of ours is kept out by theirs, and theirs by a mutex, with an error.
@@ -220,7 +220,7 @@ def test_we_enter_again(theirs: Side, ours: Side, one_server: Server, name: str)
     theirs.release(owner="another")
 
 
-def test_nobody_gives_back_what_is_not_his(theirs: Side, ours: Side) -> None:
+def test_only_the_holder_releases(theirs: Side, ours: Side) -> None:
     """Goal: who does not hold it, or has lost it to the other, neither extends nor removes it.
     Method: releases of others; a lease that ends and is taken over; both directions."""
     assert ours.tries()

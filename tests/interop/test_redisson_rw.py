@@ -273,7 +273,7 @@ def test_their_downgrade_lets_our_readers_in(both: Pair) -> None:
     wait_until(lambda: both.keys == [])
 
 
-def test_who_writes_and_reads_keeps_ours_out(both: Pair) -> None:
+def test_thread_that_writes_and_reads_keeps_ours_out(both: Pair) -> None:
     """Goal: a thread of theirs that takes both is a writer to ours, and a reader after its unlock
     of the write lock; a reader that waits is in then.
     Method: tries of ours at each step."""
@@ -328,7 +328,7 @@ def test_readers_renew_beside_each_other(both: Pair, who: str) -> None:
     both.let_in(writers, both.of(who, "read").release())
 
 
-def test_a_shorter_watchdog_is_told(both: Pair) -> None:
+def test_loss_by_a_shorter_watchdog_is_reported(both: Pair) -> None:
     """Goal: a watchdog that is shorter than our lease, which is not allowed, shortens the key of
     both, so that ours is over with a reader of theirs that dies; ours is told at the next word
     with the server.
@@ -396,7 +396,7 @@ def test_our_upgrade_outlives_a_dead_reader(both: Pair) -> None:
     wait_until(lambda: both.keys == [])
 
 
-def test_who_is_about_to_wait_is_told_as_well(both: Pair, one_server: Server, name: str) -> None:
+def test_writer_about_to_wait_is_notified(both: Pair, one_server: Server, name: str) -> None:
     """Goal: no writer of theirs sleeps out our lease because it was just about to wait: a `1` is
     given to who waits at that moment, a `0` is kept.
     Method: what a subscriber hears when our writer, and then our last reader, gives back."""
@@ -416,7 +416,7 @@ def test_who_is_about_to_wait_is_told_as_well(both: Pair, one_server: Server, na
 
 
 @pytest.mark.parametrize("kind", ["read", "write"])
-def test_nobody_gives_back_what_is_not_his(both: Pair, kind: str) -> None:
+def test_only_the_holder_releases(both: Pair, kind: str) -> None:
     """Goal: who does not hold it, or has lost it to the other, neither extends nor removes it.
     Method: releases of others; a lease that ends and is taken over; both directions."""
     theirs, ours = both.theirs(kind), both.ours(kind)

@@ -161,7 +161,7 @@ def test_our_lease_ends(one_sides: tuple[Side, Side], library: Library) -> None:
     theirs.release()
 
 
-def test_nobody_gives_back_what_is_not_his(
+def test_only_the_holder_releases(
     one_sides: tuple[Side, Side], library: Library, one_server: Server, name: str
 ) -> None:
     """Goal: whoever has lost the lock to the other neither extends nor removes it.
@@ -201,7 +201,7 @@ def test_they_extend(sides: tuple[Side, Side], server: Server, name: str) -> Non
     theirs.release()
 
 
-def test_their_release_is_told(
+def test_their_release_is_notified(
     one_sides: tuple[Side, Side], library: Library, figure: Callable[[str], None]
 ) -> None:
     """Goal: the head of our queue is told by the server of their release, and does not poll.
@@ -222,7 +222,7 @@ def test_their_release_is_told(
     assert median < 0.05, late
 
 
-def test_who_sleeps_can_be_told(processes: Farm, one_server: Server, name: str) -> None:
+def test_sleeping_waiter_can_be_woken(processes: Farm, one_server: Server, name: str) -> None:
     """Goal: python-redis-lock sleeps through our release, until its lease would end; a push to its
     signal list wakes it, as docs/interop.md says.
     Method: a waiter with a long lease; a release, then the push."""

@@ -107,7 +107,7 @@ def test_the_library_stays_loaded_and_the_module_uses_it(unpacked: dict[str, Pat
     assert "[libredlatch.so.0]" in dynamic and "RUNPATH" not in dynamic
 
 
-def test_what_each_depends_on(debs: Path) -> None:
+def test_dependencies_of_each_package(debs: Path) -> None:
     version = (ROOT / "VERSION").read_text().strip()
 
     def depends(name: str) -> str:

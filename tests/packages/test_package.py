@@ -76,7 +76,7 @@ def test_a_trial_needs_a_wheel_for_its_python(
     assert "Debian 11: not tried, because no wheel is for cp39" in capsys.readouterr().out
 
 
-def test_what_a_trial_fetches_takes_no_pip_of_the_system(
+def test_trial_does_not_fetch_with_the_system_pip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = tmp_path / "python"

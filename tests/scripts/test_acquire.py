@@ -295,7 +295,7 @@ def test_busy_poll_does_not_drop_who_may_still_wait(world: World) -> None:
     assert world.queue()[0] == member_of(token, wait_ms=60_000)
 
 
-def test_new_head_after_a_dropped_overdue_one_is_told_when_to_look(world: World) -> None:
+def test_new_head_after_a_dropped_overdue_one_is_notified_when_to_poll(world: World) -> None:
     # Otherwise the short claim that only the old head was told of would pass unnoticed.
     holder, late, second, other = (world.client() for _ in range(4))
     held = holder.hold()
@@ -333,7 +333,7 @@ def test_peer_that_sets_the_key_excludes_us_and_we_exclude_it(world: World) -> N
     assert world.holder() == token
 
 
-def test_key_without_expiry_is_busy_for_ever(world: World) -> None:
+def test_key_without_expiry_stays_busy(world: World) -> None:
     client = world.client()
     world.may_be_immortal.add(world.lock.k)
     world.admin.cmd("SET", world.lock.k, "peer")

@@ -42,7 +42,7 @@ def test_cancel_of_the_last_entry_of_a_free_lock_leaves_it_free(world: World) ->
     assert world.keys() == {world.lock.f}
 
 
-def test_head_that_leaves_during_a_claim_passes_on_what_it_was_told(world: World) -> None:
+def test_cancelled_head_forwards_the_claim_to_the_next(world: World) -> None:
     # Only the head knew that a claim, far shorter than the lease before, is running. If the
     # granted host is gone, nobody else would look in time.
     holder, held = world.new_holder()
@@ -56,7 +56,7 @@ def test_head_that_leaves_during_a_claim_passes_on_what_it_was_told(world: World
     assert third.was_told(behind, 700, 400)
 
 
-def test_dead_new_head_is_dropped_and_the_next_one_told(world: World) -> None:
+def test_dead_new_head_is_dropped_and_the_next_one_notified(world: World) -> None:
     held = world.client().hold()
     head, token = world.new_waiter()
     dead, _ = world.new_waiter()
@@ -68,7 +68,7 @@ def test_dead_new_head_is_dropped_and_the_next_one_told(world: World) -> None:
     assert isinstance(told, Head) and told.rid == rid_of(behind)
 
 
-def test_cancel_behind_the_head_tells_nobody(world: World) -> None:
+def test_cancel_behind_the_head_notifies_no_waiter(world: World) -> None:
     world.client().hold()
     head, _ = world.new_waiter()
     second, token = world.new_waiter()

@@ -378,7 +378,7 @@ def test_readers_do_not_overtake_a_writer_whose_channel_moved(
 
 
 @each_move
-def test_what_is_lent_is_no_hold_of_the_owner(
+def test_provisional_lease_is_no_hold_of_the_owner(
     cluster: Cluster, composed: Texts, kind: str
 ) -> None:
     """Goal: an owner that no message reaches comes back with another token, and has one hold."""

@@ -67,7 +67,7 @@ def test_readers_at_the_head_get_in_and_a_writer_behind_them_does_not(world: Wor
     assert world.queue()[0] == writer.member(behind) and len(world.queue()) == 2
 
 
-def test_writer_at_the_head_keeps_waiting_and_is_told_how_long(world: World) -> None:
+def test_writer_at_the_head_keeps_waiting_and_gets_the_new_ttl(world: World) -> None:
     client, token = world.new_holder(ttl_ms=5000)
     writer, behind = world.new_waiter()
     world.client().wait_to_read()
@@ -110,7 +110,7 @@ def test_late_copy_of_the_acquire_does_not_undo_the_downgrade(world: World) -> N
     assert world.holder() == SHARED and list(world.readers()) == [token]
 
 
-def test_late_copy_after_another_upgrade_lets_nobody_in(world: World) -> None:
+def test_late_copy_after_another_upgrade_changes_nothing(world: World) -> None:
     client, reader = world.client(), world.client()
     token = client.token()
     held = as_held(client.acquire(token))

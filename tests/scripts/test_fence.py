@@ -185,7 +185,7 @@ def test_force_release_beside_a_spoilt_fence_key_changes_nothing(world: World) -
     assert world.holder() == token and fence_of(world) == "-5"
 
 
-def test_a_holder_goes_on_beside_a_spoilt_fence_key(world: World) -> None:
+def test_holder_continues_beside_a_spoilt_fence_key(world: World) -> None:
     holder, reader = world.client(), world.client()
     token = holder.hold()
     spoil(world, "nan")

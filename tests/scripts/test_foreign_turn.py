@@ -91,7 +91,7 @@ def test_window_without_waiters(world: World) -> None:
     assert world.keys() == {world.lock.f, world.lock.w}
 
 
-def test_nobody_of_ours_takes_the_lock_in_the_window(world: World) -> None:
+def test_our_clients_are_kept_out_in_the_window(world: World) -> None:
     open_window(world)
     client = world.client()
     token = client.token()
@@ -101,7 +101,7 @@ def test_nobody_of_ours_takes_the_lock_in_the_window(world: World) -> None:
     assert world.admin.cmd("SET", world.lock.k, "theirs", "NX", "PX", 60_000) == "OK"
 
 
-def test_window_of_another_time_is_none(world: World) -> None:
+def test_window_of_another_time_is_ignored(world: World) -> None:
     # The server's clock went back.
     client, now = world.client(), world.now_us() // 1000
     value = f"0 0 {now + 60_000} {WINDOW_MS}"
@@ -121,7 +121,7 @@ def test_turn_that_was_taken_ends_the_window(world: World) -> None:
     assert isinstance(client.acquire(token), Held)
 
 
-def test_turn_that_nobody_takes_ends_by_itself(world: World) -> None:
+def test_unused_turn_ends_by_itself(world: World) -> None:
     client = world.client()
     open_window(world, 30)
     token = client.token()
@@ -203,7 +203,7 @@ def test_holder_of_theirs_that_was_seen_is_followed_by_windows(world: World) -> 
     assert has_window(world) and world.holder() is None and waiter.was_told(behind, 0)
 
 
-def test_what_passes_on_inside_a_client_counts(world: World) -> None:
+def test_local_hand_off_counts(world: World) -> None:
     client = world.client()
     take_and_leave(world, client)
     cycle(client, EVERY - 1)
@@ -212,7 +212,7 @@ def test_what_passes_on_inside_a_client_counts(world: World) -> None:
     assert has_window(world)
 
 
-def test_windows_that_nobody_takes_are_rarer_and_end(world: World) -> None:
+def test_unused_windows_are_rarer_and_end(world: World) -> None:
     client = world.client()
     take_and_leave(world, client)
     for missed in range(LIMIT):
@@ -354,7 +354,7 @@ def test_new_head_behind_theirs_looks_at_once(world: World) -> None:
     assert second.was_told(staying, 0)
 
 
-def test_who_looks_again_behind_theirs_finds_the_dead(world: World) -> None:
+def test_poll_behind_a_foreign_holder_removes_the_dead(world: World) -> None:
     world.admin.cmd("SET", world.lock.k, THEIRS, "PX", 60_000)
     world.enqueue_dead(3)
     first, token = world.new_waiter()

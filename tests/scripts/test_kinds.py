@@ -154,7 +154,7 @@ def test_try_takes_the_lock_when_all_queued_are_dead(kind: Kind, world: World) -
 
 
 @pytest.mark.parametrize("is_free", [False, True])
-def test_new_head_is_told_to_look_when_the_claim_has_passed(
+def test_new_head_is_notified_to_poll_after_the_claim(
     kind: Kind, world: World, is_free: bool
 ) -> None:
     # The granted one's host may be gone without its kernel having said so. What the last holder had
@@ -327,7 +327,7 @@ def test_waiter_behind_a_crashed_holder_gets_in_at_its_expiry(kind: Kind, world:
 
 
 @several
-def test_key_lives_as_long_as_the_latest_hold_and_the_head_is_told(
+def test_key_lives_as_long_as_the_latest_hold_and_the_head_is_notified(
     kind: Kind, world: World
 ) -> None:
     client, waiter = kind.clients(2)

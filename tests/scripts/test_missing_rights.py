@@ -132,9 +132,7 @@ def test_nothing_of_a_read_write_hash_is_left_without_an_expiry(
 @pytest.mark.parametrize("missing", COMMANDS)
 @pytest.mark.parametrize("work", ["release", "serve_queue", "cancel", "force_release"])
 @pytest.mark.parametrize("is_hash", [False, True])
-def test_who_is_told_of_a_grant_has_the_lock(
-    world: World, is_hash: bool, work: str, missing: str
-) -> None:
+def test_notified_waiter_has_the_lock(world: World, is_hash: bool, work: str, missing: str) -> None:
     """The grant by message is believed: a script that is refused behind it makes two holders."""
     world.may_disagree = True
     world.lock = Lock("app:", "orders", is_hash=is_hash)

@@ -231,7 +231,7 @@ def test_plain_extend_of_a_reader_is_refused(world: World) -> None:
     assert client.extend(token, 60_000) == -1 and world.pttl() <= 5000
 
 
-def test_release_by_somebody_else_serves_the_queue_of_readers(world: World) -> None:
+def test_release_of_an_ended_lease_serves_the_queue_of_readers(world: World) -> None:
     first, second, writer, late = (world.client() for _ in range(4))
     over, rest = first.share(), second.share()
     writer.wait()
@@ -338,7 +338,7 @@ def test_stranger_is_excluded_by_readers(world: World) -> None:
     assert world.holder() == SHARED
 
 
-def test_nobody_reads_in_a_window_for_others(world: World) -> None:
+def test_readers_are_kept_out_in_a_foreign_window(world: World) -> None:
     client, reader = world.client(), world.client()
     token = client.share()
     assert client.release_with_turn(token, 1, 5000) == (1, 0)

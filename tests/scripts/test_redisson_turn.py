@@ -118,7 +118,7 @@ def test_their_lock_ends_the_window(hashed: World) -> None:
     assert isinstance(waiter.acquire(behind), Held)
 
 
-def test_turn_that_nobody_takes_ends_by_itself(hashed: World) -> None:
+def test_unused_turn_ends_by_itself(hashed: World) -> None:
     client, held = hashed.new_holder(owner="o")
     with redisson(hashed):
         client.release_with_turn(held, 1, 30)

@@ -85,7 +85,7 @@ def test_release_hands_over_in_order_of_arrival(world: World) -> None:
     assert clients[-1].release(tokens[-1]) == (1, 0)
 
 
-def test_granted_waiter_extends_under_the_fence_it_was_told(world: World) -> None:
+def test_granted_waiter_extends_under_the_fence_of_the_grant(world: World) -> None:
     (holder, held), (waiter, token) = world.new_holder(), world.new_waiter()
     holder.release(held)
     (grant,) = waiter.messages()
@@ -94,7 +94,7 @@ def test_granted_waiter_extends_under_the_fence_it_was_told(world: World) -> Non
     assert isinstance(again, Held) and isinstance(grant, Grant) and again.fence == grant.fence
 
 
-def test_dead_second_head_is_skipped_when_it_is_told(world: World) -> None:
+def test_dead_second_head_is_dropped_and_the_next_one_notified(world: World) -> None:
     holder, held = world.new_holder()
     first = world.client().wait(provisional_ms=700)
     dead, _ = world.new_waiter()
@@ -106,7 +106,7 @@ def test_dead_second_head_is_skipped_when_it_is_told(world: World) -> None:
     assert third.was_told(behind, 700)
 
 
-def test_overdue_second_head_is_not_told(world: World) -> None:
+def test_overdue_second_head_is_not_notified(world: World) -> None:
     holder, granted, late, third = (world.client() for _ in range(4))
     held = holder.hold()
     past = world.now_us() - 10_000_000
@@ -224,7 +224,7 @@ def test_every_script_reports_a_refused_publish(world: World) -> None:
     assert world.holder() is None
 
 
-def test_refused_publish_passes_over_nobody(world: World) -> None:
+def test_refused_publish_keeps_the_order(world: World) -> None:
     """The first waits for messages, and keeps the place before one that polls."""
     holder, first, second = world.client(), world.client(), world.client(polls=True)
     held = holder.hold()

@@ -131,7 +131,7 @@ def test_a_thousand_dead_in_front_of_a_free_lock_take_a_few_calls(world: World) 
     assert world.holder() == token and world.queue() == []
 
 
-def test_a_try_behind_the_dead_goes_on_where_the_last_one_ended(world: World) -> None:
+def test_try_behind_the_dead_continues_where_the_last_one_ended(world: World) -> None:
     client = world.client()
     world.enqueue_dead(300)
     first = client.try_acquire(client.token())

@@ -75,7 +75,7 @@ def test_upgrade_takes_the_only_readers_lock_past_a_writer_who_waits(world: Worl
     assert world.holder() == token and world.queue() == [writer.member(behind)]
 
 
-def test_who_does_not_read_cannot_upgrade(world: World) -> None:
+def test_only_a_reader_upgrades(world: World) -> None:
     client, other = world.client(), world.client()
     assert client.upgrade(client.token()) == -1 and world.keys() == set()
     other.share()
@@ -111,7 +111,7 @@ def test_late_copy_of_the_acquire_does_not_undo_the_upgrade(world: World) -> Non
     assert world.holder() == token and world.pttl() > 59_000 and world.readers() == {}
 
 
-def test_upgrade_waits_at_the_head_and_goes_on_reading(world: World) -> None:
+def test_upgrade_waits_at_the_head_and_keeps_reading(world: World) -> None:
     client, other, writer = (world.client() for _ in range(3))
     token, rest = client.share(ttl_ms=60_000), other.share(ttl_ms=20_000)
     writer.wait()
@@ -195,7 +195,7 @@ def test_second_upgrade_is_refused(world: World, queueing: bool) -> None:
     assert second.release(other) == (2, 0) and world.holder() == token
 
 
-def test_second_upgrade_is_refused_when_nobody_can_be_asked(world: World) -> None:
+def test_second_upgrade_is_refused_without_publish(world: World) -> None:
     # An error of PUBLISH says nothing about the first.
     (client, token), (second, other) = world.new_reader(), world.new_reader()
     wait_to_upgrade(client, token)
@@ -205,7 +205,7 @@ def test_second_upgrade_is_refused_when_nobody_can_be_asked(world: World) -> Non
 
 
 @pytest.mark.parametrize("why", ["dead", "overdue", "no reader any more"])
-def test_upgrade_that_cannot_be_granted_stands_in_nobodys_way(world: World, why: str) -> None:
+def test_impossible_upgrade_does_not_block_the_next(world: World, why: str) -> None:
     (client, token), (second, other) = world.new_reader(), world.new_reader()
     world.client().share()
     past = world.now_us() - 10_000_000
@@ -245,7 +245,7 @@ def test_queued_upgrade_behind_an_exclusive_holder_is_dropped(world: World) -> N
     assert list(world.readers()) == [reader] and world.queue() == []
 
 
-def test_dead_waiter_to_upgrade_goes_on_reading(world: World) -> None:
+def test_dead_waiter_to_upgrade_keeps_reading(world: World) -> None:
     # Its connection may only be broken for a moment: the lease is what counts.
     client, second, writer = (world.client() for _ in range(3))
     token, other = client.share(ttl_ms=20_000), second.share(ttl_ms=60_000)
@@ -307,7 +307,7 @@ def test_newcomers_wait_behind_an_upgrade_and_siblings_do_not(world: World) -> N
     assert set(world.readers()) == {token, other, sibling}
 
 
-def test_upgrade_at_the_head_is_told_how_long_the_others_may_read(world: World) -> None:
+def test_upgrade_at_the_head_gets_the_ttl_of_the_other_readers(world: World) -> None:
     client, token = world.new_reader(ttl_ms=90_000)
     world.client().share(ttl_ms=20_000)
     third, last = world.new_reader(ttl_ms=60_000)

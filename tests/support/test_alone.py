@@ -101,7 +101,7 @@ def test_only_a_test_that_ran_has_passed(tmp_path: Path, test: str, passes: bool
     assert has_passed(junit.read_text()) == passes
 
 
-def test_what_was_ended_is_not(tmp_path: Path) -> None:
+def test_interrupted_run_is_not_repeatable(tmp_path: Path) -> None:
     lines = run_pytest(tmp_path, names("answer"))
     assert failed_in_pytest(lines) == names("answer")
     assert failed_in_pytest(lines[:-1]) is None

@@ -49,7 +49,7 @@ def test_the_sentinels_replace_a_primary(kind: str) -> None:
         assert group.failover() is not new
 
 
-def test_a_failover_that_nobody_asked_for_is_seen() -> None:
+def test_unplanned_failover_is_seen() -> None:
     """Method: the primary does not run for a while, as on a busy machine."""
     for down_after_ms, is_replaced in ((DOWN_AFTER_MS, True), (4000, False)):
         with SentinelGroup(down_after_ms=down_after_ms) as group:

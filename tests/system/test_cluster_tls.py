@@ -113,7 +113,7 @@ def test_a_node_that_cannot_prove_its_host(
     trusting.ok("release")
 
 
-def test_what_is_refused(cluster: Cluster, authority: Authority, spawn: Spawn) -> None:
+def test_refused_connections(cluster: Cluster, authority: Authority, spawn: Spawn) -> None:
     """Goal: an unknown authority, a wrong password, and a port without TLS are refused at once."""
     url = url_of(cluster, authority)
     words = ("rediss://127.0.0.1:", "tls_ca")

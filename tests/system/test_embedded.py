@@ -78,7 +78,7 @@ def test_strangers_find_a_closed_folder(folder: EmbeddedFolder, spawn: Spawn) ->
 # ---- its end ----
 
 
-def test_it_ends_when_nobody_is_there(folder: EmbeddedFolder, spawn: Spawn) -> None:
+def test_idle_server_ends(folder: EmbeddedFolder, spawn: Spawn) -> None:
     actor = holder(spawn, folder)
     actor.ok("release")
     actor.ok("close", client=0)
@@ -131,7 +131,7 @@ def test_a_loop_of_short_uses_keeps_one_server(folder: EmbeddedFolder, spawn: Sp
         actor.close()
 
 
-def test_who_comes_at_the_end_gets_a_new_one(folder: EmbeddedFolder, spawn: Spawn) -> None:
+def test_client_at_the_end_gets_a_new_server(folder: EmbeddedFolder, spawn: Spawn) -> None:
     """Goal: whenever one comes, be it in the moment of the end, the lock is got.
     Method: a use at the time of the end, a little earlier or later each time."""
     for round_number in range(6):
@@ -205,7 +205,7 @@ def test_killed_while_it_starts_one(folder: EmbeddedFolder, spawn: Spawn) -> Non
         folder.wait_until_over()
 
 
-def test_everybody_killed_in_any_order(folder: EmbeddedFolder, spawn: Spawn) -> None:
+def test_all_processes_killed_in_any_order(folder: EmbeddedFolder, spawn: Spawn) -> None:
     for victims in (["server", "clients"], ["clients", "server"], ["supervisor", "clients"]):
         actors = [holder(spawn, folder, name="a", ttl_ms=500)]
         actors.append(holder(spawn, folder, name="b", ttl_ms=500))

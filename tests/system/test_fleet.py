@@ -69,7 +69,7 @@ class Crowd:
             thread.join(90)
 
 
-def test_who_comes_later_is_found(
+def test_later_foreign_clients_are_found(
     shared_server: Server, spawn: Spawn, theirs: redis.Redis, name: str, history: History
 ) -> None:
     """Goal: redis-py has its turns also if ours never leave the lock free.

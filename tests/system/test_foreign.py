@@ -126,7 +126,7 @@ def test_the_first_one_alive_is_in_when_theirs_goes(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_who_is_next_after_a_wait_that_ended_is_in_when_theirs_goes(
+def test_waiter_behind_ended_waits_gets_the_lock_on_foreign_release(
     shared_server: Server, spawn: Spawn, connection: Connection, name: str, form: str
 ) -> None:
     """Goal: heads whose wait ends behind a foreign holder leave news of its release to the next.

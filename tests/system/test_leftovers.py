@@ -63,7 +63,7 @@ def test_no_key_outlives_its_lease(server: Server, spawn: Spawn, name: str) -> N
             assert 0 < left <= (60_000 if key.startswith(b"rl1:") else limit), key
 
 
-def test_what_an_old_queue_grants_is_given_back(server: Server, spawn: Spawn, name: str) -> None:
+def test_grant_of_an_old_queue_is_released(server: Server, spawn: Spawn, name: str) -> None:
     """Goal: the primary after a failover may have an old queue, with places of acquisitions that
     have ended; what it grants to them is given back at once, and does not last until its claim
     ends. Method: the place of an ended acquisition is put back, in front of a waiter."""

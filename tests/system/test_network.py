@@ -138,7 +138,7 @@ def check_unreachable(actor: Actor, where: str, why: str, name: str) -> None:
         assert wait / 1000 <= reply.seconds < limit + SLACK_S, (command, reply)
 
 
-def test_nobody_answers(spawn: Spawn, name: str) -> None:
+def test_no_server_answers(spawn: Spawn, name: str) -> None:
     """Goal: an address that swallows packets costs the limit of connecting and no more.
     Method: a listener whose queue is full; another caller of the same client meanwhile."""
     with full_listener() as port:

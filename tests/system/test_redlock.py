@@ -98,7 +98,7 @@ def bring_back(network: Network, fault: str) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("is_connected", [True, False], ids=["connected", "new"])
-def test_without_a_majority_nobody_gets_it(
+def test_acquire_fails_without_a_majority(
     network: Network, name: str, fault: str, is_connected: bool, figure: Callable[[str], None]
 ) -> None:
     """Goal: with three of five nodes gone an acquire ends within one node time limit, names them,
@@ -130,7 +130,7 @@ def test_without_a_majority_nobody_gets_it(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_holder_is_told_in_time(network: Network, name: str, fault: str) -> None:
+def test_holder_is_notified_in_time(network: Network, name: str, fault: str) -> None:
     """Goal: who loses most nodes is told before anybody else can have the lock, and no later than
     its lease, whatever the other nodes confirm; who still has most nodes gets it.
     Method: three nodes go while it is held; another client that can reach them waits meanwhile."""

@@ -57,7 +57,7 @@ def test_passwords(guarded: Server, spawn: Spawn, name: str, who: str, status: s
     assert actor.call("inspect", name=name).status == status
 
 
-def test_a_user_that_is_removed_is_told(server: Server, spawn: Spawn, name: str) -> None:
+def test_removal_of_the_user_is_reported(server: Server, spawn: Spawn, name: str) -> None:
     """Goal: a waiter whose user is deleted does not wait for ever; a holder learns of its loss.
     Method: ACL DELUSER, which cuts the user's connections."""
     url = add_user(server, "leaver")

@@ -156,7 +156,7 @@ def test_a_key_with_a_passphrase(tls_server: Server, authority: Authority) -> No
     assert b"tls_key" in said and b"phrase" not in said
 
 
-def test_what_is_no_file_is_not_read(
+def test_pipe_as_a_certificate_file_is_not_read(
     certificate: Certificate, spawn: Spawn, name: str, tmp_path: Path
 ) -> None:
     """Goal: limits are kept.
