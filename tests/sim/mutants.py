@@ -123,7 +123,7 @@ CORE_MUTANTS = (
             "      if (Acquisition &old = record.acquisition.machine_;\n"
             "          IS_ON && old.late_apply_until() > now && old.is_queueable()) {\n"
             "        Identity &is = record.identity;\n"
-            "        is.token = protocol::make_token(cid_, ++*last_id_);\n"
+            "        is.token = protocol::make_token(channel_.cid(), ++*last_id_);\n"
             "        is.member.replace(0, is.token.size(), is.token);\n"
             "        old.ticket_.clear();\n"
             "      }\n"
@@ -304,7 +304,7 @@ CORE_MUTANTS = (
             "  if (record.phase != Phase::kHeld) return;\n"
             "  // A poll that crossed a pushed grant.",
             "  if (IS_ON && record.phase == Phase::kCleanup)\n"
-            "    return client.send_ask(record, now, EvalMode::kText);\n"
+            "    return client_.send_ask(record, now, EvalMode::kText);\n"
             "  if (record.phase != Phase::kHeld) return;\n"
             "  // A poll that crossed a pushed grant.",
         ),

@@ -94,7 +94,7 @@ CLUSTER_MUTANTS = (
             "                          {record.identity.mode, record.proof(),\n"
             "                           record.held()->ttl() / kMs, {}, {}, {},\n"
             "                           record.is_unfenced});\n"
-            "        (void)try_send(again, Call{&Calls::announce,\n"
+            "        (void)session_.try_send(again, Call{&calls_->announce,\n"
             "                                       protocol::EvalMode::kDigest, now, 0,\n"
             "                                       record.shared_from_this()});\n"
             "      }\n",

@@ -78,7 +78,7 @@ SENTINEL_MUTANTS = (
             "                      record.lock->keys,\n"
             "                      {record.identity.mode, record.proof(), held->ttl() / kMs,\n"
             "                       {}, {}, {}, record.is_unfenced});\n"
-            "    (void)try_send(again, Call{&Calls::announce,\n"
+            "    (void)session_.try_send(again, Call{&calls_->announce,\n"
             "                                   protocol::EvalMode::kDigest, now, 0,\n"
             "                                   record.shared_from_this()});\n"
             "  }\n"
