@@ -49,7 +49,8 @@ def test_a_max_hold_below_a_second_is_warned_of(cli: Cli, name: str) -> None:
     done = cli.run("run", "--max-hold", "20ms", name, "--", "sleep", "9", code=79)
     warning, loss = done.stderr.splitlines()
     assert warning.startswith("redlatch: --max-hold of 0.02 s is below 1 s: the command is stopped")
-    assert ": the 0.02 s of --max-hold are over in " in loss
+    # On a busy machine they are over before that is said.
+    assert re.search(": (the 0.02 s of --max-hold are over in |max_hold was reached)", loss)
 
 
 def test_version_in_the_asked_form(cli: Cli) -> None:
