@@ -20,7 +20,7 @@ from support.program import run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
-SEEDS = 4_000 if IS_LONG else 600
+SEEDS = 4_000 if IS_LONG else 500
 # Two of every sixteen of SEEDS are for quorums as well, and one takes as long as five others.
 QUORUM_SEEDS = 1_000 if IS_LONG else 12
 SENTINEL_SEEDS = 1_000 if IS_LONG else 60
