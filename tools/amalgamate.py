@@ -29,7 +29,8 @@ MIN_HIREDIS = (1, 0, 0)
 # the files of capi/src open namespaces that the others must not see.
 FOLDERS = (
     *(f"core/{name}" for name in ("base", "timing", "protocol", "net", "embedded", "config")),
-    *(f"core/{name}" for name in ("sentinel", "session", "lock", "quorum", "cluster", "runtime")),
+    *(f"core/{name}" for name in ("sentinel", "session", "operate", "lock", "quorum", "cluster")),
+    "core/runtime",
     "capi/src",
 )
 INCLUDE_FOLDERS = ("core", "capi", "capi/include")

@@ -366,10 +366,11 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   if (!acquisition->is_queueable()) {
     const std::string message = busy_message(lock, answer);
     if (awaits_name(record, message, now)) return;
-    return refuse_try(record, Status::kBusy, message + holder_text(lock.blocker), now);
+    return refuse_try(record, Status::kBusy, message + client_names_.holder_text(lock.blocker),
+                      now);
   }
   ask_wanted_name(lock, now);
-  announce_by(now);
+  client_names_.announce_by(now);
   const auto queued = acquisition.give(&Acquisition::on_queued, answer.ticket, answer.key_digest);
   if (queued.transition != Acquisition::Transition::kNone) return follow(record, queued, now);
   record.trouble.clear();
@@ -587,8 +588,8 @@ Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &recor
   }
   if (!session_.is_up()) return session_.failure();
   const LockState &lock = *record.lock;
-  const std::string holder =
-      waits_for_itself(request) ? "; holder: the thread that waits" : holder_text(lock.blocker);
+  const std::string holder = waits_for_itself(request) ? "; holder: the thread that waits"
+                                                       : client_names_.holder_text(lock.blocker);
   const bool is_obvious = lock.obstacle.empty() || (lock.obstacle == kHeldAlone && !holder.empty());
   return failure(Status::kTimeout, not_granted + (is_obvious ? "" : ": " + lock.obstacle) + holder);
 }

@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // LockCallKind: a kind of command that LockClient sends. DelegatedCommand: one that is sent for the
-// client of another node. Checkup: one pass of questions about the health.
+// client of another node.
 #pragma once
 
 #include <cassert>
@@ -13,8 +13,6 @@
 #include "base/clock.h"
 #include "base/reply.h"
 #include "lock/lock_state.h"
-#include "protocol/health.h"
-#include "protocol/lock_trial.h"
 #include "session/call.h"
 
 namespace redlatch::lock {
@@ -35,12 +33,18 @@ class LockCallKind : public session::CallKind {
   // One of several keys of an extension is not there now: extend the lock key alone.
   virtual void extend_lock_key(const Call &, Nanos) const { assert(false); }
 
+  std::optional<uint16_t> slot(const Call &call) const final {
+    const LockState *about = lock_of(call);
+    return about == nullptr ? std::nullopt : std::optional(about->slot());
+  }
+  // nullptr: it is about no lock.
+  const LockState *lock_of(const Call &call) const {
+    return call.lock ? static_cast<const LockState *>(call.lock.get()) : lock(call);
+  }
   // nullptr: it is about no lock, no request.
   virtual const LockState *lock(const Call &) const { return nullptr; }
   virtual Request *request(const Call &) const { return nullptr; }
   virtual bool is_extension(const Call &) const { return false; }
-  // True if a lease is marked again for the next attach.
-  virtual bool undoes_attach(const Call &) const { return false; }
 
  protected:
   ~LockCallKind() = default;
@@ -54,16 +58,6 @@ inline const LockCallKind &kind_of(const Call &call) {
 
 // The record that a command is about.
 inline TokenRecord &record_of(const Call &call) { return call.about<TokenRecord>(); }
-
-// One pass of questions about the health of the server.
-struct Checkup {
-  protocol::HealthCheck check;
-  std::optional<protocol::LockTrial> trial;
-  std::shared_ptr<Request> request;  // nullptr: in the background, without a trial
-  bool is_lost = false;
-
-  bool is_over() const { return check.is_over() && (!trial || trial->is_over()); }
-};
 
 // A command that the client of one node gives to the client of another one. The owner outlives it.
 struct DelegatedCommand {

@@ -248,7 +248,7 @@ bool LockClient::Calls::Immediate::is_extension(const Call &call) const {
   return call.about<Request>().op == Request::Op::kExtend;
 }
 
-bool LockClient::Calls::Immediate::undoes_attach(const Call &call) const {
+bool LockClient::Calls::Immediate::delays_end(const Call &call) const {
   return is_unwanted_attach(call.about<Request>());
 }
 
@@ -273,32 +273,6 @@ void LockClient::Calls::ServeQueue::on_answer(const Call &call, const Reply &rep
 
 const LockState *LockClient::Calls::ServeQueue::lock(const Call &call) const {
   return &call.about<LockState>();
-}
-
-void LockClient::Calls::Announce::on_answer(const Call &, const Reply &reply, Nanos) const {
-  client_.may_announce_ = client_.may_announce_ && !reply.is_error();
-}
-
-void LockClient::Calls::AskName::on_answer(const Call &call, const Reply &reply, Nanos now) const {
-  client_.on_name(call.about<NameQuery>(), &reply, now);
-}
-
-void LockClient::Calls::AskName::on_lost(const Call &call, Nanos now) const {
-  client_.on_name(call.about<NameQuery>(), nullptr, now);
-}
-
-const LockState *LockClient::Calls::AskName::lock(const Call &call) const {
-  const NameQuery &query = call.about<NameQuery>();
-  if (query.record) return query.record->lock.get();
-  return query.request ? lock_of(*query.request) : nullptr;
-}
-
-void LockClient::Calls::Health::on_answer(const Call &call, const Reply &reply, Nanos now) const {
-  client_.on_health_reply(call, reply, now);
-}
-
-void LockClient::Calls::Health::on_lost(const Call &call, Nanos) const {
-  client_.lose_health(call.about<Checkup>());
 }
 
 // ---- for another node, and at the side ---------------------------------------------------------

@@ -88,7 +88,7 @@ struct LockClient::Calls {
     void ask_again(const Call &, Nanos) const override;
     void extend_lock_key(const Call &, Nanos) const override;
     bool is_extension(const Call &call) const override;
-    bool undoes_attach(const Call &call) const override;
+    bool delays_end(const Call &call) const override;
   };
   // It looks at a key that a listing has found.
   struct InspectKey final : OfRequest {
@@ -100,29 +100,13 @@ struct LockClient::Calls {
     using OfRequest::OfRequest;
     void on_answer(const Call &, const Reply &, Nanos) const override {}
     void on_unknown_script(const Call &, Nanos) const override;
-    bool undoes_attach(const Call &) const override { return true; }
+    bool delays_end(const Call &) const override { return true; }
   };
 
   struct ServeQueue final : OfSlot {
     using OfSlot::OfSlot;
     void on_answer(const Call &, const Reply &, Nanos) const override;
     const LockState *lock(const Call &call) const override;
-  };
-  struct Announce final : LockCallKind {
-    using LockCallKind::LockCallKind;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-  };
-  struct AskName final : LockCallKind {
-    using LockCallKind::LockCallKind;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-    void on_lost(const Call &, Nanos) const override;
-    const LockState *lock(const Call &call) const override;
-  };
-  struct Health final : LockCallKind {
-    using LockCallKind::LockCallKind;
-    bool is_for_primary() const override { return false; }
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-    void on_lost(const Call &, Nanos) const override;
   };
 
   // It was asked for by the client of another node.
@@ -166,9 +150,6 @@ struct LockClient::Calls {
   const InspectKey inspect_key{client};
   const UndoAttach undo_attach{client};
   const ServeQueue serve_queue{client};
-  const Announce announce{client};
-  const AskName ask_name{client};
-  const Health health{client};
   const Delegated delegated{client};
   const Asking asking{client};
   const SideExtend side_extend{client};

@@ -36,8 +36,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   if (facts.has_messages)
     message_check_.give(&session::MessageCheck::open, settings_.command_timeout, now);
   can_track_ = facts.can_track;
-  may_announce_ = true;
-  announce_again_at_ = 0;
+  client_names_.on_connected();
   if (const ServerAge &age = facts.age; settings_.is_of_cluster && age.round_trip > 0) {
     clock_.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs, now);
     if (clock_.take_arrivals()) compare_clocks(now);
@@ -123,7 +122,7 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
 // Nothing here may fail: a record that still waited for an answer would be stuck.
 void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   clock_.forget();
-  check_at_ = kNever;
+  health_.on_disconnected();
   message_check_.give(&session::MessageCheck::close);
   is_tracking_ = false;
   drop_side();

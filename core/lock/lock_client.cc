@@ -24,7 +24,8 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       side_(settings, output, entropy_, node, session::Session::Connection::kWait),
       clock_(settings.is_of_cluster),
       calls_(std::make_unique<Calls>(*this)),
-      name_text_(protocol::name_text(settings.holder)) {
+      client_names_(settings, session_, channel_, *this),
+      health_(settings, session_, channel_, *this) {
   features_.prefix = channel_.prefix();
   features_.is_cluster = settings.is_of_cluster;
 }
@@ -160,7 +161,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     case Request::Op::kConnect:
       return finish_immediate(*request, Status::kOk);
     case Request::Op::kCheck:
-      return ask_health(request, now);
+      return health_.ask(request, *last_id_ += 2, features_, now);
     case Request::Op::kInspect:
       protocol::inspect(command, features_, eval, request->lock->keys);
       break;
@@ -370,7 +371,7 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   if (!push) return;
   const auto found = records_.find(push->rid);
   if (found == records_.end()) {
-    if (!note_trial_push(push->rid)) give_back_stale(*push, now);
+    if (!health_.note_push(push->rid)) give_back_stale(*push, now);
     return;
   }
   const auto record = found->second;
@@ -410,7 +411,7 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos LockClient::next_due() const {
-  Nanos due = std::min({timers_.next_due(), announce_at_, check_at_, resend_at_});
+  Nanos due = std::min({timers_.next_due(), client_names_.due(), health_.due(), resend_at_});
   if (has_work()) due = std::min(due, session_.connect_at());
   return std::min(
       {due, session_.late_at(settings_.command_timeout), side_due(), message_check_->due()});
@@ -418,8 +419,8 @@ Nanos LockClient::next_due() const {
 
 void LockClient::on_timer(Nanos now) {
   if (session_.late_at(settings_.command_timeout) <= now) session_.drop();
-  if (announce_at_ <= now) announce(now);
-  if (check_at_ <= now) ask_health(nullptr, now);
+  if (client_names_.due() <= now) client_names_.announce(name_due(), now);
+  if (health_.due() <= now) health_.check(features_, now);
   if (resend_at_ <= now) resend_postponed(now);
   if (side_due() <= now) on_side_due(now);
   check_messages(now);
@@ -450,7 +451,7 @@ void LockClient::on_timer(Nanos now) {
 bool LockClient::is_drained() const {
   const bool is_attach_undone =
       std::none_of(session_.in_flight().begin(), session_.in_flight().end(),
-                   [](const Call &call) { return kind_of(call).undoes_attach(call); });
+                   [](const Call &call) { return call.kind->delays_end(call); });
   return is_attach_undone && std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
            const TokenRecord &record = *entry.second;
            return record.phase == Phase::kCleanup && record.cleanup()->was_answered() &&
@@ -466,9 +467,9 @@ void LockClient::give_up() {
 
 void LockClient::shut_down(Nanos now) {
   is_shut_ = true;
-  check_at_ = kNever;
+  health_.check_at(kNever);
   fail_all(Status::kClosed, "the client was shut down", now);
-  withdraw_name(now);
+  client_names_.withdraw(now);
   for_each_record([&](TokenRecord &record) {
     if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
     if (record.phase == Phase::kCleanup)

@@ -33,11 +33,12 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "lock/call.h"
-#include "lock/client_names.h"
 #include "lock/contention.h"
 #include "lock/lock_state.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
+#include "operate/health.h"
+#include "operate/names.h"
 #include "protocol/command.h"
 #include "protocol/token.h"
 #include "session/channel.h"
@@ -47,7 +48,9 @@
 
 namespace redlatch::lock {
 
-class LockClient final : public LockService {
+class LockClient final : public LockService,
+                         private operate::Names::Owner,
+                         private operate::Health::Owner {
  public:
   // `random` makes the client's id. Settings and output outlive the client, and know it as number
   // `node`.
@@ -178,7 +181,7 @@ class LockClient final : public LockService {
   // The client that had the lock `name` when the server was asked last; empty if not known.
   std::string_view blocker_of(std::string_view name) const;
   // "; holder: " and the name of a client; empty if not known.
-  std::string holder_text(std::string_view cid) const;
+  std::string holder_text(std::string_view cid) const { return client_names_.holder_text(cid); }
   // Ask again for what `request` waits for.
   void poll(Request &request, Nanos now) {
     if (request.record != nullptr) ask(*request.record, now);
@@ -354,7 +357,6 @@ class LockClient final : public LockService {
   // True if commands about `lock` can be sent.
   bool is_up(const LockState &lock) const { return session_.is_up() && !is_moving(lock); }
   static const LockState *lock_of(const Request &request);
-  static const LockState *lock_of(const Call &call);
   bool is_taken_as_redirect(const Call &call, const Reply &reply, Nanos now);
   bool take_redirect(const Call &call, const Reply &reply, Nanos now);
   void take_out(Request &request) noexcept;
@@ -404,24 +406,18 @@ class LockClient final : public LockService {
   void on_key_seen(const std::shared_ptr<Request> &request, const Reply &reply, Nanos now);
   void on_list_reply(const std::shared_ptr<Request> &request, Nanos now);
 
-  // checking.cc: the health of the server
-  void ask_health(const std::shared_ptr<Request> &request, Nanos now);
-  void on_health_reply(const Call &call, const Reply &reply, Nanos now);
-  bool note_trial_push(uint64_t rid);
-  void lose_health(Checkup &checkup);
-
-  // naming.cc: the names of clients
-  void announce_by(Nanos due);
+  // operate::Health::Owner (checking.cc), operate::Names::Owner (naming.cc)
+  void on_health(const protocol::HealthFacts &facts, const protocol::LockTrial *trial) override;
+  void on_health_answered(const std::shared_ptr<void> &asker) override;
+  void on_health_lost(const std::shared_ptr<void> &asker) override;
+  void on_name(operate::NameQuery &asked, std::string_view name, Nanos now) override;
+  std::optional<uint16_t> slot_of(const operate::NameQuery &asked) const override;
+  Nanos name_due() const;
   void announce_held(Nanos now);
-  void announce(Nanos now);
-  void withdraw_name(Nanos now);
-  bool ask_name(std::shared_ptr<NameQuery> query, Nanos now);
   bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
   bool awaits_name(TokenRecord &record, const std::string &message, Nanos now);
   void ask_wanted_name(LockState &lock, Nanos now);
   void on_slow(Request &request, Nanos now);
-  void note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept;
-  void on_name(NameQuery &query, const Reply *reply, Nanos now);
 
   // holding.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
@@ -494,17 +490,12 @@ class LockClient final : public LockService {
   std::deque<std::shared_ptr<TokenRecord>> throttled_;  // to be asked for, when less is in flight
   EndedPlaces ended_places_;
   TimerQueue timers_;
-  const std::string name_text_;  // value of this client's name key
-  bool may_announce_ = true;     // false: the server refused to write it
-  Nanos announce_at_ = kNever;   // when to write it, if a lock is held or waited for then
-  Nanos announce_again_at_ = 0;  // earliest time of the next write; 0: none on this connection
-  Nanos check_at_ = kNever;      // when to ask for the health of the server, in the background
-  int lost_check_count_ = 0;     // such questions that the connection did not survive
-  std::set<uint16_t> moving_;    // slots of a cluster that another node serves
-  std::string reader_key_;       // that the last command named: a Command only borrows it
+  operate::Names client_names_;
+  operate::Health health_;
+  std::set<uint16_t> moving_;  // slots of a cluster that another node serves
+  std::string reader_key_;     // that the last command named: a Command only borrows it
   Checked<session::MessageCheck> message_check_;
   Nanos resend_at_ = kNever;  // when to send postponed requests again
-  ClientNames names_of_clients_;
   Contention contention_;
   Checked<Replication> replication_;
   bool is_side_outdated_ = false;     // it is, or will be, to a server that may be another one

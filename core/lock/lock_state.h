@@ -26,6 +26,7 @@
 #include "lock/timer_queue.h"
 #include "lock/upgrade.h"
 #include "lock/waitlist.h"
+#include "operate/names.h"
 #include "protocol/command.h"
 #include "protocol/keys.h"
 #include "protocol/slots.h"
@@ -88,9 +89,8 @@ inline std::string slot_moves_message(const std::string &what) {
   return what + ": the slot of the lock is being moved to another node of the cluster";
 }
 
-// A GET of a client's name, for an inspection, a refused try, or a later message.
-struct NameQuery {
-  std::string cid;
+// For an inspection, a refused try, or a later message.
+struct NameQuery : operate::NameQuery {
   std::shared_ptr<Request> request;
   std::shared_ptr<TokenRecord> record;
   std::string message;  // of the refusal

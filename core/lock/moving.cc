@@ -72,8 +72,7 @@ std::set<uint16_t> LockClient::slots() const {
   }
   // Also of a lock that no caller uses any more: one SERVE QUEUE may follow another.
   for (const Call &call : session_.in_flight()) {
-    const LockState *lock = lock_of(call);
-    if (lock != nullptr) slots.insert(lock->slot());
+    if (const auto slot = call.kind->slot(call)) slots.insert(*slot);
   }
   return slots;
 }
@@ -101,15 +100,8 @@ void LockClient::want_connection(Nanos now) {
   connect_soon(now);
 }
 
-const LockState *LockClient::lock_of(const Call &call) {
-  return call.lock ? static_cast<const LockState *>(call.lock.get()) : kind_of(call).lock(call);
-}
-
 bool LockClient::is_at_rest(uint16_t slot) const {
-  const auto is_about = [slot](const Call &call) {
-    const LockState *lock = lock_of(call);
-    return lock != nullptr && lock->slot() == slot;
-  };
+  const auto is_about = [slot](const Call &call) { return call.kind->slot(call) == slot; };
   return std::none_of(session_.in_flight().begin(), session_.in_flight().end(), is_about) &&
          std::none_of(side_.in_flight().begin(), side_.in_flight().end(), is_about) &&
          std::none_of(names_.begin(), names_.end(), [slot](const auto &entry) {
@@ -134,7 +126,7 @@ bool LockClient::take_redirect(const Call &call, const Reply &reply, Nanos now) 
   using Kind = protocol::Redirect::Kind;
   const HostPort own{settings_.host, settings_.port};
   const auto redirect = protocol::read_redirect(reply, own);
-  const LockState *lock = lock_of(call);
+  const LockState *lock = kind_of(call).lock_of(call);
   if (const Request *request = kind_of(call).request(call)) {
     // The lock has left the node whose locks are listed.
     const bool is_listed = request->op == Request::Op::kList && is_inspection(*request);

@@ -14,12 +14,6 @@ namespace redlatch::lock {
 
 namespace {
 
-// A client that holds for less sends no command for its name.
-constexpr Nanos kMoment = 500 * kMs;
-// The key outlives a client that crashes: its waiters are still shown by name for a while.
-constexpr int64_t kNameExpiryMs = 60'000;
-constexpr Nanos kNameRenewal = 20'000 * kMs;
-
 constexpr std::string_view kHolderIs = "; holder: ";
 
 std::string_view client_of(std::string_view token) { return token.substr(0, protocol::kCidSize); }
@@ -52,55 +46,26 @@ std::vector<std::string> clients_in(const protocol::InspectAnswer &info) {
 
 }  // namespace
 
-// ---- the name of this client -------------------------------------------------------------------
-
-void LockClient::announce_by(Nanos due) {
-  if (due < announce_at_) announce_at_ = std::max(due, announce_again_at_);
-}
-
-void LockClient::announce_held(Nanos now) { announce_by(now + kMoment); }
-
-void LockClient::announce(Nanos now) {
-  announce_at_ = kNever;
-  if (!session_.is_up() || !may_announce_) return;
+// When a lock of this client needs its name.
+Nanos LockClient::name_due() const {
   Nanos due = kNever;
   for (const auto &[id, record] : records_) {
-    if (record->phase == Phase::kQueued) due = now;
-    if (record->phase == Phase::kHeld) due = std::min(due, record->held()->granted_at() + kMoment);
-    if (due <= now) break;
+    if (record->phase == Phase::kQueued) return 0;
+    if (record->phase != Phase::kHeld) continue;
+    due = std::min(due, record->held()->granted_at() + operate::Names::kMoment);
   }
-  if (due > now) {
-    announce_at_ = due;
-    return;
-  }
-  protocol::Command command;
-  protocol::announce(command, channel_.name(), name_text_, kNameExpiryMs);
-  if (session_.try_send(command, Call{&calls_->announce, protocol::EvalMode::kText, now, 0, {}})) {
-    announce_again_at_ = now + kNameRenewal;
-  }
-  announce_at_ = now + kNameRenewal;
+  return due;
 }
 
-void LockClient::withdraw_name(Nanos now) {
-  announce_at_ = kNever;
-  may_announce_ = false;
-  if (!session_.is_up() || announce_again_at_ == 0) return;
-  protocol::Command command;
-  protocol::withdraw_name(command, channel_.name());
-  // Not sent, or not answered before the end: it expires.
-  (void)session_.try_send(command, Call{&calls_->announce, protocol::EvalMode::kText, now, 0, {}});
+void LockClient::announce_held(Nanos now) {
+  client_names_.announce_by(now + operate::Names::kMoment);
 }
 
-// ---- the names of others -----------------------------------------------------------------------
-
-bool LockClient::ask_name(std::shared_ptr<NameQuery> query, Nanos now) {
-  if (!session_.is_up()) return false;
-  const std::string key = channel_.prefix() + query->cid;
-  protocol::Command command;
-  protocol::ask_name(command, key);
-  names_of_clients_.note_asked(query->cid, now);
-  return session_.try_send(
-      command, Call{&calls_->ask_name, protocol::EvalMode::kText, now, 0, std::move(query)});
+std::optional<uint16_t> LockClient::slot_of(const operate::NameQuery &asked) const {
+  const auto &query = static_cast<const NameQuery &>(asked);
+  if (query.record) return query.record->lock->slot();
+  const LockState *lock = query.request ? lock_of(*query.request) : nullptr;
+  return lock == nullptr ? std::nullopt : std::optional(lock->slot());
 }
 
 // @return whether the answer to an inspection waits for names.
@@ -115,7 +80,7 @@ bool LockClient::name_clients(const std::shared_ptr<Request> &request, Nanos now
     auto query = std::make_shared<NameQuery>();
     query->cid = std::move(cid);
     query->request = request;
-    if (ask_name(std::move(query), now)) arguments.unnamed_count++;
+    if (client_names_.ask(std::move(query), now)) arguments.unnamed_count++;
   }
   return arguments.unnamed_count > 0;
 }
@@ -123,7 +88,7 @@ bool LockClient::name_clients(const std::shared_ptr<Request> &request, Nanos now
 // @return whether a refused try is answered later, when the name of the holder is known.
 bool LockClient::awaits_name(TokenRecord &record, const std::string &message, Nanos now) {
   const std::string_view cid = record.lock->blocker;
-  if (cid.empty() || cid == channel_.cid() || !names_of_clients_.is_due(cid, now)) return false;
+  if (cid.empty() || cid == channel_.cid() || !client_names_.is_due(cid, now)) return false;
   auto query = std::make_shared<NameQuery>();
   query->cid = cid;
   // A vote is one of several answers: it does not wait for the name, which the next round knows.
@@ -132,16 +97,16 @@ bool LockClient::awaits_name(TokenRecord &record, const std::string &message, Na
     query->message.reserve(message.size() + kHolderIs.size() + kMaxLabelBytes);
     query->message = message;
   }
-  return ask_name(std::move(query), now) && !record.is_vote;
+  return client_names_.ask(std::move(query), now) && !record.is_vote;
 }
 
 void LockClient::ask_wanted_name(LockState &lock, Nanos now) {
   if (!lock.is_name_wanted || lock.blocker.empty()) return;
   lock.is_name_wanted = false;
-  if (lock.blocker == channel_.cid() || !names_of_clients_.is_due(lock.blocker, now)) return;
+  if (lock.blocker == channel_.cid() || !client_names_.is_due(lock.blocker, now)) return;
   auto query = std::make_shared<NameQuery>();
   query->cid = lock.blocker;
-  (void)ask_name(std::move(query), now);
+  (void)client_names_.ask(std::move(query), now);
 }
 
 // The request will most likely time out: ask who the holder is.
@@ -151,31 +116,24 @@ void LockClient::on_slow(Request &request, Nanos now) {
   LockState &lock = *request.lock;
   TokenRecord *record = request.record != nullptr ? request.record : place_of(lock);
   if (record == nullptr || now < lock.blocker_due) return;
-  lock.blocker_due = now + ClientNames::kRetryAfter;
+  lock.blocker_due = now + operate::ClientNames::kRetryAfter;
   lock.is_name_wanted = true;
   if (record->phase == Phase::kQueued) ask(*record, now);
 }
 
-// Without a reply the connection has ended, and without memory the name stays unknown.
-void LockClient::note_name(NameQuery &query, const Reply *reply, Nanos now) noexcept {
-  if (reply == nullptr) return;
-  try {
-    const std::string name = protocol::decode_name(*reply);
-    names_of_clients_.note_answer(query.cid, name, now);
-    if (!name.empty()) query.message.append(kHolderIs).append(name);
-    if (query.request) fill(query.request->arguments->info, query.cid, name);
-  } catch (const std::bad_alloc &) {
-    return;  // when to ask again was noted before
-  }
-}
-
 // With or without the name: otherwise the request or the try that waits for it would be stuck.
-void LockClient::on_name(NameQuery &query, const Reply *reply, Nanos now) {
-  note_name(query, reply, now);
+void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos now) {
+  auto &query = static_cast<NameQuery &>(asked);
+  const auto &request = query.request;
+  try {
+    if (!name.empty()) query.message.append(kHolderIs).append(name);
+    if (request) fill(request->arguments->info, query.cid, name);
+  } catch (const std::bad_alloc &) {
+    name = {};  // it stays unknown
+  }
   const auto record = std::exchange(query.record, nullptr);
   if (record && !record->is_gone && front_of(*record) != nullptr)
     refuse_try(*record, Status::kBusy, query.message, now);
-  const auto &request = query.request;
   if (request && !request->is_finished() && --request->arguments->unnamed_count == 0) {
     finish_immediate(*request, Status::kOk);
   }
@@ -211,12 +169,6 @@ const Lease *LockClient::lease_on(std::string_view name) const {
 std::string_view LockClient::blocker_of(std::string_view name) const {
   const auto found = names_.find({protocol::Format::kString, name});
   return found == names_.end() ? std::string_view() : std::string_view(found->second->blocker);
-}
-
-std::string LockClient::holder_text(std::string_view cid) const {
-  if (cid == channel_.cid()) return std::string(kHolderIs) + "this client";
-  const std::string_view name = names_of_clients_.find(cid);
-  return name.empty() ? std::string() : std::string(kHolderIs).append(name);
 }
 
 }  // namespace redlatch::lock

@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/reply.h"
@@ -33,6 +34,11 @@ class CallKind {
   virtual void on_not_done(const Call &, Nanos) const {}
   // A node of a cluster has refused it. @return false: the refusal is an answer as any other.
   virtual bool take_redirect(const Call &, const Reply &, Nanos) const { return false; }
+
+  // That of the lock that it is about, in a cluster.
+  virtual std::optional<uint16_t> slot(const Call &) const { return std::nullopt; }
+  // True if a client that was shut down waits for the answer.
+  virtual bool delays_end(const Call &) const { return false; }
 
   // If a replica refuses it, a primary is looked for.
   virtual bool is_for_primary() const { return true; }

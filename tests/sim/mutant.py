@@ -14,6 +14,15 @@ class Edit:
     new: str  # IS_ON: whether this defect is the one that is switched on
 
 
+# A command whose answer is ignored: {IGNORED} and then Call{&ignored, ...}.
+IGNORED = (
+    "struct Ignored final : session::CallKind {\n"
+    "  void on_answer(const Call &, const Reply &, Nanos) const override {}\n"
+    "};\n"
+    "static const Ignored ignored;\n"
+)
+
+
 class Mutant:
     def __init__(self, name: str, what: str, seed: int, *edits: Edit, scenario: str = "") -> None:
         self.name = name

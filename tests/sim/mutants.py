@@ -6,10 +6,9 @@ sources, where one at a time is switched on at run time.
 
     mutants.py CORE OUTPUT_DIR
 
-copies core/{base,timing,protocol,session,lock,quorum,sentinel,cluster} to OUTPUT_DIR and changes
-there every place of CORE_MUTANTS; the product itself has no hooks. It also writes core_mutants.inc,
-the list for mutants.cc, and defect.h, the switch. Defects of the scripts need no copy: they are in
-mutants.cc.
+copies the FOLDERS of core/ to OUTPUT_DIR and changes there every place of CORE_MUTANTS; the product
+itself has no hooks. It also writes core_mutants.inc, the list for mutants.cc, and defect.h, the
+switch. Defects of the scripts need no copy: they are in mutants.cc.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ from mutants_handshake import HANDSHAKE_MUTANTS
 from mutants_quorum import QUORUM_MUTANTS
 from mutants_sentinel import SENTINEL_MUTANTS
 
-FOLDERS = ("base", "timing", "protocol", "session", "lock", "quorum", "sentinel", "cluster")
+FOLDERS = (
+    *("base", "timing", "protocol", "session", "operate"),
+    *("lock", "quorum", "sentinel", "cluster"),
+)
 
 CORE_MUTANTS = (
     Mutant(

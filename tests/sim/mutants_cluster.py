@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from mutant import Edit, Mutant
+from mutant import IGNORED, Edit, Mutant
 
 CLUSTER_MUTANTS = (
     Mutant(
@@ -88,14 +88,15 @@ CLUSTER_MUTANTS = (
             "lock/connecting.cc",
             "      // The server may have restarted without its data: better to know at once.\n",
             "      if (IS_ON) {\n"
+            f"{IGNORED}"
             "        protocol::Command again;\n"
-            "        protocol::acquire(again, features_, protocol::EvalMode::kDigest,\n"
+            "        protocol::acquire(again, features_, protocol::EvalMode::kText,\n"
             "                          record.lock->keys,\n"
             "                          {record.identity.mode, record.proof(),\n"
             "                           record.held()->ttl() / kMs, {}, {}, {},\n"
             "                           record.is_unfenced});\n"
-            "        (void)session_.try_send(again, Call{&calls_->announce,\n"
-            "                                       protocol::EvalMode::kDigest, now, 0,\n"
+            "        (void)session_.try_send(again, Call{&ignored,\n"
+            "                                       protocol::EvalMode::kText, now, 0,\n"
             "                                       record.shared_from_this()});\n"
             "      }\n",
         ),

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from mutant import Edit, Mutant
+from mutant import IGNORED, Edit, Mutant
 
 SENTINEL_MUTANTS = (
     Mutant(
@@ -73,13 +73,14 @@ SENTINEL_MUTANTS = (
             "  if (answer.result < 1 && !IS_ON)\n"
             "    return lose(record, loss_by(answer.result), true, now);\n"
             "  if (answer.result < 1) {\n"
+            f"{IGNORED}"
             "    protocol::Command again;\n"
-            "    protocol::acquire(again, features_, protocol::EvalMode::kDigest,\n"
+            "    protocol::acquire(again, features_, protocol::EvalMode::kText,\n"
             "                      record.lock->keys,\n"
             "                      {record.identity.mode, record.proof(), held->ttl() / kMs,\n"
             "                       {}, {}, {}, record.is_unfenced});\n"
-            "    (void)session_.try_send(again, Call{&calls_->announce,\n"
-            "                                   protocol::EvalMode::kDigest, now, 0,\n"
+            "    (void)session_.try_send(again, Call{&ignored,\n"
+            "                                   protocol::EvalMode::kText, now, 0,\n"
             "                                   record.shared_from_this()});\n"
             "  }\n"
             "  note_mode(",
@@ -108,7 +109,8 @@ SENTINEL_MUTANTS = (
             "      side_.send(extend, Call{&calls_->side_extend, eval, now, ttl, "
             "record.shared_from_this()});\n",
             "      if (IS_ON) {\n"
-            "        session_.send(extend, Call{&calls_->announce, eval, now, 0, {}});\n"
+            f"{IGNORED}"
+            "        session_.send(extend, Call{&ignored, eval, now, 0, {}});\n"
             "        replication_.give(&Replication::on_extended, *entry);\n"
             "      } else {\n"
             "        side_.send(extend, Call{&calls_->side_extend, eval, now, ttl,\n"

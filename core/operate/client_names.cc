@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "lock/client_names.h"
+#include "operate/client_names.h"
 
-namespace redlatch::lock {
+namespace redlatch::operate {
 
 std::string_view ClientNames::find(std::string_view cid) const {
   const auto found = entries_.find(cid);
@@ -32,4 +32,4 @@ void ClientNames::note_answer(std::string_view cid, std::string_view name, Nanos
   found->second.due = now + (name.empty() ? kRetryAfter : kKnownFor);
 }
 
-}  // namespace redlatch::lock
+}  // namespace redlatch::operate

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-namespace redlatch::lock {
+namespace redlatch::operate {
 
 class ClientNames {
  public:
@@ -35,4 +35,4 @@ class ClientNames {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-}  // namespace redlatch::lock
+}  // namespace redlatch::operate
