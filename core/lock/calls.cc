@@ -185,7 +185,7 @@ void LockClient::Calls::FindKey::on_answer(const Call &call, const Reply &reply,
 // ---- about a request ---------------------------------------------------------------------------
 
 const LockState *LockClient::Calls::OfRequest::lock(const Call &call) const {
-  return lock_of(call.about<Request>());
+  return LockClient::lock_of(call.about<Request>());
 }
 
 Request *LockClient::Calls::OfRequest::request(const Call &call) const {
@@ -200,7 +200,7 @@ void LockClient::Calls::Immediate::on_answer(const Call &call, const Reply &repl
 void LockClient::Calls::Immediate::on_unknown_script(const Call &call, Nanos now) const {
   const auto request = call.shared<Request>();
   if (request->is_finished()) return;
-  const LockState *lock = lock_of(*request);
+  const LockState *lock = LockClient::lock_of(*request);
   // It is sent by the next connection, or to the node that its slot has moved to. Another node may
   // have answered, while the own connection is down.
   const bool is_moving = lock != nullptr && client_.is_moving(*lock);
