@@ -53,6 +53,13 @@ constexpr std::array<std::string_view, 16> kWords = {
     "password=x@*", "pasword=x@*", "password=#@*", "user=x@y@*", "x@*",
     "/x@*"};
 
+// A sanitizer looks for memory errors, and makes each case slow: a part of them is enough for it.
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kEvery = 7;  // so each word and separator has its turn
+#else
+constexpr size_t kEvery = 1;
+#endif
+
 std::string planted(std::string_view url, size_t place, std::string_view separator,
                     std::string_view word) {
   std::string text(word);
@@ -82,11 +89,13 @@ bool has_canary(std::string_view text) { return text.find(kCanary) != std::strin
 
 std::vector<std::string> all_planted() {
   std::vector<std::string> all;
+  size_t count = 0;
   for (const auto url : kUrls) {
     for (size_t place = 0; place <= url.size(); place++) {
       for (const auto separator : kSeparators) {
         if (makes_host(url, place, separator)) continue;
         for (const auto word : kWords) {
+          if (count++ % kEvery != 0) continue;
           std::string text = planted(url, place, separator, word);
           if (!word.ends_with("@*") || !follows_user(text)) all.push_back(std::move(text));
         }
@@ -112,8 +121,8 @@ TEST(UrlTest, planted_secrets_are_never_shown) {
       EXPECT_FALSE(has_canary(option_of(settings, name))) << url << ": " << name;
     }
   }
-  EXPECT_GT(refused_count, 10'000U);
-  EXPECT_GT(opened_count, 100U) << "nothing was planted where a password may be";
+  EXPECT_GT(refused_count, 80'000U / kEvery);
+  EXPECT_GT(opened_count, 800U / kEvery) << "nothing was planted where a password may be";
 }
 
 TEST(UrlTest, planted_secrets_are_never_shown_of_a_redlock) {
