@@ -297,7 +297,7 @@ def test_thread_that_writes_and_reads_keeps_ours_out(both: Pair) -> None:
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_each_renews(both: Pair, who: str, kind: str) -> None:
     """Goal: what is held for longer than its lease stays.
-    Method: leases of 1.5 s, held for two of them while a writer of the other side waits."""
+    Method: renewed leases, held for two of them while a writer of the other side waits."""
     holder = both.of(who, kind)
     assert holder.tries(ttl_ms=WATCHDOG if who == "theirs" else WATCHDOG_MS)
     waiting = both.waits(other_of(who), "write")
@@ -311,7 +311,7 @@ def test_each_renews(both: Pair, who: str, kind: str) -> None:
 @sides
 def test_readers_renew_beside_each_other(both: Pair, who: str) -> None:
     """Goal: neither's renewal nor release ends what the other reads.
-    Method: readers of both with leases of 1.5 s, for two of them; one goes, and the other stays
+    Method: readers of both with renewed leases, for two of them; one goes, and the other stays
     for two more, with writers of both sides that wait."""
     theirs, ours = both.theirs("read"), both.ours("read")
     assert theirs.tries(ttl_ms=WATCHDOG)
@@ -332,7 +332,7 @@ def test_loss_by_a_shorter_watchdog_is_reported(both: Pair) -> None:
     """Goal: a watchdog that is shorter than our lease, which is not allowed, shortens the key of
     both, so that ours is over with a reader of theirs that dies; ours is told at the next word
     with the server.
-    Method: a lease of 30 s beside a watchdog of 1.5 s; SIGKILL; a writer of theirs."""
+    Method: a lease of 30 s beside a renewed one; SIGKILL; a writer of theirs."""
     theirs, ours = both.in_own_process("theirs", "read"), both.ours("read")
     assert theirs.tries()
     assert ours.tries(options={"renew": False})
@@ -351,7 +351,7 @@ def test_loss_by_a_shorter_watchdog_is_reported(both: Pair) -> None:
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_a_holder_is_killed(both: Pair, who: str, kind: str) -> None:
     """Goal: what a process held when it was killed is the other's at the end of its lease.
-    Method: a process of its own, a renewed lease of 1.5 s, a writer that waits, SIGKILL."""
+    Method: a process of its own, a renewed lease, a writer that waits, SIGKILL."""
     dead = both.in_own_process(who, kind)
     assert dead.tries(ttl_ms=WATCHDOG if who == "theirs" else WATCHDOG_MS)
     waiting = both.waits(other_of(who), "write")
