@@ -4,12 +4,9 @@
 package redlatch_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -27,23 +24,6 @@ func rotate(server *server, password string) error {
 	return err
 }
 
-// connection is the number of the connection of the user "app".
-func connection(server *server) string {
-	socket, err := net.Dial("unix", server.socket)
-	must(server.t, err)
-	defer socket.Close()
-	_, err = io.WriteString(socket, "CLIENT LIST\r\n")
-	must(server.t, err)
-	reader := bufio.NewReader(socket)
-	for {
-		line, err := reader.ReadString('\n')
-		must(server.t, err)
-		if strings.Contains(line, "user=app ") {
-			return strings.Fields(line)[0]
-		}
-	}
-}
-
 type fetch = func(context.Context) (redlatch.Credentials, error)
 
 // fetching is a client, not connected yet, that gets its credentials by fetch.
@@ -56,31 +36,6 @@ func fetching(
 	_, err = client.CredentialsFrom(fetch)
 	must(t, err)
 	return client
-}
-
-func TestALeaseOutlivesItsPassword(t *testing.T) {
-	var calls atomic.Int64
-	server := startServer(t)
-	client := fetching(t, server.url(), func(context.Context) (redlatch.Credentials, error) {
-		password := fmt.Sprintf("S3cret%d", calls.Add(1))
-		err := rotate(server, password)
-		return redlatch.Credentials{User: "app", Password: password, Valid: time.Second}, err
-	})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	must(t, client.Connect(ctx))
-	lease, err := client.Lock(ctx, "outlives")
-	must(t, err)
-	before := connection(server)
-	for calls.Load() < 3 && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
-	must(t, lease.Extend(ctx, 5*time.Second))
-	if now := connection(server); now != before {
-		t.Fatalf("the connection is %q, and was %q", now, before)
-	}
-	_, err = lease.Release(ctx)
-	must(t, err)
 }
 
 func TestAnErrorOfCredentialsIsTheReason(t *testing.T) {

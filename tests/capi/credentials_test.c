@@ -17,7 +17,7 @@
 #include "redlatch/redlatch.h"
 #include "server.h"
 
-enum { TAG = 7, OTHER_TAG = 8, LOG_BYTES = 600, CALLER_COUNT = 64, NAME_COUNT = 8 };
+enum { TAG = 7, LOG_BYTES = 600, CALLER_COUNT = 64, NAME_COUNT = 8 };
 
 static rl_error* err;
 
@@ -86,33 +86,6 @@ static void given_at_any_time(void) {
   CHECK_INT(RL_OK, rl_release(lease, err));
   rl_lease_free(lease);
   rl_client_close(client);
-}
-
-static void asked_for_before_they_end(void) {
-  rl_client* client = server_client();
-  rl_queue* queue = rl_queue_new(err);
-  rl_lease* lease;
-  int64_t id, count;
-  set_password("S3cret1");
-  CHECK_INT(RL_OK, rl_client_credentials_watch(client, queue, TAG));
-  CHECK_INT(0, rl_queue_next(queue, 0)); /* nothing connects yet */
-  CHECK_INT(RL_OK, give(client, "S3cret1", 1000));
-  lease = take(client, "asked");
-  REQUIRE(lease != NULL);
-  id = connection_id();
-  count = auth_count();
-  CHECK_INT(TAG, rl_queue_next(queue, 10000));
-  set_password("S3cret2");
-  CHECK_INT(RL_OK, give(client, "S3cret2", -1));
-  EVENTUALLY(auth_count() == count + 1, 5000);
-  CHECK_INT(id, connection_id());
-  CHECK_INT(RL_OK, rl_lease_check(lease, err));
-  /* A second watch replaces the first. */
-  CHECK_INT(RL_OK, rl_client_credentials_watch(client, queue, OTHER_TAG));
-  CHECK_INT(0, rl_queue_next(queue, 0));
-  rl_lease_free(lease);
-  rl_client_close(client);
-  rl_queue_free(queue);
 }
 
 struct caller {
@@ -376,7 +349,6 @@ static void file_that_is_rotated(void) {
 
 static const struct test tests[] = {
     {"given_at_any_time", given_at_any_time},
-    {"asked_for_before_they_end", asked_for_before_they_end},
     {"callers_during_changes", callers_during_changes},
     {"answers_of_no_use", answers_of_no_use},
     {"refused_on_a_live_connection", refused_on_a_live_connection},

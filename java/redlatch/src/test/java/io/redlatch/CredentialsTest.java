@@ -2,14 +2,12 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -19,39 +17,11 @@ class CredentialsTest extends ServerTest {
     server.ask("ACL", "SETUSER", "app", "reset", "on", ">" + password, "~*", "&*", "+@all");
   }
 
-  /** The number of the only connection of the user "app". */
-  private String connection() {
-    List<String> found =
-        server.text("CLIENT", "LIST").lines().filter(line -> line.contains(" user=app ")).toList();
-    assertEquals(1, found.size());
-    return found.get(0).split(" ")[0];
-  }
-
   /** Not connected yet. */
   private Redlatch fetching(CredentialsProvider provider) {
     Redlatch client = closing(Redlatch.open(server.url()));
     client.credentialsFrom(provider);
     return client;
-  }
-
-  @Test
-  void leaseOutlivesItsPassword() throws Exception {
-    AtomicInteger calls = new AtomicInteger();
-    Redlatch client =
-        fetching(
-            () -> {
-              String password = "S3cret" + calls.incrementAndGet();
-              rotate(password);
-              return new Credentials("app", password, Duration.ofSeconds(1));
-            });
-    client.connect(Duration.ofSeconds(20));
-    try (Lease lease = client.lock("outlives").with(LONG).acquire()) {
-      String before = connection();
-      Wait.until(() -> calls.get() >= 3);
-      lease.extend(Duration.ofMinutes(1));
-      assertTrue(lease.isHeld());
-      assertEquals(before, connection());
-    }
   }
 
   @Test

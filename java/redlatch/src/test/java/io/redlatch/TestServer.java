@@ -53,33 +53,11 @@ public final class TestServer implements AutoCloseable {
     return ask(bytesOf(words));
   }
 
-  public String ask(List<byte[]> words) {
-    return answer(words, BufferedReader::readLine);
-  }
-
-  /** An answer of several lines. */
-  public String text(String... words) {
-    return answer(
-        bytesOf(words),
-        reader -> {
-          char[] text = new char[Integer.parseInt(reader.readLine().substring(1))];
-          int size = 0;
-          for (int more; size < text.length; size += more) {
-            more = reader.read(text, size, text.length - size);
-          }
-          return new String(text);
-        });
-  }
-
-  private interface Reading {
-    String from(BufferedReader reader) throws IOException;
-  }
-
   private static List<byte[]> bytesOf(String... words) {
     return Stream.of(words).map(word -> word.getBytes(UTF_8)).toList();
   }
 
-  private String answer(List<byte[]> words, Reading reading) {
+  public String ask(List<byte[]> words) {
     ByteArrayOutputStream request = new ByteArrayOutputStream();
     request.writeBytes(("*" + words.size() + "\r\n").getBytes(UTF_8));
     for (byte[] word : words) {
@@ -89,7 +67,7 @@ public final class TestServer implements AutoCloseable {
     }
     try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
       channel.write(ByteBuffer.wrap(request.toByteArray()));
-      String answer = reading.from(new BufferedReader(Channels.newReader(channel, UTF_8)));
+      String answer = new BufferedReader(Channels.newReader(channel, UTF_8)).readLine();
       return answer == null ? "" : answer;
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
