@@ -336,6 +336,9 @@ def test_lease_says_why_it_was_lost(client: redlatch.Client) -> None:
 
 
 def test_client_knows_its_server(server: Server, client: redlatch.Client) -> None:
+    with redlatch.connect(server.url, wait=None) as unused:
+        (node,) = unused.info()
+    assert node.state is redlatch.NodeState.UNKNOWN and node.version == ""
     with client.lock("report"):
         (node,) = client.info()
     assert node.address in server.url and node.votes and node.reason == ""

@@ -244,24 +244,6 @@ void two_mutexes_are_locked_together() {
   CHECK(is_free("first") && is_free("second"));
 }
 
-void one_mutex_counts_for_many_threads() {
-  redlatch::client client = open_client();
-  redlatch::mutex mutex(client, "guard");
-  int counter = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] {
-      for (int round = 0; round < 100; ++round) {
-        const std::lock_guard<redlatch::mutex> hold(mutex);
-        CHECK(mutex.lease().held());
-        ++counter;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  CHECK_INT(800, counter);
-}
-
 // Not acquired. On a busy machine the answer may come after a short wait is over, and then nobody
 // knows.
 template <class Try>
@@ -459,7 +441,6 @@ constexpr test kTests[] = {
     {"a_lock_is_taken_by_force", a_lock_is_taken_by_force},
     {"options_reach_the_server", options_reach_the_server},
     {"two_mutexes_are_locked_together", two_mutexes_are_locked_together},
-    {"one_mutex_counts_for_many_threads", one_mutex_counts_for_many_threads},
     {"unique_lock_tries_and_waits", unique_lock_tries_and_waits},
     {"a_mutex_reports_misuse_and_loss", a_mutex_reports_misuse_and_loss},
     {"shared_mutex_is_read_together_and_written_alone",
