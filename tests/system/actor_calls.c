@@ -157,13 +157,6 @@ static void do_cancel(struct call *call) {
   say_status(call, rl_request_cancel(requests[slot(call, "request")]));
 }
 
-static void do_take(struct call *call) {
-  rl_lease *lease = rl_request_take_lease(requests[slot(call, "request")]);
-  leases[slot(call, "lease")] = lease;
-  say_status(call, lease == NULL ? RL_E_INVALID : RL_OK);
-  say_number(call, "fence", rl_lease_fence(lease));
-}
-
 static void do_free_request(struct call *call) {
   const size_t index = slot(call, "request");
   rl_request_free(requests[index]);
@@ -289,7 +282,6 @@ const struct command plain_commands[] = {
     {"attach", do_attach},
     {"wait", do_wait},
     {"cancel", do_cancel},
-    {"take", do_take},
     {"free_request", do_free_request},
     {"release_start", do_release_start},
     {"release", do_release},

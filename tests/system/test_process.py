@@ -1,89 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: a process may fork, be interrupted by signals, and run for long.
+"""Goal: a process may be interrupted by signals, and run for long.
 
-Method: fork() in the middle of everything, timers that interrupt each system call, tens of
-thousands of operations and hundreds of reconnects with memory, threads and descriptors counted.
+Method: timers that interrupt each system call, tens of thousands of operations and hundreds of
+reconnects with memory, threads and descriptors counted.
 """
 
 from __future__ import annotations
 
-import time
-
-import pytest
 from support.servers import Server
 from support.wait import wait_until
 
-from .actor import HELD, Actor, Spawn
+from .actor import Actor, Spawn
 from .conftest import queue_length
 from .proxy import FaultProxy
 
 
 # What an allocator may keep without leaking.
 FLAT_KIB = 1024
-
-
-# ---- fork ----
-
-
-def check_child(actor: Actor, url: str) -> None:
-    """Fork; the child calls everything with the parent's handles, and then on its own account."""
-    reply = actor.ok("fork", thread=7, url=url, lease=0, request=0)
-    assert reply.number("result") == 0, reply
-    calls = dict(part.split(":") for part in reply["calls"].split(",") if part)
-    assert len(calls) == 17
-    for call, status in calls.items():
-        assert status == ("RL_OK" if call.startswith("own_") else "RL_E_FORKED"), (call, status)
-
-
-def test_fork_while_holding_and_waiting(server: Server, spawn: Spawn, name: str) -> None:
-    """Goal: in the child each call is RL_E_FORKED; lock, queue and waits of the parent go on.
-    Method: fork with a held lease, a started request and a thread that waits."""
-    actor, other = spawn(server.url), spawn(server.url)
-    actor.ok("acquire", name=name, wait=0, ttl_ms=1500)
-    other.ok("acquire", name="b", wait=0)
-    actor.ok("start", name="b", wait=-1)
-    waiting = actor.begin("acquire", thread=1, lease=1, name="b", wait=-1)
-    wait_until(lambda: queue_length(server, "b") >= 1)
-    token = actor.ok("look")["token"]
-    for _ in range(3):
-        check_child(actor, server.url)
-        assert actor.ok("look").number("state") == HELD
-    end = time.monotonic() + 1.7  # longer than the lease: renewal goes on
-    while time.monotonic() < end:
-        assert actor.ok("look").number("state") == HELD
-        time.sleep(0.05)
-    with server.connect() as connection:
-        assert connection.cmd("GET", name).decode() == token
-    other.ok("release")
-    actor.ok("wait", wait=5000)
-    actor.ok("take", lease=2)
-    actor.ok("release", lease=2)
-    assert waiting.get().status == "RL_OK"
-    actor.ok("release", lease=1)
-    actor.ok("release")
-
-
-def test_fork_while_threads_are_busy(one_server: Server, spawn: Spawn, name: str) -> None:
-    """Goal: a fork at any moment, locks of the library taken or not, harms neither side.
-    Method: four threads in a storm, twenty forks."""
-    actor, other = spawn(one_server.url), spawn(one_server.url)
-    if actor.is_sanitized:
-        pytest.skip("a sanitizer's own allocator hangs in a child of busy threads")
-    actor.ok("acquire", name="held", wait=0)
-    other.ok("acquire", name="b", wait=0)
-    actor.ok("start", name="b", wait=-1)
-    busy = [
-        actor.begin("loop", thread=thread, name=name, wait=20_000, ms=2500, mixed=2, seed=thread)
-        for thread in range(1, 5)
-    ]
-    forks = 0
-    while not any(pending.is_done for pending in busy):
-        check_child(actor, one_server.url)
-        forks += 1
-    assert forks > 5
-    assert {pending.get().status for pending in busy} == {"RL_OK"}
-    actor.ok("release")
 
 
 # ---- signals ----
