@@ -64,21 +64,6 @@ def check_refused(actor: Actor, name: str, status: str, *words: str) -> None:
         assert reply.seconds < 3.0, reply
 
 
-# ---- what a lease asks for ----
-
-
-def test_lease_longer_than_the_guard(servers: list[Server], open_redlock: Open, name: str) -> None:
-    """Goal: a lease that a node may forget is refused, whatever the state of the nodes."""
-    actor = open_redlock(urls_of(servers), restart_guard="2s")
-    for ttl_ms in (2001, 30_000):
-        reply = actor.call("acquire", redlock=0, name=name, wait=0, ttl_ms=ttl_ms)
-        assert reply.status == "RL_E_INVALID" and "restart_guard" in reply.message, reply
-    actor.ok("acquire", redlock=0, name=name, wait=20_000, ttl_ms=2000)
-    reply = actor.call("extend", ttl_ms=30_000)
-    assert reply.status == "RL_E_INVALID", reply
-    actor.ok("release")
-
-
 # ---- what the nodes are ----
 
 

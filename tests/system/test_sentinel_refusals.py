@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
 """Goal: sentinels and servers that cannot be used are refused by a message that says what to do,
-within the limit of connecting, and nothing is left behind; a sentinel that is wrong alone is not
+within the limit of connecting, and nothing is left behind; a replica that a sentinel names is not
 believed.
 
 Method: a real group; addresses, names and passwords that do not fit; a sentinel of the test's own
@@ -20,7 +20,6 @@ from support.tls import Authority
 from support.wait import SLACK_S, wait_until
 
 from .actor import Actor, Reply, Spawn
-from .conftest import client_ids, kill_connections
 from .hostile import Command, HostileServer, array, bulk, sentinel_hello
 
 
@@ -258,27 +257,6 @@ class Naming:
         self.close()
 
 
-def test_a_sentinel_that_is_behind_is_not_believed(spawn: Spawn, name: str) -> None:
-    """Goal: the greater epoch wins, whoever is asked first. Method: a sentinel that still names an
-    old primary, which takes itself for one, in front of those that know."""
-    with (
-        SentinelGroup(down_after_ms=NEVER_MS) as group,
-        Server(available_kinds()[0]) as other,
-        Naming(other, 0, group.sentinels) as behind,
-    ):
-        group.failover()
-        url = group.url(**LIMITS).replace("://", f"://{behind.address},")
-        actor = spawn(url)
-        for _ in range(3):
-            actor.ok("acquire", name=name, wait=10_000, ttl_ms=1000)
-            assert group.cmd(group.primary, "EXISTS", name) == 1
-            actor.ok("release")
-            kill_connections(group.primary)
-        assert behind.asked.is_set() and client_ids(other) == []
-        with other.connect() as connection:
-            assert connection.cmd("DBSIZE") == 0
-
-
 def test_a_sentinel_that_names_a_replica_is_not_believed(
     group: SentinelGroup, spawn: Spawn, name: str
 ) -> None:
@@ -294,17 +272,3 @@ def test_a_sentinel_that_names_a_replica_is_not_believed(
         check_usable(spawn, url, name)
         assert wrong.asked.is_set()
     assert replica.script_count() == 0
-
-
-def test_sentinels_that_disagree(spawn: Spawn) -> None:
-    """Goal: two that name different primaries in the same epoch are not believed, and the message
-    has both. Method: two servers that are both a primary."""
-    kind = available_kinds()[0]
-    with Server(kind) as one, Server(kind) as two:
-        with Naming(one, 7, []) as first, Naming(two, 7, []) as second:
-            url = f"redis-sentinel://{first.address},{second.address}/{NAME}/0?connect_timeout=1s"
-            words = [one.url.removeprefix("redis://"), two.url.removeprefix("redis://")]
-            check_refused(spawn, url, "RL_E_UNAVAILABLE", "disagree", *words)
-        for server in (one, two):
-            with server.connect() as connection:
-                assert connection.cmd("DBSIZE") == 0
