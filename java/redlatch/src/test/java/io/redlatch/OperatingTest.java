@@ -26,13 +26,15 @@ class OperatingTest extends ServerTest {
   }
 
   @Test
-  void clientKnowsItsOptionsAndItsServer() {
+  void clientKnowsItsOptionsAndItsServer() throws Exception {
     Redlatch client = client(ClientOptions.DEFAULT.with("command_timeout", "3s"));
     assertEquals("3000ms", client.option("command_timeout"));
+    client.lock("x").acquire().close();
     NodeInfo node = client.info().get(0);
     assertEquals(NodeInfo.State.UP, node.state(), node::toString);
     assertTrue(node.votes() && node.role() == NodeInfo.Role.PRIMARY, node::toString);
     assertTrue(!node.version().isEmpty(), node::toString);
+    assertTrue(node.clockDifference().isPresent(), node::toString);
   }
 
   @Test
@@ -125,21 +127,5 @@ class OperatingTest extends ServerTest {
         assertThrows(LockLostException.class, lease::release);
       }
     }
-  }
-
-  @Test
-  void detachedLeaseOutlivesItsClient() throws Exception {
-    Redlatch one = client();
-    Redlatch other = client();
-    Lease lease = one.lock("x").with(LONG).acquire();
-    String token = lease.detach();
-    lease.close();
-    one.close();
-    assertTrue(server.has("x"));
-    assertFails(Status.E_INVALID, () -> other.attach("x", token, -1));
-    LockOptions owned = LockOptions.DEFAULT.owner("me".getBytes(UTF_8));
-    assertFails(Status.E_INVALID, () -> other.attach("x", token, 0, owned));
-    other.attach("x", token).close();
-    assertFalse(server.has("x"));
   }
 }
