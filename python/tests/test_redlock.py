@@ -9,7 +9,6 @@ What a lock on most of them means is tested in tests/conformance and tests/syste
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Iterator
 from typing import Any, Callable
 
@@ -126,10 +125,7 @@ def test_keywords_reach_the_nodes(
         ([], ValueError, r"urls must be an odd number of URLs \(got none\)"),
         (["redis://a", "", "redis://b"], ValueError, r"urls\[1\] must be one URL"),
         (["redis://a redis://b"], ValueError, r"urls\[0\]"),
-        (["redis://a", "redis://b"], ValueError, "2"),
-        (["redis://a", "redis://b", "redis://a"], ValueError, "redis://a"),
-        (["redis://a", "redis://b", "oops://c"], ValueError, "oops"),
-        ([f"redis://h{i}" for i in range(17)], ValueError, "15"),
+        (["redis://a", "redis://b"], ValueError, "odd number"),
     ],
 )
 def test_wrong_urls_are_refused(urls: Any, kind: type[Exception], words: str) -> None:
@@ -200,19 +196,6 @@ def test_environment_names_the_nodes(nodes: Nodes, monkeypatch: pytest.MonkeyPat
         assert len(redlock.option("url").splitlines()) == 3
         with redlock.lock("name", timeout=5):
             wait_until(lambda: holding(nodes, "env:name") == 3)
-
-
-def test_forgotten_redlock_releases(nodes: Nodes) -> None:
-    redlock = redlatch.Redlock(urls_of(nodes), restart_guard=False)
-    lease = redlock.acquire("forgotten", timeout=5)
-    assert lease is not None
-    del redlock
-    gc.collect()
-    assert lease.held  # as long as somebody has the lease
-    with pytest.warns(ResourceWarning):
-        del lease
-        gc.collect()
-    vacate(nodes, "forgotten")
 
 
 def test_child_has_connections_of_its_own(nodes: Nodes, forking: Forking) -> None:

@@ -105,17 +105,3 @@ lock.release()
 """
     )
     assert_free(client, "report")
-
-
-# ---- operations ----------------------------------------------------------------------------------
-
-
-def test_options_are_those_of_each_acquisition(client: redlatch.Client) -> None:
-    lock = client.rlock("report", ttl=5, renew=False)
-    for _ in range(2):
-        lease = lock.acquire()
-        assert lease is not None and 2 < lease.remaining <= 5
-        lock.release()
-    theirs = in_thread(lock.acquire)
-    assert isinstance(theirs, redlatch.Lease) and 2 < theirs.remaining <= 5
-    theirs.release()

@@ -146,20 +146,6 @@ with side as lease:
 # ---- operations ----------------------------------------------------------------------------------
 
 
-def test_options_are_those_of_each_side(client: redlatch.Client) -> None:
-    lock = client.rwlock("report")
-    for side in (lock.read(ttl=5, renew=False), lock.write(ttl=5)):
-        for _ in range(2):
-            with side as lease:
-                assert 2 < lease.remaining <= 5
-    for call in (lock.acquire_read, lock.acquire_write):
-        taken = call(ttl=5, timeout=0)
-        assert taken is not None and 2 < taken.remaining <= 5
-        taken.release()
-    with client.rwlock("report", owner="job").read(ttl=5) as lease:
-        assert 2 < lease.remaining <= 5
-
-
 def test_repr_of_each_state(client: redlatch.Client) -> None:
     lock = client.rwlock("report")
     assert repr(lock) == "<RWLock 'report'>"
