@@ -67,10 +67,8 @@ THREE = [f"--url=redis://{host}" for host in "abc"]
     [
         ([], "a command is missing"),
         (["rnu", "x", "true"], "unknown command 'rnu', did you mean 'run'?"),
-        (["run", "--wiat", "3", "x", "true"], "unknown option '--wiat', did you mean '--wait'?"),
         (["--tll", "5s", "run", "x", "true"], "unknown option '--tll', did you mean '--ttl'?"),
         (["--ttl", "5s", "run", "x", "true"], "option '--ttl' must be behind 'run'"),
-        (["--ulr", "redis://x", "run", "x", "true"], "did you mean '--url'?"),
         (["run", "x", "--nonblok", "true"], "did you mean '--nonblock'?"),
         (["--pasword-file", "x", "status", "y"], "did you mean '--password-file'?"),
         (["run", "-z", "x", "true"], "unknown option '-z'"),
@@ -82,14 +80,10 @@ THREE = [f"--url=redis://{host}" for host in "abc"]
         (["run", "-w", "-5", "x", "true"], "2m (got '-5')"),
         (["run", "-w", "3w", "x", "true"], "2m (got '3w')"),
         (["run", "--ttl", "1.s", "x", "true"], "--ttl must be 10 ms to 7 days, such as 500ms"),
-        (["run", "--ttl", "9ms", "x", "true"], "--ttl must be 10 ms to 7 days (got '9ms')"),
-        (["run", "--ttl", "8d", "x", "true"], "--ttl must be 10 ms to 7 days (got '8d')"),
         (["run", "-k", "2s", "--ttl", "3s", "x", "true"], "--kill-after must be at most a th"),
         (["run", "-E", "300", "x", "true"], "--conflict-exit-code: Value 300 not in range"),
         (["run", "--yield-every", "-1", "x", "true"], "--yield-every must be 0 to 1000000"),
-        (["run", "--yield-every", "1000001", "x", "true"], "--yield-every must be 0 to 1000000"),
         (["run", "--yield-for", "0ms", "x", "true"], "--yield-for must be 1 ms to 1 minute"),
-        (["run", "--yield-for", "61s", "x", "true"], "--yield-for must be 1 ms to 1 minute"),
         (["status"], "the NAME of a lock is missing"),
         (["status", "-o", "josn", "x"], "table, json, jsonl or tsv (got 'josn'; did you mean"),
         (["--color", "alwys", "ls"], "--color must be auto, always or never (got 'alwys'; did"),
@@ -117,7 +111,6 @@ THREE = [f"--url=redis://{host}" for host in "abc"]
         (["run", "-s", "-x", "x", "true"], "--shared excludes --exclusive: a lock is held to re"),
         (["run", "-es", "x", "true"], "--shared excludes --exclusive: a lock is held to read or"),
         (["run", "-s", "--owner", "o", "x", "true"], "--owner excludes --shared: a reentrant lock"),
-        (["run", "--owner", "", "x", "true"], "--owner must be 1 to 256 bytes (got 0 bytes)"),
         (["run", "--owner", "o" * 257, "x", "true"], "--owner must be 1 to 256 bytes"),
         (["run", "-F", "x", "true"], "--no-fork: redlatch stays beside the command"),
         (["--askpass", "ls"], "--askpass needs a terminal"),
@@ -314,6 +307,8 @@ def test_126_and_127(cli: Cli, name: str, tmp_path: Path) -> None:
     assert f"cannot run '{plain}'" in done.stderr
     done = cli.run("run", name, "--", "no-such-command", code=127)
     assert "cannot run 'no-such-command'" in done.stderr
+    done = cli.run("run", name, "redis://:hidden@h", code=127)
+    assert "cannot run" in done.stderr and "hidden" not in done.stderr
     # The lock is back at once, and not only when its lease ends.
     assert not cli.is_held(name)
 
@@ -323,12 +318,6 @@ def test_status_0_held_1_free(cli: Cli, name: str) -> None:
     with cli.hold(name):
         assert cli.run("status", name).returncode == 0
         assert cli.run("status", name, "another").returncode == 1
-
-
-def test_force_release_0_removed_1_nothing_changed(cli: Cli, name: str) -> None:
-    assert cli.run("force-release", "--yes", name).returncode == 1
-    with cli.hold(name):
-        assert cli.run("force-release", "--yes", name).returncode == 0
 
 
 def test_ls_0_found_1_none_if_asked(cli: Cli, name: str) -> None:

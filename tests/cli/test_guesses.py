@@ -165,25 +165,6 @@ def test_a_url_is_no_name(cli: Cli, words: list[str], scheme: str) -> None:
     assert "a server is named by --url" in done.stderr and "geheim" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--askpass=geheim", "ls"],
-        ["--local=geheim", "ls"],
-        ["-o", "redis://:geheim@h", "ls"],
-        ["--color", "redis://:geheim@h", "ls"],
-        ["run", "--if-busy", "redis://:geheim@h", "x", "true"],
-        ["run", "--on-lost", "redis://:geheim@h", "x", "true"],
-        ["run", "--label", "redis://:geheim@h", "x", "true"],
-        ["run", "x", "redis://:geheim@h", "true"],
-    ],
-)
-def test_a_password_in_a_wrong_place_is_not_shown(cli: Cli, words: list[str]) -> None:
-    done = cli.run(*words)
-    assert done.returncode in (USAGE, NOT_FOUND)
-    assert done.stderr and "geheim" not in done.stderr
-
-
 def test_a_name_may_look_like_the_url_of_a_page(cli: Cli, name: str) -> None:
     assert cli.run("run", f"https://h/{name}", "true").returncode == 0
 

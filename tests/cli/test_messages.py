@@ -88,6 +88,13 @@ def test_no_secret_of_a_malformed_url_is_shown(bare: Cli, url: str) -> None:
         ["--url", "rediss://h", "--sni", f"a;password={CANARY}", "status", "x"],
         ["--url", "redis://h", "--namespace", f"{{;password={CANARY}", "status", "x"],
         ["--url", f"redis://u:{CANARY}@h", "--restart-guard", "60", "status", "x"],
+        ["--url", "redis://h", f"--askpass={CANARY}", "ls"],
+        [f"--local={CANARY}", "ls"],
+        ["--url", "redis://h", "-o", f"redis://u:{CANARY}@h", "ls"],
+        ["--url", "redis://h", "--color", f"redis://u:{CANARY}@h", "ls"],
+        ["--url", "redis://h", "run", "--if-busy", f"redis://u:{CANARY}@h", "x", "true"],
+        ["--url", "redis://h", "run", "--on-lost", f"redis://u:{CANARY}@h", "x", "true"],
+        ["--url", "redis://h", "run", "--label", f"redis://u:{CANARY}@h", "x", "true"],
     ],
 )
 def test_no_secret_in_a_wrong_place_is_shown(bare: Cli, words: list[str]) -> None:

@@ -135,16 +135,6 @@ def test_busy_names_owner_and_count(cli: Cli, name: str) -> None:
         )
 
 
-def test_owner_of_any_length_that_is_possible(cli: Cli, name: str) -> None:
-    for owner in ("x", "y" * 256):
-        done = cli.run("run", "--owner", owner, name, "--", *nested(cli, owner, name))
-        assert (done.returncode, done.stdout) == (0, "in\n")
-
-
-def nested(cli: Cli, owner: str, name: str) -> list[str]:
-    return [cli.binary, "run", "-n", "--owner", owner, name, "--", "echo", "in"]
-
-
 def test_help_has_them(cli: Cli) -> None:
     text = cli.run("help", "run").stdout
     for word in ("-s,--shared", "-x,-e,--exclusive", "--owner TEXT"):
