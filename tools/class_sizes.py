@@ -22,7 +22,6 @@ LARGER = {
     "redlatch::cluster::ClusterClient": (83, MAX_FIELDS),
     "redlatch::quorum::QuorumClient": (99, MAX_FIELDS),
     "redlatch::runtime::Runtime": (137, 40),
-    "redlatch::runtime::Link": (MAX_FUNCTIONS, 33),
 }
 CTAGS = ("ctags", "--language-force=C++", "--kinds-C++=cfmps", "--fields=+KSZn",
          "--output-format=json", "-f", "-", "-L", "-")

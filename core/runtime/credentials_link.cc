@@ -138,7 +138,8 @@ void Runtime::authenticate(Link &link) noexcept {
     link.append(command.argv());
     link.auths.expect(login.number);
     link.login = login.number;
-    link.has_secret = is_output_due_ = was_active_ = true;
+    link.outbox.note_secret();
+    is_output_due_ = was_active_ = true;
   } catch (...) {
     (void)note_caught();
     link.drop();

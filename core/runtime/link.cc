@@ -3,8 +3,6 @@
 //
 #include "runtime/link.h"
 
-#include "base/password.h"
-
 namespace redlatch::runtime {
 
 Link::Link(const Settings &settings_, size_t node_)
@@ -32,13 +30,9 @@ void Link::drop() {
 void Link::disconnect() {
   is_connected = false;
   is_broken = false;
-  is_write_blocked = false;
   is_ready = false;
-  wipe(sending);  // AUTH may be in both
-  wipe(out);
-  has_secret = is_sending_secret = false;
+  outbox.clear();
   auths.clear();
-  out_count = 0;
   replies.clear();
   commands.reset();
   if (messages) messages->shut();
@@ -70,20 +64,6 @@ NodeStatus Link::status() const {
     status.findings.insert(status.findings.end(), more.begin(), more.end());
   }
   return status;
-}
-
-void Link::append(std::span<const std::string_view> argv) {
-  net::append_command(out, argv);
-  out_count++;
-  auths.on_append();
-}
-
-void Link::send() {
-  if (!is_sending) return;
-  const auto sent = commands->send(sending);
-  const size_t count = sent.value_or(sending.size());
-  is_sending_secret ? drop_front(sending, count) : void(sending.erase(0, count));
-  has_send_failed = !sent;
 }
 
 }  // namespace redlatch::runtime

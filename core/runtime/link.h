@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/finding.h"
@@ -28,6 +27,7 @@
 #include "net/connection.h"
 #include "runtime/connections.h"
 #include "runtime/credentials.h"
+#include "runtime/outbox.h"
 #include "runtime/sentinel_link.h"
 
 namespace redlatch::runtime {
@@ -60,8 +60,13 @@ struct Attempt {
 struct Link {
   // The descriptors of a link that the background thread polls: each has a key of its own, and each
   // sentinel one from kWatch on. The commands only of one of several, and only for their end.
-  enum Polled : uint32_t { kMessages, kConfirming, kCommands, kWatch };
-  static constexpr uint32_t kPolledCount = kWatch + kMaxSentinels;
+  enum Polled : uint32_t {
+    kMessages,
+    kConfirming,
+    kCommands,
+    kWatch,
+    kPolledCount = kWatch + kMaxSentinels,
+  };
   // 0 is what the leader would read: the commands of the only link, or the set of all.
   static uint32_t key_of(size_t node, Polled what) {
     return 1 + static_cast<uint32_t>(node) * kPolledCount + what;
@@ -80,24 +85,16 @@ struct Link {
 
   // The state as the connection knows it.
   NodeStatus status() const;
-  void append(std::span<const std::string_view> argv);
-  // One thread at a time sends: begin_send() takes the output, send() sends it without the mutex,
-  // end_send() ends. @return true if there is something to send.
-  bool begin_send() {
-    is_sending = is_usable() && !is_write_blocked && !(out.empty() && sending.empty());
-    if (is_sending && sending.empty()) {
-      sending.swap(out);
-      is_sending_secret = std::exchange(has_secret, false);
-      out_count = 0;
-    }
-    return is_sending;
+  void append(std::span<const std::string_view> argv) {
+    outbox.append(argv);
+    auths.on_append();
   }
-  void send();
+  bool begin_send() { return is_usable() && outbox.begin(); }
   // @return true if output is left because the socket is full.
   bool end_send() {
-    if (!std::exchange(is_sending, false)) return false;
-    if (has_send_failed) is_broken = true;
-    return !sending.empty();
+    const auto result = outbox.end();
+    if (result == Outbox::Result::kFailed) is_broken = true;
+    return result == Outbox::Result::kFull;
   }
 
   const Settings &settings;
@@ -114,19 +111,12 @@ struct Link {
   bool was_connected = false;     // at some time
   bool is_broken = false;         // the leader or the background thread has to disconnect
   bool is_end_unread = false;     // an end was seen, and is left to the leader
-  bool is_write_blocked = false;  // the socket is full
   bool is_away = false;           // the last attempt to connect failed, and was logged
   ServerFacts facts;              // of the last connection
   std::vector<Finding> findings;  // of the last check of its health
   Outcome failure;                // why it is not connected; ok: it is, or was not tried
 
-  std::string out;       // to be sent
-  size_t out_count = 0;  // commands in it
-  std::string sending;   // used by the thread that sends
-  bool is_sending = false, has_send_failed = false;
-  // An AUTH is in the output, and in what is being sent: that is wiped afterwards.
-  bool has_secret = false, is_sending_secret = false;
-
+  Outbox outbox;
   uint64_t login = 0;  // the number of the last one that the server got on this connection
   bool is_login_refused = false;
   AuthReplies auths;

@@ -178,7 +178,7 @@ void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, ui
   const auto found = std::find_if(seen.begin(), seen.end(),
                                   [](const net::EpollSet::Ready &ready) { return ready.key == 0; });
   if (found == seen.end() || watched_fd() < 0 || watched != connection_count_) return;
-  if (found->has_room && only_link().is_write_blocked) {
+  if (found->has_room && only_link().outbox.is_blocked()) {
     set_write_blocked(only_link(), false);
     flush(lock);
     if (watched_fd() < 0 || watched != connection_count_) return;

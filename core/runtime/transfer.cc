@@ -49,7 +49,7 @@ void Runtime::note_ready(const net::EpollSet::Seen &seen) {
     Link &link = links_[ready.key];
     if (!link.is_connected) continue;
     link.is_ready = ready.is_readable || ready.is_ended;
-    if (ready.has_room && link.is_write_blocked) set_write_blocked(link, false);
+    if (ready.has_room && link.outbox.is_blocked()) set_write_blocked(link, false);
   }
 }
 
@@ -59,7 +59,7 @@ bool Runtime::note_only_one() {
   Link *only = nullptr;
   for (Link &link : links_) {
     if (!link.is_connected) continue;
-    if (only != nullptr || link.is_write_blocked) return false;
+    if (only != nullptr || link.outbox.is_blocked()) return false;
     only = &link;
   }
   if (only != nullptr) only->is_ready = true;
@@ -151,13 +151,14 @@ void Runtime::flush(Lock &lock) {
     is_sending_ = first != nullptr;
     if (!is_sending_) return;
     lock.unlock();
-    for (Link *link = first; link != nullptr; link = link->next_sender) link->send();
+    for (Link *link = first; link != nullptr; link = link->next_sender)
+      link->outbox.send(*link->commands);
     lock.lock();
     is_sending_ = false;
     for (Link &link : links_) {
       if (link.end_send()) set_write_blocked(link, true);
       // begin_send() took what was left over, and not what was appended since.
-      is_output_due_ = is_output_due_ || !link.out.empty();
+      is_output_due_ = is_output_due_ || !link.outbox.is_empty();
     }
     sent_.notify_all();
   }
@@ -167,21 +168,21 @@ void Runtime::flush(Lock &lock) {
 // not, and a longer wait with half a batch ready would leave the server idle.
 void Runtime::flush_if_no_leader_will(Lock &lock) {
   const bool is_led = leader_ != nullptr && !is_reading_;
-  if (!is_led || links_.front().out_count >= batch_size_for_one_write()) flush(lock);
+  if (!is_led || links_.front().outbox.count() >= batch_size_for_one_write()) flush(lock);
 }
 
 // For calls that do not wait: several of their commands go in one write. If a command is in flight,
 // the thread that reads its reply sends what was appended by then. Not with several links, because
 // one of them may be slow.
 void Runtime::flush_unless_reader_will(Lock &lock) {
-  const size_t count = links_.front().out_count;
+  const size_t count = links_.front().outbox.count();
   const bool is_reader_sure = !has_several() && service_->in_flight_count(0) > count;
   if (!is_reader_sure || count >= batch_size_for_one_write()) flush(lock);
 }
 
 // With several links the leader polls for room; with one, the background thread does.
 void Runtime::set_write_blocked(Link &link, bool is_on) {
-  link.is_write_blocked = is_on;
+  link.outbox.set_blocked(is_on);
   is_output_due_ = is_output_due_ || !is_on;
   if (!has_several()) return watch_in_background();
   const auto room = is_on ? net::EpollSet::kRoom : net::EpollSet::kEnd;
@@ -193,7 +194,7 @@ void Runtime::set_write_blocked(Link &link, bool is_on) {
 // Poll for input if the background thread is the follower, and for room if the only link is full.
 void Runtime::watch_in_background() {
   const bool is_following = is_armed_ && follower_ == &background_;
-  const bool is_blocked = !has_several() && links_.front().is_write_blocked;
+  const bool is_blocked = !has_several() && links_.front().outbox.is_blocked();
   const auto input = is_following ? net::EpollSet::kInput : net::EpollSet::kEnd;
   const auto room = is_blocked ? net::EpollSet::kRoom : net::EpollSet::kEnd;
   check_watched(background_set_.set(watched_fd(), 0, input | room));
