@@ -46,12 +46,6 @@ std::string busy_message(const LockState &lock, const protocol::AcquireAnswer &a
 
 }  // namespace
 
-bool LockClient::shares_place(const Request &caller) {
-  const auto &options = caller.options;
-  return waits(caller) && options.max_local_handoffs > 0 &&
-         options.mode == protocol::Mode::kWrite && options.format == protocol::Format::kString;
-}
-
 void LockClient::set_phase(TokenRecord &record, Phase phase) {
   if (is_waiting(record.phase)) waiting_count_--;
   if (is_waiting(phase)) waiting_count_++;
@@ -74,7 +68,7 @@ std::shared_ptr<LockState> LockClient::name_of(std::string_view name, protocol::
 }
 
 TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, const Request &caller) {
-  const bool is_shared = shares_place(caller);
+  const bool is_shared = caller.shares_place();
   // First: if a later call throws, only a timer slot is wasted.
   timers_.admit();
   *last_id_ = std::max(*last_id_ + 1, caller.rid);
@@ -92,30 +86,19 @@ TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, cons
   identity.owner = is_hash && options.owner.empty() ? identity.token : options.owner;
   // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
   const int64_t provisional_ms = std::min(options.ttl / kMs, kProvisionalMs);
-  if (waits(caller)) {
+  if (caller.waits_for_lock()) {
     identity.member = protocol::make_member(identity.token, options.mode, provisional_ms,
                                             is_shared ? -1 : caller.wait_ms,
                                             is_hash ? options.owner : std::string_view());
   }
-  record->acquisition.give(&Acquisition::open, waits(caller), provisional_ms, options.ttl);
+  record->acquisition.give(&Acquisition::open, caller.waits_for_lock(), provisional_ms,
+                           options.ttl);
   record->is_unfenced = options.is_unfenced;
   record->yield_policy = caller.options.yield_policy();
   records_.emplace_hint(records_.end(), record->id, record);
   lock->record_count++;
   waiting_count_++;
   return *record;
-}
-
-Request *LockClient::front_of(const TokenRecord &record) {
-  if (!record.is_shared) return record.caller.get();
-  const Checked<Waitlist> &waitlist = record.lock->waitlist;
-  return waitlist->is_empty() ? nullptr : &request_of(*waitlist->front());
-}
-
-Acquisition::Front LockClient::front_terms(const TokenRecord &record) {
-  const Request *front = front_of(record);
-  if (front == nullptr) return {};
-  return {true, front->options.is_confirmed, front->options.ttl};
 }
 
 std::shared_ptr<Request> LockClient::take_front(TokenRecord &record) {
@@ -128,7 +111,7 @@ std::shared_ptr<Request> LockClient::take_front(TokenRecord &record) {
 // The caller that a step takes off the waitlist; null: the step is a defect.
 std::shared_ptr<Request> LockClient::taken(const Waitlist::Step &step) {
   assert(step.transition != Waitlist::Transition::kDefect);
-  if (step.caller != nullptr) return std::exchange(request_of(*step.caller).listed, nullptr);
+  if (step.caller != nullptr) return std::exchange(Request::of(*step.caller).listed, nullptr);
   (void)report_defect("waitlist");
   return nullptr;
 }
@@ -156,17 +139,6 @@ bool LockClient::is_misused(Request &request, Nanos now) {
   return true;
 }
 
-// Another lease by which the owner of `record` reads already.
-std::string_view LockClient::sibling_of(const TokenRecord &record) {
-  if (record.identity.mode != protocol::Mode::kRead || record.identity.owner.empty()) return {};
-  const TokenRecord *other = record.lock->owned;
-  while (other != nullptr && (other->identity.owner != record.identity.owner ||
-                              other->identity.mode != protocol::Mode::kRead)) {
-    other = other->next_owned;
-  }
-  return other == nullptr ? std::string_view() : other->identity.token;
-}
-
 void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
   if (is_misused(*request, now)) return;
   if (request->options.min_replicas > 0) {
@@ -177,13 +149,13 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
   request->lock = lock;
   request->lease->name = std::move(request->name);
   request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
-  const bool is_shared = shares_place(*request);
+  const bool is_shared = request->shares_place();
   TokenRecord *created = nullptr;
   try {
     const bool has_place = is_shared && lock->waitlist->place() != nullptr;
     if (!has_place) created = &new_record(lock, *request);
     if (is_shared) {
-      if (!join(*lock, created, request)) {
+      if (!lock->join(created, request)) {
         if (created != nullptr) clean_up(*created, now);
         return finish(*request, Status::kInternal, report_defect("waitlist"));
       }
@@ -209,19 +181,6 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
   if (created != nullptr) ask(*created, now);
 }
 
-// `place`: to be opened first; null: there is one. @return false: a defect.
-bool LockClient::join(LockState &lock, TokenRecord *place, const std::shared_ptr<Request> &caller) {
-  using Transition = Waitlist::Transition;
-  Waitlist::Step step;
-  if (place != nullptr) step = lock.waitlist.give(&Waitlist::open, *place);
-  const bool is_open = step.transition != Transition::kDefect;
-  if (is_open) step = lock.waitlist.give(&Waitlist::join, *caller);
-  assert(step.transition != Transition::kDefect);
-  if (step.transition == Transition::kDefect) return false;
-  caller->listed = caller;
-  return true;
-}
-
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
 void LockClient::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
   if (!record.acquisition->may_ask(is_up(*record.lock)) || record.is_throttled) return;
@@ -231,9 +190,9 @@ void LockClient::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
 
 void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
   Checked<Acquisition> &acquisition = record.acquisition;
-  acquisition.give(&Acquisition::prepare, front_terms(record));
+  acquisition.give(&Acquisition::prepare, record.front_terms());
   const Nanos ttl = acquisition->ttl();
-  if (const Request *front = front_of(record)) {
+  if (const Request *front = record.front()) {
     record.yield_policy = front->options.yield_policy();
   }
   std::string &member = record.identity.member;
@@ -243,7 +202,7 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   protocol::Command command;
   protocol::acquire(command, features_, eval, record.lock->keys,
                     {record.identity.mode, record.proof(), ttl / kMs, member, acquisition->ticket(),
-                     sibling_of(record), record.is_unfenced});
+                     record.sibling(), record.is_unfenced});
   timers_.remove(record);
   if (session_.try_send(command,
                         Call{&calls_->acquire, eval, now, ttl, record.shared_from_this()})) {
@@ -318,16 +277,16 @@ void LockClient::on_granted(TokenRecord &record, const Call &call,
                             const protocol::AcquireAnswer &answer, Nanos now) {
   const auto step = record.acquisition.give(
       &Acquisition::on_granted, {call.sent_at, call.lease, answer.fence, answer.server_ms},
-      front_terms(record), now);
+      record.front_terms(), now);
   if (step.transition == Acquisition::Transition::kTooShort) {
     return fail_front(record, Status::kInvalid,
                       "ttl must be well above the " + std::to_string((now - call.sent_at) / kMs) +
                           " ms that the answer took (got " +
-                          std::to_string(front_of(record)->options.ttl / kMs) + " ms)",
+                          std::to_string(record.front()->options.ttl / kMs) + " ms)",
                       now);
   }
   if (step.transition == Acquisition::Transition::kGranted) {
-    front_of(record)->lease->hold_count = answer.hold_count;
+    record.front()->lease->hold_count = answer.hold_count;
   }
   follow(record, step, now);
 }
@@ -379,7 +338,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
   const Nanos delay = plan_recheck(record, answer, now);
   follow(record,
-         acquisition.give(&Acquisition::wait, delay, answer.has_more, front_terms(record), now),
+         acquisition.give(&Acquisition::wait, delay, answer.has_more, record.front_terms(), now),
          now);
 }
 
@@ -443,7 +402,8 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
                                      .is_plausible = is_fence_plausible(record, push),
                                      .is_counted = channel_.is_counted()};
   follow(record,
-         record.acquisition.give(&Acquisition::on_message, message, front_terms(record), now), now);
+         record.acquisition.give(&Acquisition::on_message, message, record.front_terms(), now),
+         now);
 }
 
 // A new primary may not know that the acquisition has ended, and has granted the lock to it. The
@@ -468,7 +428,7 @@ LockClient::Served LockClient::take_with_place(TokenRecord &record) {
   if (!record.is_shared) return {take_front(record), nullptr};
   LockState &lock = *record.lock;
   Waitlist::Caller *second = lock.waitlist->second();
-  TokenRecord *next = second == nullptr ? nullptr : &new_record(record.lock, request_of(*second));
+  TokenRecord *next = second == nullptr ? nullptr : &new_record(record.lock, Request::of(*second));
   return {taken(lock.waitlist.give(&Waitlist::serve, record, next)), next};
 }
 
@@ -540,7 +500,7 @@ void LockClient::fail_front(TokenRecord &record, Status status, std::string_view
 
 void LockClient::fail_callers(TokenRecord &record, Status status, std::string_view message,
                               Nanos now, bool may_be_held) {
-  while (front_of(record) != nullptr) {
+  while (record.front() != nullptr) {
     const auto caller = take_front(record);
     if (!caller) break;  // a defect
     finish(*caller, status, message);
@@ -551,23 +511,10 @@ void LockClient::fail_callers(TokenRecord &record, Status status, std::string_vi
 // `caller` is finished; its place goes to the others, or back to the server.
 void LockClient::remove_from_waitlist(Request &caller, Nanos now) {
   LockState &lock = *caller.lock;
-  TokenRecord &record = caller.record != nullptr ? *caller.record : *place_of(lock);
+  TokenRecord &record = caller.record != nullptr ? *caller.record : *lock.place();
   const auto keep =
       record.is_shared ? taken(lock.waitlist.give(&Waitlist::leave, caller)) : take_front(record);
-  if (front_of(record) == nullptr) clean_up(record, now);
-}
-
-bool LockClient::is_queued(const Request &request) {
-  if (request.op == Request::Op::kUpgrade && request.record != nullptr) {
-    return request.record->is_writer_unconfirmed || request.record->upgrade->get().is_queued();
-  }
-  if (request.op != Request::Op::kAcquire || !request.lock) return false;
-  if (is_confirming(request)) return true;
-  if (request.record != nullptr) return request.record->phase == Phase::kQueued;
-  const LockState &lock = *request.lock;
-  const TokenRecord *place = place_of(lock);
-  if (place == nullptr) return false;
-  return place->phase == Phase::kQueued || lock.waitlist->front() != &request;
+  if (record.front() == nullptr) clean_up(record, now);
 }
 
 Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &record) const {

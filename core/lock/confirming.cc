@@ -112,8 +112,9 @@ void LockClient::finish_lost(Request &caller, const Lease &lease) noexcept {
 
 // The lease reads again: the server is asked to downgrade it.
 void LockClient::roll_back_writer(TokenRecord &record, Nanos now) {
-  become_reader(record);
-  carry_out(record, upgrade_of(record).give(&Upgrade::on_found_writing, now, readiness_of(record)),
+  record.become_reader();
+  carry_out(record,
+            record.ensure_upgrade().give(&Upgrade::on_found_writing, now, readiness_of(record)),
             now);
 }
 

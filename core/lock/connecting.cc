@@ -59,7 +59,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
 // The commands that `record` needs on a server that it was not connected to just before.
 void LockClient::resume(TokenRecord &record, Nanos now) {
   record.watcher.on_connected();
-  if (session_.may_change_server()) note_new_server(record);
+  if (session_.may_change_server()) record.note_new_server();
   switch (record.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
@@ -76,18 +76,6 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
   }
 }
 
-// A new primary may have the place of a token in its queue, and not the grant: it would grant the
-// lock to a token that has ended.
-void LockClient::note_new_server(TokenRecord &record) {
-  record.acquisition.give(&Acquisition::on_new_server);
-  if (Checked<Cleanup> *cleanup = record.started_cleanup()) cleanup->give(&Cleanup::on_new_server);
-}
-
-bool LockClient::is_about_lease(const Request &request) {
-  return request.op == Request::Op::kExtend || request.op == Request::Op::kDowngrade ||
-         request.op == Request::Op::kRaiseFence || request.op == Request::Op::kDetach;
-}
-
 void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   is_wanted_ = false;
   session_.on_connect_failed(why, now);
@@ -96,7 +84,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
     const bool has_wait =
         request->op == Request::Op::kConnect || request->op == Request::Op::kCheck;
-    if (is_about_lease(*request) || (has_wait && request->wait_ms != 0)) return;
+    if (request->is_about_lease() || (has_wait && request->wait_ms != 0)) return;
     finish_immediate(*request, request->is_sent ? Status::kOutcomeUnknown : why.status,
                      why.message);
   });

@@ -113,7 +113,7 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
   switch (record.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
-      return front_of(record) == nullptr ? clean_up(record, now) : ask(record, now);
+      return record.front() == nullptr ? clean_up(record, now) : ask(record, now);
     case Phase::kCleanup:
       return perform(record, record.cleanup().give(&Cleanup::on_due, now, is_up(*record.lock)),
                      now);
@@ -198,25 +198,9 @@ bool LockClient::is_held(Request &request, Nanos now) {
   Lease &lease = *request.lease;
   if (lease.record != nullptr && now >= lease.deadline.load()) on_record_due(*lease.record, now);
   if (lease.record != nullptr && lease.record->phase == Phase::kHeld) return true;
-  const auto why = why_not_held(lease);
+  const auto why = lease.why_not_held();
   finish(request, why.status, why.message);
   return false;
-}
-
-// For a lease that is lost, noticed or not.
-std::string LockClient::lost_words(const Lease &lease) {
-  if (lease.state.load() != Lease::kHeld) return lease.reason;
-  const bool has_reached_max_hold = lease.loss_at(lease.deadline.load()) == LossReason::kMaxHold;
-  return has_reached_max_hold ? "max_hold was reached" : "the lease ended";
-}
-
-Outcome LockClient::why_not_held(const Lease &lease) {
-  const auto state = lease.state.load();
-  if (state == Lease::kLost || state == Lease::kHeld) {
-    return failure(Status::kLost, "lock " + quoted(lease.name) + " was lost: " + lost_words(lease));
-  }
-  return failure(Status::kNotHeld,
-                 "lock " + quoted(lease.name) + " was released or detached before");
 }
 
 void LockClient::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
@@ -251,7 +235,7 @@ void LockClient::start_release(const std::shared_ptr<Request> &request, Nanos no
 bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
   LockState &lock = *record.lock;
   if (!record.is_shared || record.is_sharing || lock.waitlist->is_empty() || is_shut_) return false;
-  const AcquireOptions &next = request_of(*lock.waitlist->front()).options;
+  const AcquireOptions &next = Request::of(*lock.waitlist->front()).options;
   const int64_t limit = Waitlist::handoff_limit(next.max_local_handoffs, next.yield_every);
   if (!record.held()->may_hand_off(next.ttl, next.is_confirmed, limit, now)) return false;
   end_lease(record, Lease::kReleased, {});
@@ -261,7 +245,7 @@ bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
     give_back(record, nullptr, now);
     return true;
   }
-  TokenRecord *place = place_of(lock);
+  TokenRecord *place = lock.place();
   if (step.due != kNever && !place->acquisition->is_unanswered()) {
     timers_.set(*place, std::min(place->due, step.due));
   }
@@ -271,7 +255,7 @@ bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
 
 // A place in the queue without a caller must be cancelled before the release, which would grant it.
 void LockClient::give_up_vacant_place(LockState &lock, Nanos now) {
-  if (lock.waitlist->state() == Waitlist::State::kVacant) clean_up(*place_of(lock), now);
+  if (lock.waitlist->state() == Waitlist::State::kVacant) clean_up(*lock.place(), now);
 }
 
 void LockClient::give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now) {

@@ -104,7 +104,7 @@ void LockClient::end_request(Request &request, Status status, std::string_view m
 }
 
 void LockClient::finish_not_held(Request &request) {
-  const auto why = why_not_held(*request.lease);
+  const auto why = request.lease->why_not_held();
   finish_immediate(request, why.status, why.message);
 }
 
@@ -134,7 +134,7 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
   request->place = immediate_.insert(immediate_.end(), request);
   try {
     Nanos limit = settings_.connect_timeout + settings_.command_timeout;
-    if (is_about_lease(*request)) limit = settings_.command_timeout;
+    if (request->is_about_lease()) limit = settings_.command_timeout;
     if (is_connect || request->op == Request::Op::kCheck) {
       limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
     }
@@ -192,7 +192,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
       TokenRecord *record = request->lease->record;
       const bool is_repeated = request->op == Request::Op::kDetach && request->is_sent;
       if (record == nullptr || (record->phase != Phase::kHeld && !is_repeated)) {
-        auto why = why_not_held(*request->lease);
+        auto why = request->lease->why_not_held();
         return finish_immediate(*request, why.status, why.message);
       }
       if (request->op == Request::Op::kExtend) {
@@ -217,7 +217,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
       return;
   }
   Call call{&calls_->immediate, eval, now, lease, request, false, extent};
-  if (is_about_lease(*request)) call.lock = request->lease->record->lock;
+  if (request->is_about_lease()) call.lock = request->lease->record->lock;
   session_.send(command, std::move(call));
   request->is_sent = true;
   if (request->op == Request::Op::kDetach) on_detach_sent(*request->lease->record);
@@ -256,7 +256,7 @@ void LockClient::on_request_reply(const Call &call, const Reply &reply, Nanos no
   const auto request = call.shared<Request>();
   protocol::CountAnswer answer;
   if (request->is_finished()) {
-    if (!is_unwanted_attach(*request)) return;
+    if (!request->is_unwanted_attach()) return;
     const auto refusal = read_answer(*request, reply, answer);
     if (refusal || answer.result < 1) return;
     return undo_attach(request, answer.attach_count, now);
@@ -333,7 +333,7 @@ Outcome LockClient::why_late(const Request &request) const {
     case Request::Op::kAcquire:
       if (is_confirming(request)) return why_unconfirmed(*request.record);
       return why_not_yet(request,
-                         request.record != nullptr ? *request.record : *place_of(*request.lock));
+                         request.record != nullptr ? *request.record : *request.lock->place());
     case Request::Op::kUpgrade:
       if (request.record->is_writer_unconfirmed) {
         return why_unconfirmed(*request.record);
@@ -348,7 +348,7 @@ Outcome LockClient::why_late(const Request &request) const {
                      "background until the lease would have ended");
     default:
       if (!request.is_sent && !session_.is_up()) return session_.failure();
-      if (request.is_postponed && !request.is_unanswered && !is_about_lease(request)) {
+      if (request.is_postponed && !request.is_unanswered && !request.is_about_lease()) {
         return failure(Status::kUnavailable,
                        settings_.address() + " does not serve the slot of lock " +
                            quoted(request.name) +

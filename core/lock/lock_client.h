@@ -65,9 +65,6 @@ class LockClient final : public LockService,
   Status cancel(Request &request, Nanos now) override;
   // Leaves `lease` to its ttl and asks the server nothing; no client can attach it.
   void drop(Lease &lease, Nanos now);
-  // Why `lease` is not held.
-  static Outcome why_not_held(const Lease &lease);
-  static std::string lost_words(const Lease &lease);
   void release_async(Lease &lease, Nanos now) override;
   // As release_async(), but the holder is only being notified now that it is lost.
   void release_after_notice(Lease &lease, Nanos now);
@@ -141,13 +138,6 @@ class LockClient final : public LockService,
   size_t in_flight_count(size_t) const override { return session_.in_flight().size(); }
   bool expects_push() const override { return waiting_count_ > 0; }
   bool is_outstanding() const override { return !session_.in_flight().empty() || expects_push(); }
-  // True if `request` waits for a release by another holder, not for a reply.
-  static bool is_queued(const Request &request);
-  // True if this client holds the lock that `request` waits for. The thread that releases it then
-  // most likely finishes the request.
-  static bool is_held_here(const Request &request) {
-    return request.op == Request::Op::kAcquire && request.lock && request.lock->holder != nullptr;
-  }
   bool waits_for_itself(const Request &request) const override;
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
@@ -174,10 +164,6 @@ class LockClient final : public LockService,
     const auto &call = session_.in_flight();
     return !call.empty() && call.front().sent_at + limit <= now;
   }
-  // True if `request`, which waits, is next.
-  static bool is_head(const Request &request) {
-    return request.record && request.record->is_head();
-  }
   // The client that had the lock `name` when the server was asked last; empty if not known.
   std::string_view blocker_of(std::string_view name) const;
   // "; holder: " and the name of a client; empty if not known.
@@ -193,25 +179,12 @@ class LockClient final : public LockService,
   // The kinds of commands: what is done with their answers.
   struct Calls;
 
-  // An attach that was sent and then given up by its caller: it is undone once its answer is here.
-  static bool is_unwanted_attach(const Request &request) {
-    const Status status = request.status.load();
-    return request.op == Request::Op::kAttach &&
-           (status == Status::kCancelled || status == Status::kClosed);
-  }
-
   // lock_client.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_immediate(Request &request, Status status, std::string_view message = {}) noexcept;
   // End a request of a caller before its answer; what it began is undone.
   void end_request(Request &request, Status status, std::string_view message, Nanos now);
   void finish_not_held(Request &request);  // with the reason
-  static bool waits(const Request &caller) {
-    return caller.op == Request::Op::kAcquire && caller.wait_ms != 0;
-  }
-  static bool shares_place(const Request &caller);
-  // A command about what is held: it may outlast a short outage.
-  static bool is_about_lease(const Request &request);
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
                     protocol::EvalMode eval = protocol::EvalMode::kDigest,
                     protocol::Extent extent = protocol::Extent::kAll);
@@ -233,7 +206,6 @@ class LockClient final : public LockService,
   void for_each_record(const Action &action);
   template <class Action>
   void for_each_immediate(const Action &action);
-  static void note_new_server(TokenRecord &record);
   std::string_view report_defect(const char *machine) noexcept;
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
   void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
@@ -242,19 +214,10 @@ class LockClient final : public LockService,
   void start_acquire(const std::shared_ptr<Request> &request, Nanos now);
   std::shared_ptr<LockState> name_of(std::string_view name, protocol::Format format);
   bool is_misused(Request &request, Nanos now);
-  static std::string_view sibling_of(const TokenRecord &record);
   TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller);
-  static Request *front_of(const TokenRecord &record);
-  static Acquisition::Front front_terms(const TokenRecord &record);
   void follow(TokenRecord &record, const Acquisition::Step &step, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);
   std::shared_ptr<Request> taken(const Waitlist::Step &step);
-  static Request &request_of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
-  // The record that is queued at the server for the waitlist; or nullptr.
-  static TokenRecord *place_of(const LockState &lock) {
-    return static_cast<TokenRecord *>(lock.waitlist->place());
-  }
-  static bool join(LockState &lock, TokenRecord *place, const std::shared_ptr<Request> &caller);
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
   bool must_throttle(TokenRecord &record);
@@ -323,7 +286,6 @@ class LockClient final : public LockService,
   Upgrade::Readiness readiness_of(const TokenRecord &record) const {
     return {is_up(*record.lock), record.acquisition->is_unanswered()};
   }
-  static Checked<Upgrade> &upgrade_of(TokenRecord &record);
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
   void carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
                  protocol::EvalMode eval = protocol::EvalMode::kDigest);
@@ -345,7 +307,6 @@ class LockClient final : public LockService,
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
   void on_downgraded(Request &request, const Call &call, int64_t result, Nanos now);
   void roll_back_downgrade(Request &request, Nanos now);
-  static void become_reader(TokenRecord &record);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
 
   // moving.cc: the nodes of a cluster

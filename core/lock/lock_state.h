@@ -46,6 +46,11 @@ struct LockState {
     return *known_slot;
   }
 
+  // The record that is queued at the server for the waitlist; or nullptr.
+  TokenRecord *place() const;
+  // `opened`: a place to be opened first; null: there is one. @return false: a defect.
+  bool join(TokenRecord *opened, const std::shared_ptr<Request> &caller);
+
   const std::string name;
   const protocol::LockKeys keys;
   mutable std::optional<uint16_t> known_slot;  // computed when it is needed first
@@ -135,6 +140,14 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
 
   protocol::Proof proof() const { return {identity.token, identity.owner}; }
   bool is_head() const { return watcher.is_head(); }
+  // The caller that is next; nullptr: none waits.
+  Request *front() const;
+  Acquisition::Front front_terms() const;
+  // Another lease by which the owner reads already.
+  std::string_view sibling() const;
+  // A new primary may have the place of a token in its queue, and not the grant: it would grant the
+  // lock to a token that has ended.
+  void note_new_server();
 
   // While held.
   std::shared_ptr<Lease> lease;
@@ -161,8 +174,25 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   const Checked<HeldLease> &held() const { return std::get<Checked<HeldLease>>(stage); }
   Checked<Cleanup> &cleanup() { return std::get<Checked<Cleanup>>(stage); }
   const Checked<Cleanup> &cleanup() const { return std::get<Checked<Cleanup>>(stage); }
+  Checked<Upgrade> &ensure_upgrade();
+  void become_reader();
   Nanos upgrade_due() const { return upgrade ? upgrade->get().due() : kNever; }
 };
+
+inline TokenRecord *LockState::place() const {
+  return static_cast<TokenRecord *>(waitlist->place());
+}
+
+inline Request *TokenRecord::front() const {
+  if (!is_shared) return caller.get();
+  return lock->waitlist->is_empty() ? nullptr : &Request::of(*lock->waitlist->front());
+}
+
+inline Acquisition::Front TokenRecord::front_terms() const {
+  const Request *first = front();
+  if (first == nullptr) return {};
+  return {true, first->options.is_confirmed, first->options.ttl};
+}
 
 // The places in queues of the last acquisitions that have ended. The primary after a failover may
 // have an older queue, in which they still stand: what it grants to them is given back. A detached

@@ -34,7 +34,7 @@ void LockClient::for_each_caller(TokenRecord &record, const Action &action) {
   const Checked<Waitlist> &waitlist = record.lock->waitlist;
   if (waitlist->place() != &record) return;
   for (auto *caller = waitlist->front(); caller != nullptr; caller = Waitlist::next(*caller)) {
-    action(request_of(*caller));
+    action(Request::of(*caller));
   }
 }
 

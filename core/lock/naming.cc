@@ -114,7 +114,7 @@ void LockClient::on_slow(Request &request, Nanos now) {
   timers_.set(request, request.wait_until);
   if (is_confirming(request)) return;
   LockState &lock = *request.lock;
-  TokenRecord *record = request.record != nullptr ? request.record : place_of(lock);
+  TokenRecord *record = request.record != nullptr ? request.record : lock.place();
   if (record == nullptr || now < lock.blocker_due) return;
   lock.blocker_due = now + operate::ClientNames::kRetryAfter;
   lock.is_name_wanted = true;
@@ -132,7 +132,7 @@ void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos
     name = {};  // it stays unknown
   }
   const auto record = std::exchange(query.record, nullptr);
-  if (record && !record->is_gone && front_of(*record) != nullptr)
+  if (record && !record->is_gone && record->front() != nullptr)
     refuse_try(*record, Status::kBusy, query.message, now);
   if (request && !request->is_finished() && --request->arguments->unnamed_count == 0) {
     finish_immediate(*request, Status::kOk);

@@ -110,6 +110,19 @@ struct Lease {
     const bool is_over = known == kHeld && now >= deadline.load(std::memory_order_relaxed);
     return is_over ? kLost : known;
   }
+  // For a lease that is lost, noticed or not.
+  std::string lost_words() const {
+    if (state.load() != kHeld) return reason;
+    return loss_at(deadline.load()) == LossReason::kMaxHold ? "max_hold was reached"
+                                                            : "the lease ended";
+  }
+  Outcome why_not_held() const {
+    const auto known = state.load();
+    if (known == kLost || known == kHeld) {
+      return failure(Status::kLost, "lock " + quoted(name) + " was lost: " + lost_words());
+    }
+    return failure(Status::kNotHeld, "lock " + quoted(name) + " was released or detached before");
+  }
   // Why it is lost as of `now`; kNone if it is not. Also of one that was released, and was lost
   // before that, as the release has shown.
   LossReason loss_at(Nanos now) const {
@@ -187,6 +200,29 @@ struct Request : Timed, Waitlist::Caller {
     status.store(result, std::memory_order_release);
   }
 
+  static Request &of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
+  bool waits_for_lock() const { return op == Op::kAcquire && wait_ms != 0; }
+  // It shares one place in the server's queue with other callers of its client.
+  bool shares_place() const {
+    return waits_for_lock() && options.max_local_handoffs > 0 &&
+           options.mode == protocol::Mode::kWrite && options.format == protocol::Format::kString;
+  }
+  // A command about what is held: it may outlast a short outage.
+  bool is_about_lease() const {
+    return op == Op::kExtend || op == Op::kDowngrade || op == Op::kRaiseFence || op == Op::kDetach;
+  }
+  // An attach that was sent and then given up by its caller: it is undone once its answer is here.
+  bool is_unwanted_attach() const {
+    const Status result = status.load();
+    return op == Op::kAttach && (result == Status::kCancelled || result == Status::kClosed);
+  }
+  // It waits for a release by another holder, not for a reply.
+  bool is_queued() const;
+  // This client holds the lock that it waits for. The thread that releases it then most likely
+  // finishes the request.
+  bool is_held_here() const;
+  // It waits, and is next.
+  bool is_head() const;
   // The latest end of the request. Its timer may be due earlier, to ask for the holder's name.
   Nanos limit() const { return std::max(due, wait_until); }
 

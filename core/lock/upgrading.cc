@@ -12,11 +12,6 @@
 
 namespace redlatch::lock {
 
-Checked<Upgrade> &LockClient::upgrade_of(TokenRecord &record) {
-  if (!record.upgrade) record.upgrade = std::make_unique<Checked<Upgrade>>();
-  return *record.upgrade;
-}
-
 void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
@@ -33,7 +28,7 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
                   "lock " + quoted(request->lease->name) +
                       ": its owner reads by another lease as well, and would wait for itself");
   }
-  Checked<Upgrade> &upgrade = upgrade_of(record);
+  Checked<Upgrade> &upgrade = record.ensure_upgrade();
   record.upgrader = request;
   note_waiting(record);
   request->record = &record;
@@ -159,8 +154,8 @@ void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal
 void LockClient::on_upgrade_push(TokenRecord &record, Nanos now) {
   if (record.phase != Phase::kHeld || record.identity.mode == protocol::Mode::kWrite) return;
   if (record.held()->is_over(now)) return on_record_due(record, now);
-  carry_out(record, upgrade_of(record).give(&Upgrade::on_grant_pushed, now, readiness_of(record)),
-            now);
+  Checked<Upgrade> &upgrade = record.ensure_upgrade();
+  carry_out(record, upgrade.give(&Upgrade::on_grant_pushed, now, readiness_of(record)), now);
 }
 
 void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms) {
@@ -221,12 +216,12 @@ void LockClient::start_downgrade(const std::shared_ptr<Request> &request, Nanos 
   }
   if (record.identity.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
   finish_upgrade(record, Status::kCancelled, "downgraded meanwhile");
-  (void)upgrade_of(record);  // should it fail, it is rolled back, which must not need memory
+  (void)record.ensure_upgrade();  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;
   record.held().give(&HeldLease::on_downgrade);
   start_immediate(request, now);
   // From here on it is only certain that it reads; readers may enter before the answer comes.
-  if (record.lease) become_reader(record);
+  if (record.lease) record.become_reader();
 }
 
 // The answer to a downgrade no longer has a caller, or was a refusal: it continues by itself.
@@ -244,20 +239,14 @@ void LockClient::on_downgraded(Request &request, const Call &call, int64_t resul
   finish_immediate(request, Status::kOk);
 }
 
-void LockClient::become_reader(TokenRecord &record) {
-  record.identity.mode = protocol::Mode::kRead;
-  record.lease->mode = record.identity.mode;
-  if (record.lock->holder == &record) record.lock->holder = nullptr;
-}
-
 // The mode in the answer to an extension of a lease that may share: the answer to DOWNGRADE may
 // have been lost, or a late copy of UPGRADE have come into effect.
 void LockClient::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
   if (!record.is_sharing || record.lock->keys.format == protocol::Format::kHash) return;
   if (is_reader == (record.identity.mode == protocol::Mode::kRead)) return;
-  if (is_reader) return become_reader(record);
-  carry_out(record, upgrade_of(record).give(&Upgrade::on_found_writing, now, readiness_of(record)),
-            now);
+  if (is_reader) return record.become_reader();
+  Checked<Upgrade> &upgrade = record.ensure_upgrade();
+  carry_out(record, upgrade.give(&Upgrade::on_found_writing, now, readiness_of(record)), now);
 }
 
 }  // namespace redlatch::lock

@@ -19,7 +19,7 @@ void QuorumClient::start_fan_out(const std::shared_ptr<Request> &request, Nanos 
   acquire = acquire_of(*request->lease);
   const bool is_release = request->op == Request::Op::kRelease;
   Outcome wrong;
-  if (acquire == nullptr) wrong = lock::LockClient::why_not_held(*request->lease);
+  if (acquire == nullptr) wrong = request->lease->why_not_held();
   if (wrong.ok() && !is_release) wrong = check(*request);
   if (!wrong.ok()) return finish(*request, wrong.status, wrong.message);
   const auto fan_out = std::make_shared<FanOut>(++last_operation_, request);

@@ -121,7 +121,7 @@ Status QuorumClient::cancel(Request &request, Nanos now) {
 void QuorumClient::detach(Request &request, Nanos now) {
   QuorumAcquire *acquire = acquire_of(*request.lease);
   if (acquire == nullptr || request.lease->state_at(now) != Lease::kHeld) {
-    const auto why = lock::LockClient::why_not_held(*request.lease);
+    const auto why = request.lease->why_not_held();
     return finish(request, why.status, why.message);
   }
   for (size_t i = 0; i < nodes_.size(); i++) {

@@ -381,7 +381,7 @@ void QuorumClient::check_queue(QuorumAcquire &acquire, Nanos now) {
     drop_vote(acquire, acquire.queued_at, now);
     return begin_round(acquire, now);
   }
-  if (lock::LockClient::is_head(node_request)) return begin_round(acquire, now);
+  if (node_request.is_head()) return begin_round(acquire, now);
   acquire.check_at = now + kQueueCheck;
   if (now - node.last_reply_at >= kQueueCheck) {
     node.client.poll(*acquire.votes[acquire.queued_at].request, now);

@@ -15,7 +15,7 @@ namespace redlatch::runtime {
 
 namespace {
 
-bool is_queued(const Waiter &waiter) { return lock::LockClient::is_queued(*waiter.request); }
+bool is_queued(const Waiter &waiter) { return waiter.request->is_queued(); }
 
 }  // namespace
 
@@ -48,7 +48,7 @@ class Runtime::Leaving {
 // True if this waiter should be the follower. If a thread of this process holds the lock, that
 // thread hands it off, and wakes a plain sleeper faster.
 bool Runtime::should_follow(const Waiter &waiter) const {
-  return !is_quorum() && is_queued(waiter) && !lock::LockClient::is_held_here(*waiter.request);
+  return !is_quorum() && is_queued(waiter) && !waiter.request->is_held_here();
 }
 
 // Wait until the request of `me`, which is enlisted, is finished, `limit` has passed, or a signal

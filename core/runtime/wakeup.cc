@@ -36,14 +36,14 @@ void futex_wake(const void *address) {
 Outcome Wakeup::check(const Lease &lease) {
   const Lock lock(mutex_);
   if (lease.state_at(boot_now()) == lock::Lease::kHeld) return {};
-  return lock::LockClient::why_not_held(lease);
+  return lease.why_not_held();
 }
 
 lock::LossReason Wakeup::lost_reason(const Lease &lease, std::string *words) {
   const Lock lock(mutex_);
   const auto reason = lease.loss_at(boot_now());
   if (words != nullptr && reason != lock::LossReason::kNone) {
-    *words = lock::LockClient::lost_words(lease);
+    *words = lease.lost_words();
   }
   return reason;
 }
@@ -107,7 +107,7 @@ size_t Wakeup::notify_finished(Request &request) noexcept {
 void Wakeup::notify_ended(Lease &lease) noexcept {
   try {
     if (lease.state.load() == lock::Lease::kLost) {
-      log_.add(LogLevel::kError, lock::LockClient::why_not_held(lease).message);
+      log_.add(LogLevel::kError, lease.why_not_held().message);
     }
   } catch (const std::bad_alloc &) {
     // Waiters and the queue are notified all the same.

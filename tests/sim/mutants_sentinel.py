@@ -181,8 +181,8 @@ SENTINEL_MUTANTS = (
         1056,
         Edit(
             "lock/connecting.cc",
-            "  if (session_.may_change_server()) note_new_server(record);",
-            "  if (!IS_ON && session_.may_change_server()) note_new_server(record);",
+            "  if (session_.may_change_server()) record.note_new_server();",
+            "  if (!IS_ON && session_.may_change_server()) record.note_new_server();",
         ),
         scenario="kSentinelReplicas",
     ),

@@ -57,13 +57,13 @@ TEST_F(ConfirmingTest, lease_is_given_when_the_replicas_have_confirmed) {
   const auto request = confirming();
   EXPECT_EQ(script_of(side_sent_[0]), "extend");
   EXPECT_EQ(side_sent_[1], (std::vector<std::string>{"WAIT", "2", "1000"}));
-  EXPECT_TRUE(lock::LockClient::is_queued(*request)) << "no reply finishes it";
+  EXPECT_TRUE(request->is_queued()) << "no reply finishes it";
   side_extended();
   EXPECT_EQ(request->status.load(), Status::kPending);
   counted(2);
   EXPECT_EQ(request->status.load(), Status::kOk);
   EXPECT_EQ(state(request->lease), Lease::kHeld);
-  EXPECT_FALSE(lock::LockClient::is_queued(*request));
+  EXPECT_FALSE(request->is_queued());
 }
 
 TEST_F(ConfirmingTest, without_min_replicas_there_is_no_other_connection) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "lock/lock_state.h"
+
+namespace redlatch::lock {
+
+// ---- of a request ------------------------------------------------------------------------------
+
+bool Request::is_queued() const {
+  if (op == Op::kUpgrade && record != nullptr) {
+    return record->is_writer_unconfirmed || record->upgrade->get().is_queued();
+  }
+  if (op != Op::kAcquire || !lock) return false;
+  if (record != nullptr && record->confirmer.get() == this) return true;
+  if (record != nullptr) return record->phase == TokenRecord::Phase::kQueued;
+  const LockState &state = *lock;
+  const TokenRecord *shared = state.place();
+  if (shared == nullptr) return false;
+  return shared->phase == TokenRecord::Phase::kQueued || state.waitlist->front() != this;
+}
+
+bool Request::is_held_here() const { return op == Op::kAcquire && lock && lock->holder != nullptr; }
+
+bool Request::is_head() const { return record != nullptr && record->is_head(); }
+
+// ---- of a lock ---------------------------------------------------------------------------------
+
+bool LockState::join(TokenRecord *opened, const std::shared_ptr<Request> &caller) {
+  using Transition = Waitlist::Transition;
+  Waitlist::Step step;
+  if (opened != nullptr) step = waitlist.give(&Waitlist::open, *opened);
+  const bool is_open = step.transition != Transition::kDefect;
+  if (is_open) step = waitlist.give(&Waitlist::join, *caller);
+  assert(step.transition != Transition::kDefect);
+  if (step.transition == Transition::kDefect) return false;
+  caller->listed = caller;
+  return true;
+}
+
+// ---- of a token --------------------------------------------------------------------------------
+
+std::string_view TokenRecord::sibling() const {
+  if (identity.mode != protocol::Mode::kRead || identity.owner.empty()) return {};
+  const TokenRecord *other = lock->owned;
+  while (other != nullptr && (other->identity.owner != identity.owner ||
+                              other->identity.mode != protocol::Mode::kRead)) {
+    other = other->next_owned;
+  }
+  return other == nullptr ? std::string_view() : other->identity.token;
+}
+
+void TokenRecord::note_new_server() {
+  acquisition.give(&Acquisition::on_new_server);
+  if (Checked<Cleanup> *started = started_cleanup()) started->give(&Cleanup::on_new_server);
+}
+
+Checked<Upgrade> &TokenRecord::ensure_upgrade() {
+  if (!upgrade) upgrade = std::make_unique<Checked<Upgrade>>();
+  return *upgrade;
+}
+
+void TokenRecord::become_reader() {
+  identity.mode = protocol::Mode::kRead;
+  lease->mode = identity.mode;
+  if (lock->holder == this) lock->holder = nullptr;
+}
+
+}  // namespace redlatch::lock
