@@ -46,61 +46,6 @@ std::string busy_message(const LockState &lock, const protocol::AcquireAnswer &a
 
 }  // namespace
 
-void LockClient::set_phase(TokenRecord &record, Phase phase) {
-  if (is_waiting(record.phase)) waiting_count_--;
-  if (is_waiting(phase)) waiting_count_++;
-  if (phase == Phase::kHeld) {
-    if (record.is_sharing) record.lock->has_sharers = true;
-    if (!record.is_sharing) record.lock->holder = &record;
-  } else if (record.lock->holder == &record) {
-    record.lock->holder = nullptr;
-  }
-  record.phase = phase;
-  note_waiting(record);
-}
-
-std::shared_ptr<LockState> LockClient::name_of(std::string_view name, protocol::Format format) {
-  if (const auto found = names_.find({format, name}); found != names_.end()) return found->second;
-  auto lock = std::make_shared<LockState>(settings_.name_space, name, format);
-  lock->node = node_;
-  names_.emplace(id_of(*lock), lock);
-  return lock;
-}
-
-TokenRecord &LockClient::new_record(const std::shared_ptr<LockState> &lock, const Request &caller) {
-  const bool is_shared = caller.shares_place();
-  // First: if a later call throws, only a timer slot is wasted.
-  timers_.admit();
-  *last_id_ = std::max(*last_id_ + 1, caller.rid);
-  auto record = std::make_shared<TokenRecord>(*last_id_);
-  record->lock = lock;
-  record->is_vote = caller.rid != 0;
-  record->is_shared = is_shared;
-  Identity &identity = record->identity;
-  identity.token = protocol::make_token(channel_.cid(), record->is_vote ? caller.rid : record->id);
-  const AcquireOptions &options = caller.options;
-  const bool is_hash = options.format == protocol::Format::kHash;
-  identity.mode = options.mode;
-  record->is_sharing =
-      options.format != protocol::Format::kString || options.mode == protocol::Mode::kRead;
-  identity.owner = is_hash && options.owner.empty() ? identity.token : options.owner;
-  // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
-  const int64_t provisional_ms = std::min(options.ttl / kMs, kProvisionalMs);
-  if (caller.waits_for_lock()) {
-    identity.member = protocol::make_member(identity.token, options.mode, provisional_ms,
-                                            is_shared ? -1 : caller.wait_ms,
-                                            is_hash ? options.owner : std::string_view());
-  }
-  record->acquisition.give(&Acquisition::open, caller.waits_for_lock(), provisional_ms,
-                           options.ttl);
-  record->is_unfenced = options.is_unfenced;
-  record->yield_policy = caller.options.yield_policy();
-  records_.emplace_hint(records_.end(), record->id, record);
-  lock->record_count++;
-  waiting_count_++;
-  return *record;
-}
-
 std::shared_ptr<Request> LockClient::take_front(TokenRecord &record) {
   if (record.is_shared) return taken(record.lock->waitlist.give(&Waitlist::take));
   auto caller = std::exchange(record.caller, nullptr);
@@ -121,8 +66,8 @@ std::shared_ptr<Request> LockClient::taken(const Waitlist::Step &step) {
 bool LockClient::is_misused(Request &request, Nanos now) {
   const AcquireOptions &options = request.options;
   if (options.owner.empty() || options.format == protocol::Format::kHash) return false;
-  const auto found = names_.find({options.format, request.name});
-  const TokenRecord *record = found == names_.end() ? nullptr : found->second->owned;
+  const auto found = locks_.find(request.name, options.format);
+  const TokenRecord *record = found ? found->owned : nullptr;
   const auto is_in_the_way = [&](const TokenRecord &other) {
     const bool both_read = other.identity.mode == protocol::Mode::kRead && !other.upgrader &&
                            options.mode == protocol::Mode::kRead;
@@ -145,7 +90,7 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
     request->replicas = std::make_unique<Confirmation>(request->options.min_replicas,
                                                        request->options.sync_timeout);
   }
-  const auto lock = name_of(request->name, request->options.format);
+  const auto lock = locks_.name_of(request->name, request->options.format);
   request->lock = lock;
   request->lease->name = std::move(request->name);
   request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
@@ -153,7 +98,7 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
   TokenRecord *created = nullptr;
   try {
     const bool has_place = is_shared && lock->waitlist->place() != nullptr;
-    if (!has_place) created = &new_record(lock, *request);
+    if (!has_place) created = &locks_.new_record(lock, *request, channel_.cid());
     if (is_shared) {
       if (!lock->join(created, request)) {
         if (created != nullptr) clean_up(*created, now);
@@ -164,7 +109,7 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
       request->record = created;
     }
   } catch (...) {
-    if (lock->record_count == 0) names_.erase(id_of(*lock));
+    locks_.forget_unused(*lock);
     throw;
   }
   if (request->wait_ms > 0) {
@@ -334,7 +279,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   if (queued.transition != Acquisition::Transition::kNone) return follow(record, queued, now);
   record.trouble.clear();
   record.is_slot_moving = false;
-  set_phase(record, Phase::kQueued);
+  locks_.set_phase(record, Phase::kQueued);
   record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
   const Nanos delay = plan_recheck(record, answer, now);
   follow(record,
@@ -409,11 +354,11 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
 // A new primary may not know that the acquisition has ended, and has granted the lock to it. The
 // answer says only whether more of the queue waits. If it is lost, the grant ends by itself.
 void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
-  const auto *place = ended_places_.find(push.rid);
+  const auto *place = locks_.ended(push.rid);
   const bool is_grant = push.kind == protocol::Push::Kind::kGrant;
   if (place == nullptr || !is_grant || !is_up(*place->lock)) return;
   // The slot may have moved since. That of a name in use is here.
-  if (settings_.is_of_cluster && !names_.contains(id_of(*place->lock))) return;
+  if (settings_.is_of_cluster && !locks_.has(*place->lock)) return;
   const std::string token = protocol::make_token(channel_.cid(), push.rid);
   protocol::Command command;
   protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
@@ -428,7 +373,10 @@ LockClient::Served LockClient::take_with_place(TokenRecord &record) {
   if (!record.is_shared) return {take_front(record), nullptr};
   LockState &lock = *record.lock;
   Waitlist::Caller *second = lock.waitlist->second();
-  TokenRecord *next = second == nullptr ? nullptr : &new_record(record.lock, Request::of(*second));
+  TokenRecord *next = nullptr;
+  if (second != nullptr) {
+    next = &locks_.new_record(record.lock, Request::of(*second), channel_.cid());
+  }
   return {taken(lock.waitlist.give(&Waitlist::serve, record, next)), next};
 }
 
@@ -440,7 +388,7 @@ void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now)
     return give_back(record, nullptr, now);
   }
   record.acquisition.give(&Acquisition::served);
-  set_phase(record, Phase::kHeld);
+  locks_.set_phase(record, Phase::kHeld);
   give_lease(record, caller, &grant, now);
   if (next != nullptr) ask(*next, now);
 }

@@ -18,7 +18,7 @@ void LockClient::start_detach(const std::shared_ptr<Request> &request, Nanos now
 
 void LockClient::on_detach_sent(TokenRecord &record) {
   if (record.phase == Phase::kDetaching) return;
-  set_phase(record, Phase::kDetaching);
+  locks_.set_phase(record, Phase::kDetaching);
   (void)end_confirmation(record);
   record.lease->state.store(Lease::kDetached, std::memory_order_release);
   timers_.remove(record);
@@ -51,7 +51,7 @@ void LockClient::on_detach_refused(Request &request, Nanos now) {
   if (request.op != Request::Op::kDetach || request.is_unanswered) return;
   TokenRecord *record = request.lease->record;
   if (record == nullptr || record->phase != Phase::kDetaching) return;
-  set_phase(*record, Phase::kHeld);
+  locks_.set_phase(*record, Phase::kHeld);
   record->lease->state.store(Lease::kHeld, std::memory_order_release);
   if (record->lease->is_abandoned) return give_back(*record, nullptr, now);
   schedule(*record, now);
@@ -70,14 +70,14 @@ void LockClient::leave_to_ttl(Lease &lease) noexcept {
   if (lease.record == nullptr) return;
   const auto record = lease.record->shared_from_this();
   end_lease(*record, Lease::kDetached, {});
-  forget(*record);
+  locks_.forget(*record);
 }
 
 // The lease has ended for this client. A poll that crossed the grant may have queued its token
 // again.
 void LockClient::clean_up_detached(TokenRecord &record, Nanos now) {
   give_up_vacant_place(*record.lock, now);
-  if (!record.acquisition->may_be_queued()) return forget(record);
+  if (!record.acquisition->may_be_queued()) return locks_.forget(record);
   clean_up(record, now);
 }
 
@@ -108,13 +108,13 @@ void LockClient::on_attached(Request &request, const Call &call,
   // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;
   request.lease->token = request.arguments->token;
-  const auto lock = name_of(request.name, protocol::Format::kString);
-  TokenRecord &record = new_record(lock, request);
+  const auto lock = locks_.name_of(request.name, protocol::Format::kString);
+  TokenRecord &record = locks_.new_record(lock, request, channel_.cid());
   record.identity.token = std::move(request.arguments->token);
   record.is_sharing = answer.result == 2;
   if (record.is_sharing) record.identity.mode = protocol::Mode::kRead;
   record.acquisition.give(&Acquisition::served);
-  set_phase(record, Phase::kHeld);
+  locks_.set_phase(record, Phase::kHeld);
   const auto keep = *request.place;
   immediate_.erase(request.place);
   const Grant grant{.deadline = deadline,

@@ -41,12 +41,12 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
     clock_.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs, now);
     if (clock_.take_arrivals()) compare_clocks(now);
   }
-  if (!records_.empty()) announce_held(now);
+  if (!locks_.records().empty()) announce_held(now);
   const bool is_channel_new = channel_.take_change();
   if (settings_.is_of_cluster || is_channel_new) {
     resume_all(now);
   } else {
-    for_each_record([&](TokenRecord &record) { resume(record, now); });
+    locks_.for_each([&](TokenRecord &record) { resume(record, now); });
   }
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
     const bool is_done = request->op == Request::Op::kForce && request->is_sent;
@@ -88,7 +88,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
     finish_immediate(*request, request->is_sent ? Status::kOutcomeUnknown : why.status,
                      why.message);
   });
-  for_each_record([&](TokenRecord &record) {
+  locks_.for_each([&](TokenRecord &record) {
     const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition->is_queueable();
     if (is_one_try) return fail_callers(record, why.status, why.message, now);
     const bool is_tried = record.confirmer && record.confirmer->wait_ms == 0;
@@ -99,7 +99,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
 // Waiting longer would not help.
 void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
   while (!immediate_.empty()) finish_immediate(*immediate_.front(), status, message);
-  for_each_record([&](TokenRecord &record) {
+  locks_.for_each([&](TokenRecord &record) {
     const bool is_waiting = record.phase == Phase::kAsking || record.phase == Phase::kQueued;
     if (is_waiting) fail_callers(record, status, message, now);
     if (record.confirmer) return fail_confirmation(record, status, message, now);
@@ -114,17 +114,17 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   message_check_.give(&session::MessageCheck::close);
   is_tracking_ = false;
   drop_side();
-  for (const auto &[id, record] : records_) record->confirmed_by = 0;
+  for (const auto &[id, record] : locks_.records()) record->confirmed_by = 0;
   for (const auto &record : throttled_) record->is_throttled = false;
   throttled_.clear();
-  for (const auto &[name, lock] : names_) lock->key_watch.give(&KeyWatch::on_disconnected);
+  for (const auto &[name, lock] : locks_.names()) lock->key_watch.give(&KeyWatch::on_disconnected);
   session_.on_disconnected(channel_.is_taken(), now);
 }
 
 // A lease that has moved here is believed for as long as both servers keep it.
 void LockClient::compare_clocks(Nanos now) noexcept {
   warn_of_clock();
-  for (const auto &[id, record] : records_) {
+  for (const auto &[id, record] : locks_.records()) {
     if (record->phase != Phase::kHeld || !record->held()->awaits_clock()) continue;
     record->held().give(&HeldLease::on_clock, *clock_.last(), now);
     schedule(*record, now);

@@ -292,7 +292,7 @@ void LockClient::start_cleanup(TokenRecord &record, ServerFootprint left, Nanos 
   }
   left.is_detached = record.phase == Phase::kDetaching;
   record.lock->waitlist.give(&Waitlist::close, record);
-  set_phase(record, Phase::kCleanup);
+  locks_.set_phase(record, Phase::kCleanup);
   perform(record,
           record.cleanup().give(&Cleanup::start, left, not_before, now, is_up(*record.lock)), now);
 }
@@ -317,7 +317,7 @@ void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos n
                          protocol::EvalMode eval) {
   assert(step.result != Cleanup::Result::kDefect);
   if (step.result != Cleanup::Result::kNone) answer_release(record, step.result);
-  if (step.is_over && !record.is_gone) forget(record);
+  if (step.is_over && !record.is_gone) locks_.forget(record);
   if (step.is_over) return;
   timers_.set(record, step.due);
   if (step.command == Cleanup::Command::kNone) return;
@@ -426,7 +426,7 @@ void LockClient::drop(Lease &lease, Nanos now) {
   const auto record = lease.record->shared_from_this();
   end_lease(*record, Lease::kDetached, {});
   give_up_vacant_place(*record->lock, now);
-  forget(*record);
+  locks_.forget(*record);
 }
 
 void LockClient::release_async(Lease &lease, Nanos now) {
@@ -442,21 +442,6 @@ void LockClient::release_async(Lease &lease, Nanos now) {
 void LockClient::release_after_notice(Lease &lease, Nanos now) {
   if (lease.record == nullptr || lease.record->phase == Phase::kDetaching) return;
   lose(*lease.record, {}, false, now);
-}
-
-void LockClient::forget(TokenRecord &record) {
-  const auto keep = record.shared_from_this();
-  if (record.phase != Phase::kCleanup) set_phase(record, Phase::kCleanup);
-  const Checked<Cleanup> *ended = record.started_cleanup();
-  if (ended != nullptr && !ended->get().is_detached() && record.acquisition->was_queued()) {
-    ended_places_.add(record);
-  }
-  record.is_gone = true;
-  timers_.remove(record);
-  timers_.dismiss();
-  record.lock->waitlist.give(&Waitlist::close, record);
-  if (--record.lock->record_count == 0) names_.erase(id_of(*record.lock));
-  records_.erase(record.id);
 }
 
 }  // namespace redlatch::lock

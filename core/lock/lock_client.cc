@@ -24,6 +24,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       side_(settings, output, entropy_, node, session::Session::Connection::kWait),
       clock_(settings.is_of_cluster),
       calls_(std::make_unique<Calls>(*this)),
+      locks_(settings, node, timers_, message_check_),
       client_names_(settings, session_, channel_, *this),
       health_(settings, session_, channel_, *this) {
   features_.prefix = channel_.prefix();
@@ -33,7 +34,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
 // Leases outlive the client and must not point into it; callers and their names refer to each
 // other.
 LockClient::~LockClient() {
-  for (auto &[id, record] : records_) {
+  for (auto &[id, record] : locks_.records()) {
     if (record->lease) end_lease(*record, Lease::kLost, kClientGone);
     while (!record->lock->waitlist->is_empty()) taken(record->lock->waitlist.give(&Waitlist::take));
     record->caller = record->releaser = nullptr;
@@ -161,7 +162,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     case Request::Op::kConnect:
       return finish_immediate(*request, Status::kOk);
     case Request::Op::kCheck:
-      return health_.ask(request, *last_id_ += 2, features_, now);
+      return health_.ask(request, locks_.take_numbers(2), features_, now);
     case Request::Op::kInspect:
       protocol::inspect(command, features_, eval, request->lock->keys);
       break;
@@ -180,7 +181,7 @@ void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now
     case Request::Op::kAttach:
       lease = request->options.ttl;
       if (request->arguments->call.empty()) {
-        request->arguments->call = protocol::make_token(channel_.cid(), ++*last_id_);
+        request->arguments->call = protocol::make_token(channel_.cid(), locks_.take_numbers(1));
       }
       protocol::attach(command, features_, eval, request->lock->keys, request->arguments->token,
                        lease / kMs, request->arguments->call);
@@ -369,12 +370,11 @@ void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
 void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   const auto push = protocol::parse_push(message);
   if (!push) return;
-  const auto found = records_.find(push->rid);
-  if (found == records_.end()) {
+  const auto record = locks_.find(push->rid);
+  if (!record) {
     if (!health_.note_push(push->rid)) give_back_stale(*push, now);
     return;
   }
-  const auto record = found->second;
   if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*record, *push, now);
   on_notice_push(*record, *push, now);
 }
@@ -452,7 +452,8 @@ bool LockClient::is_drained() const {
   const bool is_attach_undone =
       std::none_of(session_.in_flight().begin(), session_.in_flight().end(),
                    [](const Call &call) { return call.kind->delays_end(call); });
-  return is_attach_undone && std::all_of(records_.begin(), records_.end(), [](const auto &entry) {
+  return is_attach_undone &&
+         std::all_of(locks_.records().begin(), locks_.records().end(), [](const auto &entry) {
            const TokenRecord &record = *entry.second;
            return record.phase == Phase::kCleanup && record.cleanup()->was_answered() &&
                   !record.releaser;
@@ -460,7 +461,7 @@ bool LockClient::is_drained() const {
 }
 
 void LockClient::give_up() {
-  for (const auto &[id, record] : records_) {
+  for (const auto &[id, record] : locks_.records()) {
     answer_releaser(*record, Status::kOutcomeUnknown, "no answer before the client was shut down");
   }
 }
@@ -470,7 +471,7 @@ void LockClient::shut_down(Nanos now) {
   health_.check_at(kNever);
   fail_all(Status::kClosed, "the client was shut down", now);
   client_names_.withdraw(now);
-  for_each_record([&](TokenRecord &record) {
+  locks_.for_each([&](TokenRecord &record) {
     if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
     if (record.phase == Phase::kCleanup)
       perform(record, record.cleanup().give(&Cleanup::retry_now, now, is_up(*record.lock)), now);

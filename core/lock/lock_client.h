@@ -17,15 +17,12 @@
 #include <cassert>
 #include <cstdio>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <variant>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -35,6 +32,7 @@
 #include "lock/call.h"
 #include "lock/contention.h"
 #include "lock/lock_state.h"
+#include "lock/locks.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
 #include "operate/health.h"
@@ -74,7 +72,7 @@ class LockClient final : public LockService,
   bool is_drained() const;
   size_t drained_count() const override { return is_drained() ? 1 : 0; }
   // True if nothing is left of what users asked for.
-  bool is_idle() const { return !has_work() && names_.empty(); }
+  bool is_idle() const { return !has_work() && locks_.names().empty(); }
 
   [[nodiscard]] bool begin_connect(size_t node, Nanos now) override;
   void on_connected(size_t node, const ServerFacts &facts, Nanos now) override;
@@ -100,8 +98,8 @@ class LockClient final : public LockService,
   // ---- one node of a cluster, among other such clients of the same application (moving.cc)
   // Tokens of all these clients take their numbers from `ids`, so that a lock can change its client
   // and keep its tokens. Called before the first request.
-  void number_by(uint64_t &ids) { last_id_ = &ids; }
-  uint64_t last_number() const { return *last_id_; }
+  void number_by(uint64_t &ids) { locks_.number_by(ids); }
+  uint64_t last_number() const { return locks_.last_number(); }
   // Nothing about the slot is sent to the server any more, until another client has taken it over.
   void hold_back(uint16_t slot) { moving_.insert(slot); }
   const std::set<uint16_t> &held_back() const { return moving_; }
@@ -136,12 +134,12 @@ class LockClient final : public LockService,
   bool run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now);
 
   size_t in_flight_count(size_t) const override { return session_.in_flight().size(); }
-  bool expects_push() const override { return waiting_count_ > 0; }
+  bool expects_push() const override { return locks_.waiting_count() > 0; }
   bool is_outstanding() const override { return !session_.in_flight().empty() || expects_push(); }
   bool waits_for_itself(const Request &request) const override;
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
-  bool has_work() const { return !records_.empty() || !immediate_.empty() || is_wanted_; }
+  bool has_work() const { return !locks_.records().empty() || !immediate_.empty() || is_wanted_; }
   bool is_down() const { return session_.is_down(); }
   // For a client that never connects, while something else is tried.
   void set_trying(bool is_on) { session_.set_trying(is_on); }
@@ -203,8 +201,6 @@ class LockClient final : public LockService,
   void draw_channel(Nanos now) noexcept;
   void fail_all(Status status, std::string_view message, Nanos now);
   template <class Action>
-  void for_each_record(const Action &action);
-  template <class Action>
   void for_each_immediate(const Action &action);
   std::string_view report_defect(const char *machine) noexcept;
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
@@ -212,9 +208,7 @@ class LockClient final : public LockService,
 
   // acquiring.cc: from a call to a grant
   void start_acquire(const std::shared_ptr<Request> &request, Nanos now);
-  std::shared_ptr<LockState> name_of(std::string_view name, protocol::Format format);
   bool is_misused(Request &request, Nanos now);
-  TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller);
   void follow(TokenRecord &record, const Acquisition::Step &step, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);
   std::shared_ptr<Request> taken(const Waitlist::Step &step);
@@ -244,11 +238,9 @@ class LockClient final : public LockService,
                     bool may_be_held = false);
   void remove_from_waitlist(Request &caller, Nanos now);
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
-  void set_phase(TokenRecord &record, Phase phase);
   static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
 
   // watching.cc: when a waiter asks again
-  void note_waiting(TokenRecord &record);
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
   void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   void check_messages(Nanos now);
@@ -310,8 +302,6 @@ class LockClient final : public LockService,
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
 
   // moving.cc: the nodes of a cluster
-  struct NewIdentity;
-  struct Cargo;
   bool is_moving(const LockState &lock) const {
     return !moving_.empty() && moving_.contains(lock.slot());
   }
@@ -329,22 +319,16 @@ class LockClient final : public LockService,
   bool postpone(const Call &call, Nanos now);
   void resend_postponed(Nanos now);
   void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
-  using Records = std::map<uint64_t, std::shared_ptr<TokenRecord>>;
-  NewIdentity new_identity(TokenRecord &record, std::string_view cid, Records &into);
-  void rename(NewIdentity &renamed, Nanos now) noexcept;
-  Cargo gather(std::optional<uint16_t> slot) const;
-  void take_cargo(LockClient &from, const Cargo &cargo, Nanos now);
-  void move_timer(TimerQueue &from, Timed &timed) noexcept;
-  void take_record(LockClient &from, const std::shared_ptr<TokenRecord> &record,
-                   Nanos now) noexcept;
+  std::vector<Request *> immediate_of(std::optional<uint16_t> slot) const;
+  void take(LockClient &from, std::optional<uint16_t> slot, Nanos now);
+  void take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept;
+  void rename(Locks::NewTokens &tokens, Nanos now) noexcept;
   void compare_clocks(Nanos now) noexcept;
   void warn_of_clock() noexcept;
   void resume(TokenRecord &record, Nanos now);
   void resume_all(Nanos now);
   template <class Predicate>
   void resume_waiters_first(const Predicate &is_wanted, Nanos now);
-  template <class Action>
-  static void for_each_caller(TokenRecord &record, const Action &action);
 
   // attaching.cc: from one client to another
   void start_detach(const std::shared_ptr<Request> &request, Nanos now);
@@ -415,7 +399,6 @@ class LockClient final : public LockService,
   void lose_predecessor(const TokenRecord &record, Nanos now);
   void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now);
   Loss why_over(const TokenRecord &record, Nanos now) const noexcept;
-  void forget(TokenRecord &record);
 
   const Settings &settings_;
   Output &output_;
@@ -427,55 +410,27 @@ class LockClient final : public LockService,
   session::NodeClock clock_;
   const std::unique_ptr<const Calls> calls_;
   protocol::ServerFeatures features_;
-  uint64_t own_last_id_ = 0;
-  uint64_t *last_id_ = &own_last_id_;
 
   bool can_track_ = false;                    // until it was refused
   bool is_tracking_ = false;                  // asked for on this connection
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
 
-  struct NameId {
-    protocol::Format format;
-    std::string_view name;
-    bool operator==(const NameId &) const = default;
-  };
-  struct NameHash {
-    size_t operator()(const NameId &id) const {
-      return std::hash<std::string_view>()(id.name) + static_cast<size_t>(id.format);
-    }
-  };
-  static NameId id_of(const LockState &lock) { return {lock.keys.format, lock.name}; }
-  std::unordered_map<NameId, std::shared_ptr<LockState>, NameHash> names_;  // borrow their names
-  Records records_;                                     // by id: a fixed order for every run
   std::list<std::shared_ptr<Request>> immediate_;       // requests without a record, sent or not
   std::deque<std::shared_ptr<TokenRecord>> throttled_;  // to be asked for, when less is in flight
-  EndedPlaces ended_places_;
   TimerQueue timers_;
+  Checked<session::MessageCheck> message_check_;
+  Locks locks_;
   operate::Names client_names_;
   operate::Health health_;
   std::set<uint16_t> moving_;  // slots of a cluster that another node serves
   std::string reader_key_;     // that the last command named: a Command only borrows it
-  Checked<session::MessageCheck> message_check_;
-  Nanos resend_at_ = kNever;  // when to send postponed requests again
+  Nanos resend_at_ = kNever;   // when to send postponed requests again
   Contention contention_;
   Checked<Replication> replication_;
   bool is_side_outdated_ = false;     // it is, or will be, to a server that may be another one
   bool is_side_text_wanted_ = false;  // the server did not know the digest of a script
   Nanos side_until_ = 0;              // while it is up: when an answer is late, or it is unused
-  size_t waiting_count_ = 0;          // asking, queued, or waiting to upgrade
 };
-
-// Those that exist now; `action` may forget any of them and open others. Allocates nothing.
-template <class Action>
-void LockClient::for_each_record(const Action &action) {
-  const uint64_t last = *last_id_;
-  auto at = records_.begin();
-  while (at != records_.end() && at->first <= last) {
-    const auto record = at->second;
-    action(*record);
-    at = records_.upper_bound(record->id);
-  }
-}
 
 // `action` may finish its request, and no other.
 template <class Action>

@@ -17,27 +17,6 @@
 
 namespace redlatch::lock {
 
-// The token of a waiter at its new node: messages arrive on the channel that the token names.
-struct LockClient::NewIdentity {
-  std::shared_ptr<TokenRecord> record;
-  uint64_t id = 0;
-  std::string token, member;
-  std::shared_ptr<TokenRecord> old;  // has the old token, for the cleanup
-};
-
-template <class Action>
-void LockClient::for_each_caller(TokenRecord &record, const Action &action) {
-  for (Request *request : {record.caller.get(), record.releaser.get(), record.upgrader.get(),
-                           record.confirmer.get()}) {
-    if (request != nullptr) action(*request);
-  }
-  const Checked<Waitlist> &waitlist = record.lock->waitlist;
-  if (waitlist->place() != &record) return;
-  for (auto *caller = waitlist->front(); caller != nullptr; caller = Waitlist::next(*caller)) {
-    action(Request::of(*caller));
-  }
-}
-
 // ---- what a command is about -------------------------------------------------------------------
 
 // nullptr: no lock. A listing belongs to its node, also while it inspects a lock.
@@ -65,7 +44,7 @@ bool LockClient::has(const Request &request) const {
 
 std::set<uint16_t> LockClient::slots() const {
   std::set<uint16_t> slots;
-  for (const auto &[id, lock] : names_) slots.insert(lock->slot());
+  for (const auto &[id, lock] : locks_.names()) slots.insert(lock->slot());
   for (const auto &request : immediate_) {
     const LockState *lock = lock_of(*request);
     if (lock != nullptr) slots.insert(lock->slot());
@@ -104,7 +83,7 @@ bool LockClient::is_at_rest(uint16_t slot) const {
   const auto is_about = [slot](const Call &call) { return call.kind->slot(call) == slot; };
   return std::none_of(session_.in_flight().begin(), session_.in_flight().end(), is_about) &&
          std::none_of(side_.in_flight().begin(), side_.in_flight().end(), is_about) &&
-         std::none_of(names_.begin(), names_.end(), [slot](const auto &entry) {
+         std::none_of(locks_.names().begin(), locks_.names().end(), [slot](const auto &entry) {
            return entry.second->delegated_count > 0 && entry.second->slot() == slot;
          });
 }
@@ -280,88 +259,11 @@ void LockClient::on_delegated_over(DelegatedCommand &delegated, const Reply *rep
 
 // ---- from one client to another ----------------------------------------------------------------
 
-// Allocates all that rename() needs. `into` gets the waiter by its new number: no token is used
-// twice, also when a lock comes back to a node.
-LockClient::NewIdentity LockClient::new_identity(TokenRecord &record, std::string_view cid,
-                                                 Records &into) {
-  NewIdentity renamed;
-  renamed.record = record.shared_from_this();
-  renamed.id = ++*last_id_;
-  renamed.token = protocol::make_token(cid, renamed.id);
-  if (!record.identity.member.empty()) {
-    renamed.member = renamed.token + record.identity.member.substr(protocol::kTokenSize);
-  }
-  renamed.old = std::make_shared<TokenRecord>(record.id);
-  TokenRecord &old = *renamed.old;
-  old.lock = record.lock;
-  old.identity.mode = record.identity.mode;
-  old.identity.owner = record.identity.owner;
-  old.is_sharing = record.is_sharing;
-  old.yield_policy = record.yield_policy;
-  into.emplace(renamed.id, renamed.record);
-  return renamed;
-}
-
-// The waiter keeps its ticket. The rest of the old token on the server is removed behind the first
-// ACQUIRE of the new one: so the lock is not granted to the next waiter in between.
-void LockClient::rename(NewIdentity &renamed, Nanos now) noexcept {
-  TokenRecord &record = *renamed.record;
-  TokenRecord &old = *renamed.old;
-  const auto place = records_.find(record.id);
-  assert(place != records_.end() && place->second == renamed.record);
-  place->second = renamed.old;
-  record.id = renamed.id;
-  record.watcher.set_id(renamed.id);
-  const ServerFootprint left = record.acquisition.give(&Acquisition::replace_token, now);
-  Identity &identity = record.identity;
-  const bool is_owner = identity.owner == identity.token;
-  old.identity.token = std::exchange(identity.token, std::move(renamed.token));
-  old.identity.member = std::exchange(identity.member, std::move(renamed.member));
-  if (is_owner) identity.owner.assign(identity.token);  // of the same length: allocates nothing
-  record.lock->record_count++;
-  waiting_count_++;
-  start_cleanup(old, left, 0, now);
-}
-
-// Everything about one slot.
-struct LockClient::Cargo {
-  std::vector<std::shared_ptr<LockState>> locks;
-  std::vector<std::shared_ptr<TokenRecord>> records;
-  std::vector<Request *> immediate;
-  std::vector<Request *> callers;  // of the records
-};
-
-// `slot`: nullopt for all.
-LockClient::Cargo LockClient::gather(std::optional<uint16_t> slot) const {
-  Cargo cargo;
-  const auto is_wanted = [slot](const LockState &lock) { return !slot || lock.slot() == *slot; };
-  for (const auto &[id, lock] : names_) {
-    if (is_wanted(*lock)) cargo.locks.push_back(lock);
-  }
-  for (const auto &[id, record] : records_) {
-    if (!is_wanted(*record->lock)) continue;
-    cargo.records.push_back(record);
-    for_each_caller(*record, [&](Request &caller) { cargo.callers.push_back(&caller); });
-  }
-  for (const auto &request : immediate_) {
-    const LockState *lock = lock_of(*request);
-    if (lock == nullptr ? !slot : is_wanted(*lock)) cargo.immediate.push_back(request.get());
-  }
-  return cargo;
-}
-
-void LockClient::move_timer(TimerQueue &from, Timed &timed) noexcept {
-  const Nanos due = timed.due;
-  from.remove(timed);
-  from.dismiss();
-  timers_.set(timed, due);
-}
-
 void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
   assert(&from != this && from.is_at_rest(slot));
   const bool is_new = moving_.insert(slot).second;  // until resume(): nothing is sent from here
   try {
-    take_cargo(from, from.gather(slot), now);
+    take(from, slot, now);
   } catch (const std::bad_alloc &) {
     if (is_new) moving_.erase(slot);
     throw;
@@ -371,58 +273,65 @@ void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
 
 void LockClient::take_over_all(LockClient &from, Nanos now) {
   assert(&from != this && !session_.is_up() && from.session_.in_flight().empty());
-  take_cargo(from, from.gather(std::nullopt), now);
+  take(from, std::nullopt, now);
 }
 
-void LockClient::take_cargo(LockClient &from, const Cargo &cargo, Nanos now) {
-  Records numbered;
-  std::vector<NewIdentity> renamed;
-  for (const auto &record : cargo.records) {
-    if (is_waiting(record->phase))
-      renamed.push_back(new_identity(*record, channel_.cid(), numbered));
+std::vector<Request *> LockClient::immediate_of(std::optional<uint16_t> slot) const {
+  std::vector<Request *> found;
+  for (const auto &request : immediate_) {
+    const LockState *lock = lock_of(*request);
+    const bool is_wanted = !slot || (lock != nullptr && lock->slot() == *slot);
+    if (is_wanted) found.push_back(request.get());
   }
-  names_.reserve(names_.size() + cargo.locks.size());
-  timers_.admit(cargo.records.size() + cargo.callers.size() + cargo.immediate.size() +
-                numbered.size());
+  return found;
+}
+
+// `slot`: nullopt for all.
+void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now) {
+  const Locks::Selection coming = from.locks_.select(slot);
+  const std::vector<Request *> immediate = from.immediate_of(slot);
+  Locks::NewTokens tokens = locks_.new_tokens(coming.records, channel_.cid());
+  locks_.make_room(coming);
+  timers_.admit(coming.records.size() + coming.callers.size() + immediate.size() +
+                tokens.all.size());
   // From here on nothing fails.
-  for (const auto &lock : cargo.locks) {
-    [[maybe_unused]] const auto moved = names_.insert(from.names_.extract(id_of(*lock)));
-    assert(moved.inserted);
-    lock->node = node_;
-    lock->key_watch.give(&KeyWatch::on_disconnected);
-  }
-  for (const auto &record : cargo.records) take_record(from, record, now);
+  for (const auto &lock : coming.locks) locks_.take(from.locks_, lock);
+  for (const auto &record : coming.records) take_record(from, *record, now);
   clock_.note_arrivals(from.clock_);
   if (clock_.take_arrivals()) compare_clocks(now);
-  for (Request *caller : cargo.callers) move_timer(from.timers_, *caller);
-  for (Request *request : cargo.immediate) {
+  for (Request *caller : coming.callers) locks_.take_timer(from.locks_, *caller);
+  for (Request *request : immediate) {
     immediate_.splice(immediate_.end(), from.immediate_, request->place);
-    move_timer(from.timers_, *request);
+    locks_.take_timer(from.locks_, *request);
     if (request->lock) request->lock->node = node_;
   }
-  records_.merge(numbered);
-  for (NewIdentity &one : renamed) rename(one, now);
+  rename(tokens, now);
 }
 
-void LockClient::take_record(LockClient &from, const std::shared_ptr<TokenRecord> &record,
-                             Nanos now) noexcept {
-  move_timer(from.timers_, *record);
-  records_.insert(from.records_.extract(record->id));
-  const size_t waiting = is_waiting(record->phase) || record->upgrader ? 1 : 0;
-  from.waiting_count_ -= waiting;
-  waiting_count_ += waiting;
-  if (std::exchange(record->is_throttled, false)) std::erase(from.throttled_, record);
-  record->confirmed_by = 0;
-  if (record->replicas && record->replicas->is_wanted()) {
-    from.replication_.give(&Replication::drop, *record->replicas);
-    Nanos limit = kNever;
-    if (record->confirmer && record->confirmer->wait_ms > 0) limit = record->confirmer->wait_until;
-    if (record->is_writer_unconfirmed) limit = record->upgrader->due;
-    confirm(*record, limit);
+void LockClient::rename(Locks::NewTokens &tokens, Nanos now) noexcept {
+  locks_.add_numbered(tokens);
+  for (Locks::NewToken &one : tokens.all) {
+    const ServerFootprint left = locks_.rename(one, now);
+    start_cleanup(*one.old, left, 0, now);
   }
-  if (record->phase != Phase::kHeld) return;
-  record->held().give(&HeldLease::on_moved, from.clock_.last());
-  schedule(*record, now);
+}
+
+void LockClient::take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept {
+  locks_.take(from.locks_, record.shared_from_this());
+  if (std::exchange(record.is_throttled, false)) {
+    std::erase_if(from.throttled_, [&](const auto &other) { return other.get() == &record; });
+  }
+  record.confirmed_by = 0;
+  if (record.replicas && record.replicas->is_wanted()) {
+    from.replication_.give(&Replication::drop, *record.replicas);
+    Nanos limit = kNever;
+    if (record.confirmer && record.confirmer->wait_ms > 0) limit = record.confirmer->wait_until;
+    if (record.is_writer_unconfirmed) limit = record.upgrader->due;
+    confirm(record, limit);
+  }
+  if (record.phase != Phase::kHeld) return;
+  record.held().give(&HeldLease::on_moved, from.clock_.last());
+  schedule(record, now);
 }
 
 void LockClient::resume(uint16_t slot, Nanos now) {
@@ -441,11 +350,12 @@ void LockClient::resume(uint16_t slot, Nanos now) {
 // would carry the cleanup out before its repetition.
 template <class Predicate>
 void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
-  const bool has_cleanup = std::any_of(records_.begin(), records_.end(), [&](const auto &entry) {
-    return entry.second->phase == Phase::kCleanup && is_wanted(*entry.second);
-  });
+  const bool has_cleanup =
+      std::any_of(locks_.records().begin(), locks_.records().end(), [&](const auto &entry) {
+        return entry.second->phase == Phase::kCleanup && is_wanted(*entry.second);
+      });
   uint32_t known = has_cleanup ? 0 : ~0U;  // scripts, by bits: a set would need memory
-  for_each_record([&](TokenRecord &record) {
+  locks_.for_each([&](TokenRecord &record) {
     if (!is_waiting(record.phase) || !is_wanted(record)) return;
     record.watcher.on_connected();
     if (!record.acquisition->may_ask(true)) return;
@@ -456,7 +366,7 @@ void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
     known |= script;
     send_ask(record, now, is_known ? protocol::EvalMode::kDigest : protocol::EvalMode::kText);
   });
-  for_each_record([&](TokenRecord &record) {
+  locks_.for_each([&](TokenRecord &record) {
     if (!is_waiting(record.phase) && is_wanted(record)) resume(record, now);
   });
 }
@@ -467,17 +377,12 @@ void LockClient::resume_all(Nanos now) {
 
 void LockClient::change_channel(const std::string &cid, Nanos now) {
   assert(!session_.is_up() && session_.in_flight().empty());
-  Records numbered;
-  std::vector<NewIdentity> renamed;
-  for (const auto &[id, record] : records_) {
-    if (is_waiting(record->phase)) renamed.push_back(new_identity(*record, cid, numbered));
-  }
+  Locks::NewTokens tokens = locks_.new_tokens(cid);
   std::string channel = channel_.prefix() + cid;
   std::string copy = cid;
-  timers_.admit(numbered.size());
-  records_.merge(numbered);
+  timers_.admit(tokens.all.size());
   channel_.change(std::move(copy), std::move(channel));
-  for (NewIdentity &one : renamed) rename(one, now);
+  rename(tokens, now);
 }
 
 }  // namespace redlatch::lock

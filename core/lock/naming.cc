@@ -49,7 +49,7 @@ std::vector<std::string> clients_in(const protocol::InspectAnswer &info) {
 // When a lock of this client needs its name.
 Nanos LockClient::name_due() const {
   Nanos due = kNever;
-  for (const auto &[id, record] : records_) {
+  for (const auto &[id, record] : locks_.records()) {
     if (record->phase == Phase::kQueued) return 0;
     if (record->phase != Phase::kHeld) continue;
     due = std::min(due, record->held()->granted_at() + operate::Names::kMoment);
@@ -155,20 +155,20 @@ bool LockClient::waits_for_itself(const Request &request) const {
                           options.mode != protocol::Mode::kRead;
   };
   if (lock.holder != nullptr) return is_in_the_way(*lock.holder);
-  return lock.has_sharers && std::any_of(records_.begin(), records_.end(), [&](const auto &entry) {
-           return is_in_the_way(*entry.second);
-         });
+  return lock.has_sharers &&
+         std::any_of(locks_.records().begin(), locks_.records().end(),
+                     [&](const auto &entry) { return is_in_the_way(*entry.second); });
 }
 
 const Lease *LockClient::lease_on(std::string_view name) const {
-  const auto found = names_.find({protocol::Format::kString, name});
-  const TokenRecord *holder = found == names_.end() ? nullptr : found->second->holder;
+  const auto lock = locks_.find(name, protocol::Format::kString);
+  const TokenRecord *holder = lock ? lock->holder : nullptr;
   return holder == nullptr ? nullptr : holder->lease.get();
 }
 
 std::string_view LockClient::blocker_of(std::string_view name) const {
-  const auto found = names_.find({protocol::Format::kString, name});
-  return found == names_.end() ? std::string_view() : std::string_view(found->second->blocker);
+  const auto lock = locks_.find(name, protocol::Format::kString);
+  return lock ? std::string_view(lock->blocker) : std::string_view();
 }
 
 }  // namespace redlatch::lock

@@ -29,10 +29,7 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
                       ": its owner reads by another lease as well, and would wait for itself");
   }
   Checked<Upgrade> &upgrade = record.ensure_upgrade();
-  record.upgrader = request;
-  note_waiting(record);
-  request->record = &record;
-  waiting_count_++;
+  locks_.set_upgrader(record, request);
   const Nanos limit = request->wait_ms == 0 ? settings_.command_timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));
   if (request->wait_ms == 0) connect_soon(now);
@@ -174,10 +171,7 @@ void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t serve
 void LockClient::finish_upgrade(TokenRecord &record, Status status, std::string_view message) {
   if (!record.upgrader) return;
   if (std::exchange(record.is_writer_unconfirmed, false)) (void)end_confirmation(record);
-  const auto request = std::move(record.upgrader);
-  note_waiting(record);
-  request->record = nullptr;
-  waiting_count_--;
+  const auto request = locks_.take_upgrader(record);
   finish(*request, status, message);
 }
 

@@ -11,13 +11,6 @@
 
 namespace redlatch::lock {
 
-void LockClient::note_waiting(TokenRecord &record) {
-  Checked<KeyWatch> &watch = record.lock->key_watch;
-  const bool is_waiting = record.phase == Phase::kQueued || record.upgrader != nullptr;
-  watch.give(&KeyWatch::set_waiting, record.watcher, is_waiting);
-  if (is_waiting) message_check_.give(&session::MessageCheck::on_waiting);
-}
-
 void LockClient::check_messages(Nanos now) {
   switch (message_check_.give(&session::MessageCheck::on_time, expects_push(), now)) {
     case session::MessageCheck::Command::kNone:
@@ -110,9 +103,8 @@ void LockClient::on_key_found(TokenRecord &record, const Reply &reply, Nanos now
 }
 
 void LockClient::recheck(const KeyWatch::Step &step, Nanos now) {
-  const auto found = records_.find(step.recheck_id);
-  if (found == records_.end()) return;
-  const auto record = found->second;
+  const auto record = locks_.find(step.recheck_id);
+  if (!record) return;
   if (record->upgrader) return on_upgrade_push(*record, now);
   if (record->acquisition.give(&Acquisition::keep_hint, step.recheck_at)) return;
   if (step.recheck_at <= now) {
@@ -126,16 +118,15 @@ void LockClient::on_invalidated(size_t, std::string_view key, Nanos now) {
   if (!key.starts_with(settings_.name_space)) return;
   key.remove_prefix(settings_.name_space.size());
   for (const auto format : protocol::kFormats) {
-    const auto found = names_.find({format, key});
-    if (found == names_.end()) continue;
-    const auto lock = found->second;
+    const auto lock = locks_.find(key, format);
+    if (!lock) continue;
     recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
   }
 }
 
 void LockClient::on_all_invalidated(size_t, Nanos now) {
   std::vector<std::shared_ptr<LockState>> locks;
-  for (const auto &[name, lock] : names_) locks.push_back(lock);
+  for (const auto &[name, lock] : locks_.names()) locks.push_back(lock);
   for (const auto &lock : locks) recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
 }
 

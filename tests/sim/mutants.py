@@ -125,7 +125,7 @@ CORE_MUTANTS = (
             "      if (Acquisition &old = record.acquisition.machine_;\n"
             "          IS_ON && old.late_apply_until() > now && old.is_queueable()) {\n"
             "        Identity &is = record.identity;\n"
-            "        is.token = protocol::make_token(channel_.cid(), ++*last_id_);\n"
+            "        is.token = protocol::make_token(channel_.cid(), locks_.take_numbers(1));\n"
             "        is.member.replace(0, is.token.size(), is.token);\n"
             "        old.ticket_.clear();\n"
             "      }\n"
@@ -172,11 +172,11 @@ CORE_MUTANTS = (
         7,
         Edit(
             "lock/attaching.cc",
-            "  end_lease(*record, Lease::kDetached, {});\n  forget(*record);",
+            "  end_lease(*record, Lease::kDetached, {});\n  locks_.forget(*record);",
             "  end_lease(*record, Lease::kDetached, {});\n"
-            "  if (IS_ON) {\n    set_phase(*record, Phase::kHeld);\n"
+            "  if (IS_ON) {\n    locks_.set_phase(*record, Phase::kHeld);\n"
             "    clean_up(*record, 0, true);\n    return;\n  }\n"
-            "  forget(*record);",
+            "  locks_.forget(*record);",
         ),
         scenario="kHandover",
     ),
@@ -435,9 +435,9 @@ CORE_MUTANTS = (
         "a name that nothing holds is not forgotten",
         1,
         Edit(
-            "lock/holding.cc",
-            "if (--record.lock->record_count == 0) names_",
-            "if (--record.lock->record_count == 0 && !IS_ON) names_",
+            "lock/locks.cc",
+            "  forget_unused(*record.lock);",
+            "  if (!IS_ON) forget_unused(*record.lock);",
         ),
     ),
 ) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS + SENTINEL_MUTANTS + CLUSTER_MUTANTS

@@ -148,8 +148,8 @@ SENTINEL_MUTANTS = (
         13,
         Edit(
             "lock/connecting.cc",
-            "  for (const auto &[id, record] : records_) record->confirmed_by = 0;",
-            "  if (!IS_ON) for (const auto &[id, record] : records_) record->confirmed_by = 0;",
+            "  for (const auto &[id, record] : locks_.records()) record->confirmed_by = 0;",
+            "  if (!IS_ON) for (const auto &[id, record] : locks_.records()) record->confirmed_by = 0;",
         ),
         scenario="kSentinelReplicas",
     ),
