@@ -17,7 +17,7 @@ LARGEST = (MAX_FUNCTIONS, MAX_FIELDS)
 COUNTED = ("core/", "capi/", "cli/src/", "embedded/")
 # Classes that are larger, with their sizes. A row goes down with its class, and never up.
 LARGER = {
-    "redlatch::lock::LockClient": (261, 34),
+    "redlatch::lock::LockClient": (221, 29),
     "redlatch::lock::TokenRecord": (MAX_FUNCTIONS, 27),
     "redlatch::cluster::ClusterClient": (83, MAX_FIELDS),
     "redlatch::quorum::QuorumClient": (99, MAX_FIELDS),

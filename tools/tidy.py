@@ -89,7 +89,7 @@ CLIENT_FOLDER = "core/lock"
 # Another file that needs one is a part of LockClient, or does not need it.
 CLIENT_FILES = ("lock_client", "calls", "acquiring", "attaching", "checking", "confirming",
                 "connecting", "holding", "listing", "moving", "naming", "upgrading", "watching",
-                "lock_state", "request")
+                "locks", "cleanups", "lock_state", "request")
 MACHINE_HEADERS = tuple(f"{name}.h" for name in MACHINES)
 CLIENT_ONLY = "only the files of LockClient know machines (CLIENT_FILES of tools/tidy.py)"
 MACHINE_VALUES = "lock/lock_types.h"  # the values that machines share

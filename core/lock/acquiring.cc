@@ -101,7 +101,7 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
     if (!has_place) created = &locks_.new_record(lock, *request, channel_.cid());
     if (is_shared) {
       if (!lock->join(created, request)) {
-        if (created != nullptr) clean_up(*created, now);
+        if (created != nullptr) cleanups_.start(*created, now);
         return finish(*request, Status::kInternal, report_defect("waitlist"));
       }
     } else {
@@ -196,7 +196,7 @@ void LockClient::on_acquire_reply(const Call &call, const Reply &reply, Nanos no
     case Phase::kQueued:
       if (refusal) return on_acquire_refused(record, refusal, now);
       if (!answer.is_granted) return on_queued(record, answer, now);
-      if (record.phase == Phase::kAsking) note_free(record);
+      if (record.phase == Phase::kAsking) cleanups_.saw_free(record);
       if (record.phase == Phase::kQueued) note_late_grant(record, answer, now);
       return on_granted(record, call, answer, now);
     case Phase::kHeld:
@@ -266,7 +266,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   }
   lock.blocker = answer.token().substr(0, protocol::kCidSize);
   lock.obstacle = obstacle_in(answer);
-  contention_.saw_busy(lock.keys.lock, now);
+  cleanups_.saw_busy(lock, now);
   if (!acquisition->is_queueable()) {
     const std::string message = busy_message(lock, answer);
     if (awaits_name(record, message, now)) return;
@@ -291,7 +291,7 @@ void LockClient::refuse_try(TokenRecord &record, Status status, std::string_view
                             Nanos now) {
   if (const auto caller = take_front(record)) finish(*caller, status, message);
   if (record.is_vote) return give_back(record, nullptr, now);
-  clean_up_gone(record, now);
+  cleanups_.start_gone(record, now);
 }
 
 void LockClient::on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal,
@@ -327,8 +327,7 @@ bool LockClient::is_fence_plausible(const TokenRecord &record, const protocol::P
 void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
   if (record.phase == Phase::kDetaching) return;
   if (record.phase == Phase::kCleanup) {
-    return perform(record, record.cleanup().give(&Cleanup::on_grant, now, is_up(*record.lock)),
-                   now);
+    return cleanups_.on_grant(record, now);
   }
   if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(record, now);
   if (push.mode != record.identity.mode) return;
@@ -384,7 +383,7 @@ void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now)
   lose_predecessor(record, now);
   const auto [caller, next] = take_with_place(record);
   if (!caller) {  // a defect
-    if (next != nullptr) clean_up(*next, now);
+    if (next != nullptr) cleanups_.start(*next, now);
     return give_back(record, nullptr, now);
   }
   record.acquisition.give(&Acquisition::served);
@@ -442,7 +441,7 @@ void LockClient::fail_front(TokenRecord &record, Status status, std::string_view
                             Nanos now) {
   const auto [caller, next] = take_with_place(record);
   if (caller) finish(*caller, status, message);
-  clean_up(record, now, true);
+  cleanups_.start(record, now, true);
   if (next != nullptr) ask(*next, now);
 }
 
@@ -453,7 +452,7 @@ void LockClient::fail_callers(TokenRecord &record, Status status, std::string_vi
     if (!caller) break;  // a defect
     finish(*caller, status, message);
   }
-  clean_up(record, now, may_be_held);
+  cleanups_.start(record, now, may_be_held);
 }
 
 // `caller` is finished; its place goes to the others, or back to the server.
@@ -462,7 +461,7 @@ void LockClient::remove_from_waitlist(Request &caller, Nanos now) {
   TokenRecord &record = caller.record != nullptr ? *caller.record : *lock.place();
   const auto keep =
       record.is_shared ? taken(lock.waitlist.give(&Waitlist::leave, caller)) : take_front(record);
-  if (record.front() == nullptr) clean_up(record, now);
+  if (record.front() == nullptr) cleanups_.start(record, now);
 }
 
 Outcome LockClient::why_not_yet(const Request &request, const TokenRecord &record) const {

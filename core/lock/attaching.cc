@@ -76,9 +76,9 @@ void LockClient::leave_to_ttl(Lease &lease) noexcept {
 // The lease has ended for this client. A poll that crossed the grant may have queued its token
 // again.
 void LockClient::clean_up_detached(TokenRecord &record, Nanos now) {
-  give_up_vacant_place(*record.lock, now);
+  cleanups_.give_up_vacant_place(*record.lock, now);
   if (!record.acquisition->may_be_queued()) return locks_.forget(record);
-  clean_up(record, now);
+  cleanups_.start(record, now);
 }
 
 // The attach used up the mark, and its caller has cancelled it or shut the client down: mark the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockCallKind: a kind of command that LockClient sends. DelegatedCommand: one that is sent for the
+// LockCallKind: a kind of command about a lock. DelegatedCommand: one that is sent for the
 // client of another node.
 #pragma once
 
@@ -21,11 +21,9 @@ class LockClient;
 
 using session::Call;
 
-// Each command that LockClient sends is one.
+// Each command about a lock, or a request of a user, is one.
 class LockCallKind : public session::CallKind {
  public:
-  explicit LockCallKind(LockClient &client) : client_(client) {}
-
   // The server cannot serve the slot until `retry_at`. @return false: it is a refusal as others.
   virtual bool on_postponed(const Call &, Nanos, Nanos) const { return false; }
   // After on_lost(), while the connection stays: ask again soon.
@@ -47,9 +45,8 @@ class LockCallKind : public session::CallKind {
   virtual bool is_extension(const Call &) const { return false; }
 
  protected:
+  LockCallKind() = default;
   ~LockCallKind() = default;
-
-  LockClient &client_;
 };
 
 inline const LockCallKind &kind_of(const Call &call) {

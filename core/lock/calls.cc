@@ -10,7 +10,7 @@ using protocol::EvalMode;
 
 bool LockClient::Calls::OfSlot::take_redirect(const Call &call, const Reply &reply,
                                               Nanos now) const {
-  return client_.is_taken_as_redirect(call, reply, now);
+  return client_.take_redirect(call, reply, now);
 }
 
 // ---- about the record of a token ---------------------------------------------------------------
@@ -138,40 +138,6 @@ void LockClient::Calls::RollBack::on_lost(const Call &call, Nanos) const {
 
 void LockClient::Calls::RollBack::on_not_done(const Call &call, Nanos) const {
   record_of(call).upgrade->give(&Upgrade::on_rollback_answered);
-}
-
-void LockClient::Calls::GiveBack::on_answer(const Call &call, const Reply &reply, Nanos now) const {
-  client_.on_cleanup_reply(call, reply, now);
-}
-
-void LockClient::Calls::GiveBack::on_unknown_script(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  if (record.is_gone) return;
-  const auto step =
-      record.cleanup().give(&Cleanup::on_unknown_script, now, client_.is_up(*record.lock));
-  client_.perform(record, step, now, EvalMode::kText);
-}
-
-void LockClient::Calls::GiveBack::on_lost(const Call &call, Nanos) const {
-  TokenRecord &record = record_of(call);
-  record.cleanup().give(&Cleanup::on_answer_lost, call.sent_at);
-  if (!record.releaser) return;
-  client_.timers_.set(*record.releaser, call.sent_at + client_.settings_.command_timeout);
-}
-
-void LockClient::Calls::GiveBack::on_not_done(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  if (record.is_gone) return;
-  client_.limit_releaser(record, call.sent_at);
-  client_.perform(record, record.cleanup().give(&Cleanup::on_refused), now);
-}
-
-bool LockClient::Calls::GiveBack::on_postponed(const Call &call, Nanos retry_at, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  if (record.is_gone) return true;
-  client_.limit_releaser(record, call.sent_at);
-  client_.perform(record, record.cleanup().give(&Cleanup::on_postponed, retry_at), now);
-  return true;
 }
 
 void LockClient::Calls::Track::on_answer(const Call &, const Reply &reply, Nanos) const {

@@ -9,9 +9,13 @@
 namespace redlatch::lock {
 
 struct LockClient::Calls {
+  struct Kind : LockCallKind {
+    explicit Kind(LockClient &client) : client_(client) {}
+    LockClient &client_;
+  };
   // They name keys of a slot, whose node may change.
-  struct OfSlot : LockCallKind {
-    using LockCallKind::LockCallKind;
+  struct OfSlot : Kind {
+    using Kind::Kind;
     bool take_redirect(const Call &, const Reply &, Nanos) const override;
   };
   // Their subject is the record of a token.
@@ -50,16 +54,6 @@ struct LockClient::Calls {
     void on_unknown_script(const Call &, Nanos) const override;
     void on_lost(const Call &, Nanos) const override;
     void on_not_done(const Call &, Nanos) const override;
-  };
-  // RELEASE or CANCEL.
-  struct GiveBack final : OfRecord {
-    using OfRecord::OfRecord;
-    bool is_repeated() const override { return true; }
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-    void on_unknown_script(const Call &, Nanos) const override;
-    void on_lost(const Call &, Nanos) const override;
-    void on_not_done(const Call &, Nanos) const override;
-    bool on_postponed(const Call &, Nanos, Nanos) const override;
   };
   // It prepares FindKey.
   struct Track final : OfRecord {
@@ -110,27 +104,27 @@ struct LockClient::Calls {
   };
 
   // It was asked for by the client of another node.
-  struct Delegated final : LockCallKind {
-    using LockCallKind::LockCallKind;
+  struct Delegated final : Kind {
+    using Kind::Kind;
     void on_answer(const Call &, const Reply &, Nanos) const override;
     void on_lost(const Call &, Nanos) const override;
   };
   // It prepares Delegated.
-  struct Asking final : LockCallKind {
-    using LockCallKind::LockCallKind;
+  struct Asking final : Kind {
+    using Kind::Kind;
     void on_answer(const Call &, const Reply &, Nanos) const override;
   };
 
   // These two are sent on the connection for WAIT.
-  struct SideExtend final : LockCallKind {
-    using LockCallKind::LockCallKind;
+  struct SideExtend final : Kind {
+    using Kind::Kind;
     bool is_for_primary() const override { return false; }
     const LockState *lock(const Call &) const override;
     void on_answer(const Call &, const Reply &, Nanos) const override;
     void on_unknown_script(const Call &, Nanos) const override;
   };
-  struct Wait final : LockCallKind {
-    using LockCallKind::LockCallKind;
+  struct Wait final : Kind {
+    using Kind::Kind;
     bool is_for_primary() const override { return false; }
     void on_answer(const Call &, const Reply &, Nanos) const override;
   };
@@ -142,8 +136,6 @@ struct LockClient::Calls {
   const Extend extend{client};
   const Upgrading upgrade{client};
   const RollBack roll_back{client};
-  const GiveBack release{client};
-  const GiveBack cancel{client};
   const Track track{client};
   const FindKey find_key{client};
   const Immediate immediate{client};

@@ -113,10 +113,9 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
   switch (record.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
-      return record.front() == nullptr ? clean_up(record, now) : ask(record, now);
+      return record.front() == nullptr ? cleanups_.start(record, now) : ask(record, now);
     case Phase::kCleanup:
-      return perform(record, record.cleanup().give(&Cleanup::on_due, now, is_up(*record.lock)),
-                     now);
+      return cleanups_.on_due(record, now);
     case Phase::kDetaching:
       return;  // the answer, or the end of the request, decides
     case Phase::kHeld:
@@ -253,151 +252,11 @@ bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
   return true;
 }
 
-// A place in the queue without a caller must be cancelled before the release, which would grant it.
-void LockClient::give_up_vacant_place(LockState &lock, Nanos now) {
-  if (lock.waitlist->state() == Waitlist::State::kVacant) clean_up(*lock.place(), now);
-}
-
 void LockClient::give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now) {
   if (record.lease) end_lease(record, Lease::kReleased, {});
-  record.releaser = std::move(releaser);
-  if (record.releaser) {
-    record.releaser->record = &record;
-    if (!is_up(*record.lock)) timers_.set(*record.releaser, now + settings_.command_timeout);
-  }
-  if (record.lock->waitlist->place() != &record) give_up_vacant_place(*record.lock, now);
-  clean_up(record, now, true);
-}
-
-// `record` is given up, with its place and its lock.
-void LockClient::clean_up(TokenRecord &record, Nanos now, bool may_be_held, Nanos not_before) {
-  const bool is_unanswered = record.upgrade && record.upgrade->get().is_unanswered();
-  ServerFootprint left = record.acquisition.give(&Acquisition::give_up, is_unanswered, now);
-  left.may_be_held = left.may_be_held || may_be_held;
-  start_cleanup(record, left, not_before, now);
-}
-
-// The server has just said that it knows nothing of `record`.
-void LockClient::clean_up_gone(TokenRecord &record, Nanos now) {
-  ServerFootprint left = record.acquisition.give(&Acquisition::give_up, false, now);
-  left.may_be_queued = left.may_be_held = false;
-  start_cleanup(record, left, 0, now);
-}
-
-void LockClient::start_cleanup(TokenRecord &record, ServerFootprint left, Nanos not_before,
-                               Nanos now) {
-  if (const Checked<HeldLease> *held = record.held_lease()) {
-    if (held->get().state() == HeldLease::State::kHeld) held->get().leave(left);
-    record.stage.emplace<Checked<Cleanup>>();
-  }
-  left.is_detached = record.phase == Phase::kDetaching;
-  record.lock->waitlist.give(&Waitlist::close, record);
-  locks_.set_phase(record, Phase::kCleanup);
-  perform(record,
-          record.cleanup().give(&Cleanup::start, left, not_before, now, is_up(*record.lock)), now);
-}
-
-// A lock that is handed off without a pause is never free, so a library that polls never holds it
-// and is never seen. A lock that is free now and then needs no search.
-protocol::YieldPolicy LockClient::yield_policy_at(const TokenRecord &record, Nanos now) {
-  protocol::YieldPolicy policy = record.yield_policy;
-  if (policy.every != protocol::YieldPolicy::kAutomatic) return policy;
-  if (!contention_.is_long(record.lock->keys.lock, now)) return policy;
-  policy.every = protocol::YieldPolicy::kSearching;
-  return policy;
-}
-
-// An answer about a reader does not say that the lock is free: others may read.
-void LockClient::note_free(const TokenRecord &record) {
-  const bool is_reader = record.identity.mode == protocol::Mode::kRead;
-  if (!is_reader) contention_.saw_free(record.lock->keys.lock);
-}
-
-void LockClient::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
-                         protocol::EvalMode eval) {
-  assert(step.result != Cleanup::Result::kDefect);
-  if (step.result != Cleanup::Result::kNone) answer_release(record, step.result);
-  if (step.is_over && !record.is_gone) locks_.forget(record);
-  if (step.is_over) return;
-  timers_.set(record, step.due);
-  if (step.command == Cleanup::Command::kNone) return;
-  const bool is_cancel = step.command == Cleanup::Command::kCancel;
-  protocol::Command command;
-  if (is_cancel) {
-    protocol::cancel(command, features_, eval, record.lock->keys, record.identity.member,
-                     record.identity.owner);
-  } else {
-    protocol::release(command, features_, eval, record.lock->keys, record.proof(),
-                      yield_policy_at(record, now), 1 + record.cleanup()->handoff_count());
-  }
-  const LockCallKind *kind = is_cancel ? &calls_->cancel : &calls_->release;
-  if (!session_.try_send(command, Call{kind, eval, now, 0, record.shared_from_this()})) return;
-  record.cleanup().give(&Cleanup::sent, step.command);
-}
-
-// The answer to CANCEL or RELEASE.
-void LockClient::on_cleanup_reply(const Call &call, const Reply &reply, Nanos now) {
-  TokenRecord &record = record_of(call);
-  protocol::CountAnswer answer;
-  const auto refusal = decode(reply, answer);
-  if (record.is_gone) return;
-  Checked<Cleanup> &cleanup = record.cleanup();
-  const bool is_cancel = call.kind == &calls_->cancel;
-  if (refusal) {
-    perform(record, cleanup.give(&Cleanup::on_refused), now);
-    if (!is_cancel) {
-      answer_releaser(record, refusal.status(), refusal_message(record.lock->name, refusal));
-    }
-    return;
-  }
-  note_time(call.sent_at, now, answer.server_ms);
-  maybe_serve_queue(record.lock, answer.has_more, now);
-  if (!is_cancel && answer.result == 1) note_free(record);
-  perform(record,
-          is_cancel
-              ? cleanup.give(&Cleanup::on_cancel_answer, answer.result, now, is_up(*record.lock))
-              : cleanup.give(&Cleanup::on_release_answer, answer.result, now, is_up(*record.lock)),
-          now);
-}
-
-// The cleanup is over, or goes another way: the caller is answered even without memory for the
-// reason.
-void LockClient::answer_lost_release(TokenRecord &record) noexcept {
-  if (!record.releaser) return;
-  try {
-    Lease &lease = *record.releaser->lease;
-    lease.loss = LossReason::kGone;
-    lease.reason = kGone.text;
-    const std::string message = "lock " + quoted(record.lock->name) + " was lost: " + lease.reason;
-    answer_releaser(record, Status::kLost, message);
-  } catch (const std::bad_alloc &) {
-    answer_releaser(record, Status::kLost, {});
-  }
-}
-
-void LockClient::answer_release(TokenRecord &record, Cleanup::Result result) {
-  switch (result) {
-    case Cleanup::Result::kNone:
-      return;
-    case Cleanup::Result::kReleased:
-      return answer_releaser(record, Status::kOk);
-    case Cleanup::Result::kStillHeld:
-      return answer_releaser(record, Status::kStillHeld);
-    case Cleanup::Result::kLost:
-      return answer_lost_release(record);
-    case Cleanup::Result::kUnknown:
-      return answer_releaser(record, Status::kOutcomeUnknown,
-                             "no answer until the lease had ended");
-    case Cleanup::Result::kDefect:
-      return answer_releaser(record, Status::kInternal, report_defect("cleanup"));
-  }
-}
-
-void LockClient::answer_releaser(TokenRecord &record, Status status, std::string_view message) {
-  if (!record.releaser) return;
-  const auto releaser = std::move(record.releaser);
-  releaser->record = nullptr;
-  finish(*releaser, status, message);
+  cleanups_.set_releaser(record, std::move(releaser), now);
+  if (record.lock->waitlist->place() != &record) cleanups_.give_up_vacant_place(*record.lock, now);
+  cleanups_.start(record, now, true);
 }
 
 void LockClient::lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) {
@@ -409,9 +268,10 @@ void LockClient::lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) {
   const bool may_be_queued = acquisition->may_be_queued();
   record.lease->is_gone = is_gone && !may_be_queued && acquisition->late_apply_until() <= now;
   end_lease(record, Lease::kLost, std::move(loss));
-  give_up_vacant_place(*record.lock, now);
-  if (is_gone && !may_be_queued) return clean_up_gone(record, now);
-  clean_up(record, now, !is_gone, is_gone ? 0 : now + timing::notice_of(record.held()->ttl()));
+  cleanups_.give_up_vacant_place(*record.lock, now);
+  if (is_gone && !may_be_queued) return cleanups_.start_gone(record, now);
+  cleanups_.start(record, now, !is_gone,
+                  is_gone ? 0 : now + timing::notice_of(record.held()->ttl()));
 }
 
 // `record` was granted a lock that this client believes to hold already: that one was forced or
@@ -425,7 +285,7 @@ void LockClient::drop(Lease &lease, Nanos now) {
   if (lease.record == nullptr) return;
   const auto record = lease.record->shared_from_this();
   end_lease(*record, Lease::kDetached, {});
-  give_up_vacant_place(*record->lock, now);
+  cleanups_.give_up_vacant_place(*record->lock, now);
   locks_.forget(*record);
 }
 

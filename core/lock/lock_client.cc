@@ -25,6 +25,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       clock_(settings.is_of_cluster),
       calls_(std::make_unique<Calls>(*this)),
       locks_(settings, node, timers_, message_check_),
+      cleanups_(settings, session_, features_, locks_, timers_, *this),
       client_names_(settings, session_, channel_, *this),
       health_(settings, session_, channel_, *this) {
   features_.prefix = channel_.prefix();
@@ -93,7 +94,7 @@ void LockClient::end_request(Request &request, Status status, std::string_view m
       finish(request, status, message);
       return remove_from_waitlist(request, now);
     case Request::Op::kRelease:
-      return answer_releaser(*request.record, status, message);
+      return cleanups_.answer_releaser(*request.record, status, message);
     case Request::Op::kUpgrade:
       return give_up_upgrade(*request.record, status, message, now);
     default: {
@@ -402,6 +403,12 @@ void LockClient::maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool 
                           Call{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, lock});
 }
 
+void LockClient::on_script_answer(const Call &call, const protocol::CountAnswer &answer,
+                                  const std::shared_ptr<LockState> &lock, Nanos now) {
+  note_time(call.sent_at, now, answer.server_ms);
+  maybe_serve_queue(lock, answer.has_more, now);
+}
+
 void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
   if (server_ms <= 0) return;
   clock_.sample(sent_at, now, server_ms, now);
@@ -462,7 +469,8 @@ bool LockClient::is_drained() const {
 
 void LockClient::give_up() {
   for (const auto &[id, record] : locks_.records()) {
-    answer_releaser(*record, Status::kOutcomeUnknown, "no answer before the client was shut down");
+    cleanups_.answer_releaser(*record, Status::kOutcomeUnknown,
+                              "no answer before the client was shut down");
   }
 }
 
@@ -473,8 +481,7 @@ void LockClient::shut_down(Nanos now) {
   client_names_.withdraw(now);
   locks_.for_each([&](TokenRecord &record) {
     if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
-    if (record.phase == Phase::kCleanup)
-      perform(record, record.cleanup().give(&Cleanup::retry_now, now, is_up(*record.lock)), now);
+    if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
   });
   connect_soon(now);
 }

@@ -30,7 +30,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "lock/call.h"
-#include "lock/contention.h"
+#include "lock/cleanups.h"
 #include "lock/lock_state.h"
 #include "lock/locks.h"
 #include "lock/service.h"
@@ -48,7 +48,8 @@ namespace redlatch::lock {
 
 class LockClient final : public LockService,
                          private operate::Names::Owner,
-                         private operate::Health::Owner {
+                         private operate::Health::Owner,
+                         private Cleanups::Owner {
  public:
   // `random` makes the client's id. Settings and output outlive the client, and know it as number
   // `node`.
@@ -178,7 +179,7 @@ class LockClient final : public LockService,
   struct Calls;
 
   // lock_client.cc: requests and replies; connecting.cc: the connection
-  void finish(Request &request, Status status, std::string_view message = {}) noexcept;
+  void finish(Request &request, Status status, std::string_view message = {}) noexcept override;
   void finish_immediate(Request &request, Status status, std::string_view message = {}) noexcept;
   // End a request of a caller before its answer; what it began is undone.
   void end_request(Request &request, Status status, std::string_view message, Nanos now);
@@ -202,7 +203,9 @@ class LockClient final : public LockService,
   void fail_all(Status status, std::string_view message, Nanos now);
   template <class Action>
   void for_each_immediate(const Action &action);
-  std::string_view report_defect(const char *machine) noexcept;
+  std::string_view report_defect(const char *machine) noexcept override;
+  void on_script_answer(const Call &call, const protocol::CountAnswer &answer,
+                        const std::shared_ptr<LockState> &lock, Nanos now) override;
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
   void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
 
@@ -306,16 +309,15 @@ class LockClient final : public LockService,
     return !moving_.empty() && moving_.contains(lock.slot());
   }
   // True if commands about `lock` can be sent.
-  bool is_up(const LockState &lock) const { return session_.is_up() && !is_moving(lock); }
+  bool is_up(const LockState &lock) const override { return session_.is_up() && !is_moving(lock); }
   static const LockState *lock_of(const Request &request);
-  bool is_taken_as_redirect(const Call &call, const Reply &reply, Nanos now);
-  bool take_redirect(const Call &call, const Reply &reply, Nanos now);
+  bool take_redirect(const Call &call, const Reply &reply, Nanos now) override;
+  bool follow_redirect(const Call &call, const Reply &reply, Nanos now);
   void take_out(Request &request) noexcept;
   void on_half_done(const Call &call, Nanos now);
   bool extend_next_part(const Call &call, const protocol::CountAnswer &answer, Nanos now);
   static protocol::Refusal read_extension(const Call &call, const Reply &reply,
                                           protocol::CountAnswer &answer);
-  void limit_releaser(TokenRecord &record, Nanos sent_at);
   bool postpone(const Call &call, Nanos now);
   void resend_postponed(Nanos now);
   void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
@@ -369,18 +371,6 @@ class LockClient final : public LockService,
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
   bool hand_off_locally(TokenRecord &record, Nanos now);
   void give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now);
-  void clean_up(TokenRecord &record, Nanos now, bool may_be_held = false, Nanos not_before = 0);
-  void clean_up_gone(TokenRecord &record, Nanos now);
-  void start_cleanup(TokenRecord &record, ServerFootprint left, Nanos not_before, Nanos now);
-  void note_free(const TokenRecord &record);
-  protocol::YieldPolicy yield_policy_at(const TokenRecord &record, Nanos now);
-  void perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
-               protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  void on_cleanup_reply(const Call &call, const Reply &reply, Nanos now);
-  void give_up_vacant_place(LockState &lock, Nanos now);
-  void answer_release(TokenRecord &record, Cleanup::Result result);
-  void answer_lost_release(TokenRecord &record) noexcept;
-  void answer_releaser(TokenRecord &record, Status status, std::string_view message = {});
   void send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
                    protocol::EvalMode eval = protocol::EvalMode::kDigest,
                    protocol::Extent extent = protocol::Extent::kAll);
@@ -420,12 +410,12 @@ class LockClient final : public LockService,
   TimerQueue timers_;
   Checked<session::MessageCheck> message_check_;
   Locks locks_;
+  Cleanups cleanups_;
   operate::Names client_names_;
   operate::Health health_;
   std::set<uint16_t> moving_;  // slots of a cluster that another node serves
   std::string reader_key_;     // that the last command named: a Command only borrows it
   Nanos resend_at_ = kNever;   // when to send postponed requests again
-  Contention contention_;
   Checked<Replication> replication_;
   bool is_side_outdated_ = false;     // it is, or will be, to a server that may be another one
   bool is_side_text_wanted_ = false;  // the server did not know the digest of a script

@@ -72,7 +72,7 @@ class Locks {
   void forget(TokenRecord &record);
   // Records that are asking, queued, or waiting to upgrade.
   size_t waiting_count() const { return waiting_count_; }
-  // What is known of a record that was forgotten; nullptr: nothing.
+  // The place of a record that was forgotten; nullptr: not known.
   const EndedPlaces::Place *ended(uint64_t id) const { return ended_places_.find(id); }
 
   // ---- numbers of tokens
@@ -94,7 +94,7 @@ class Locks {
     std::vector<NewToken> all;
     Records numbered;
   };
-  // What belongs to one slot.
+  // Everything that belongs to one slot.
   struct Selection {
     std::vector<std::shared_ptr<LockState>> locks;
     std::vector<std::shared_ptr<TokenRecord>> records;

@@ -92,16 +92,16 @@ bool LockClient::is_at_rest(uint16_t slot) const {
 
 // Without memory the answer counts as lost: nothing may wait for it.
 // @return false if `reply` is to be taken as any other refusal.
-bool LockClient::is_taken_as_redirect(const Call &call, const Reply &reply, Nanos now) {
+bool LockClient::take_redirect(const Call &call, const Reply &reply, Nanos now) {
   try {
-    return take_redirect(call, reply, now);
+    return follow_redirect(call, reply, now);
   } catch (const std::bad_alloc &) {
     call.kind->on_lost(call, now);
     throw;
   }
 }
 
-bool LockClient::take_redirect(const Call &call, const Reply &reply, Nanos now) {
+bool LockClient::follow_redirect(const Call &call, const Reply &reply, Nanos now) {
   using Kind = protocol::Redirect::Kind;
   const HostPort own{settings_.host, settings_.port};
   const auto redirect = protocol::read_redirect(reply, own);
@@ -143,13 +143,6 @@ bool LockClient::take_redirect(const Call &call, const Reply &reply, Nanos now) 
     }
   }
   return postpone(call, now);
-}
-
-// The caller of a release that cannot be sent now waits no longer than for one that gets no answer.
-void LockClient::limit_releaser(TokenRecord &record, Nanos sent_at) {
-  const bool has_limit = record.releaser && record.releaser->position != SIZE_MAX;
-  if (!record.releaser || has_limit) return;
-  timers_.set(*record.releaser, after(sent_at, settings_.command_timeout));
 }
 
 // The script stopped in the middle, because one of its keys had gone, or the answer of another node
@@ -312,7 +305,7 @@ void LockClient::rename(Locks::NewTokens &tokens, Nanos now) noexcept {
   locks_.add_numbered(tokens);
   for (Locks::NewToken &one : tokens.all) {
     const ServerFootprint left = locks_.rename(one, now);
-    start_cleanup(*one.old, left, 0, now);
+    cleanups_.start_with(*one.old, left, 0, now);
   }
 }
 

@@ -175,7 +175,7 @@ CORE_MUTANTS = (
             "  end_lease(*record, Lease::kDetached, {});\n  locks_.forget(*record);",
             "  end_lease(*record, Lease::kDetached, {});\n"
             "  if (IS_ON) {\n    locks_.set_phase(*record, Phase::kHeld);\n"
-            "    clean_up(*record, 0, true);\n    return;\n  }\n"
+            "    cleanups_.start(*record, 0, true);\n    return;\n  }\n"
             "  locks_.forget(*record);",
         ),
         scenario="kHandover",
@@ -418,15 +418,15 @@ CORE_MUTANTS = (
         6,
         Edit(
             "lock/upgrading.cc",
-            "  carry_out(record, upgrade.give(&Upgrade::on_grant_pushed, now, readiness_of(record)),"
-            " now);",
+            "  carry_out(record, upgrade.give(&Upgrade::on_grant_pushed, now, "
+            "readiness_of(record)), now);",
             "  if (IS_ON && record.upgrade && record.upgrade->get().awaits_answer()) {\n"
             "    record.upgrade->machine_ = Upgrade();\n"
             "    const HeldLease &held = record.held().get();\n"
             "    become_writer(record, held.granted_fence() + 32, held.since_ms());\n"
             "    return schedule(record, now);\n  }\n"
-            "  carry_out(record, upgrade.give(&Upgrade::on_grant_pushed, now, readiness_of(record)),"
-            " now);",
+            "  carry_out(record, upgrade.give(&Upgrade::on_grant_pushed, now, "
+            "readiness_of(record)), now);",
         ),
         scenario="kReaders",
     ),

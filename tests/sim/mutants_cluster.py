@@ -64,8 +64,8 @@ CLUSTER_MUTANTS = (
         12,
         Edit(
             "lock/moving.cc",
-            "    start_cleanup(*one.old, left, 0, now);",
-            "    start_cleanup(*one.old, IS_ON ? ServerFootprint() : left, 0, now);",
+            "    cleanups_.start_with(*one.old, left, 0, now);",
+            "    cleanups_.start_with(*one.old, IS_ON ? ServerFootprint() : left, 0, now);",
         ),
         scenario="kClusterMoves",
     ),

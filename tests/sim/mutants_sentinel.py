@@ -149,7 +149,8 @@ SENTINEL_MUTANTS = (
         Edit(
             "lock/connecting.cc",
             "  for (const auto &[id, record] : locks_.records()) record->confirmed_by = 0;",
-            "  if (!IS_ON) for (const auto &[id, record] : locks_.records()) record->confirmed_by = 0;",
+            "  if (!IS_ON) for (const auto &[id, record] : locks_.records()) "
+            "record->confirmed_by = 0;",
         ),
         scenario="kSentinelReplicas",
     ),

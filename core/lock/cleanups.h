@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Cleanups: tokens that are given up, with their place in the queue and their lock. CANCEL and
+// RELEASE are sent until the server has nothing of a token, and the caller of a release gets their
+// result. Cleanup decides what is sent.
+#pragma once
+
+#include <string_view>
+
+#include "base/settings.h"
+#include "lock/call.h"
+#include "lock/contention.h"
+#include "lock/locks.h"
+#include "session/session.h"
+
+namespace redlatch::lock {
+
+class Cleanups {
+ public:
+  class Owner {
+   public:
+    // True if commands about `lock` can be sent.
+    virtual bool is_up(const LockState &lock) const = 0;
+    // The answer of a script about `lock`.
+    virtual void on_script_answer(const Call &call, const protocol::CountAnswer &answer,
+                                  const std::shared_ptr<LockState> &lock, Nanos now) = 0;
+    // @return false if `reply` is to be taken as any other refusal.
+    virtual bool take_redirect(const Call &call, const Reply &reply, Nanos now) = 0;
+    virtual void finish(Request &request, Status status, std::string_view message) noexcept = 0;
+    virtual std::string_view report_defect(const char *machine) noexcept = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // All outlive it.
+  Cleanups(const Settings &settings, session::Session &session,
+           const protocol::ServerFeatures &features, Locks &locks, TimerQueue &timers, Owner &owner)
+      : settings_(settings),
+        session_(session),
+        features_(features),
+        locks_(locks),
+        timers_(timers),
+        owner_(owner) {}
+
+  // `record` is given up. Nothing is sent before `not_before`.
+  void start(TokenRecord &record, Nanos now, bool may_be_held = false, Nanos not_before = 0);
+  // The server has just said that it knows nothing of `record`.
+  void start_gone(TokenRecord &record, Nanos now);
+  // The server may have `left` of `record`.
+  void start_with(TokenRecord &record, ServerFootprint left, Nanos not_before, Nanos now);
+  // A place in the queue without a caller must be cancelled before the release, which would grant
+  // it.
+  void give_up_vacant_place(LockState &lock, Nanos now);
+  // `releaser` gets the result; may be null.
+  void set_releaser(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now);
+  // The caller of the release is answered before the result is known.
+  void answer_releaser(TokenRecord &record, Status status, std::string_view message = {});
+
+  // ---- of a record in this phase
+  void on_due(TokenRecord &record, Nanos now);
+  // A message says that its token was granted.
+  void on_grant(TokenRecord &record, Nanos now);
+  // The client shuts down: holders get no more notice.
+  void retry_now(TokenRecord &record, Nanos now);
+
+  // ---- whether a lock is ever free, for the turns of other libraries
+  void saw_busy(const LockState &lock, Nanos now) { contention_.saw_busy(lock.keys.lock, now); }
+  // An answer about a reader does not say that the lock is free: others may read.
+  void saw_free(const TokenRecord &record);
+
+ private:
+  struct Kind final : LockCallKind {
+    explicit Kind(Cleanups &of) : cleanups(of) {}
+    bool is_repeated() const override { return true; }
+    void on_answer(const Call &call, const Reply &reply, Nanos now) const override {
+      cleanups.on_answer(call, reply, now);
+    }
+    bool take_redirect(const Call &call, const Reply &reply, Nanos now) const override {
+      return cleanups.owner_.take_redirect(call, reply, now);
+    }
+    void on_unknown_script(const Call &, Nanos) const override;
+    void on_lost(const Call &, Nanos) const override;
+    void on_not_done(const Call &, Nanos) const override;
+    bool on_postponed(const Call &, Nanos retry_at, Nanos) const override;
+    void ask_again(const Call &, Nanos) const override;
+    const LockState *lock(const Call &call) const override { return record_of(call).lock.get(); }
+
+    Cleanups &cleanups;
+  };
+
+  void perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
+               protocol::EvalMode eval = protocol::EvalMode::kDigest);
+  void on_answer(const Call &call, const Reply &reply, Nanos now);
+  void limit_releaser(TokenRecord &record, Nanos sent_at);
+  void answer(TokenRecord &record, Cleanup::Result result);
+  void answer_lost(TokenRecord &record) noexcept;
+  protocol::YieldPolicy yield_policy_at(const TokenRecord &record, Nanos now) const;
+
+  const Settings &settings_;
+  session::Session &session_;
+  const protocol::ServerFeatures &features_;
+  Locks &locks_;
+  TimerQueue &timers_;
+  Owner &owner_;
+  const Kind release_{*this};
+  const Kind cancel_{*this};
+  Contention contention_;
+};
+
+}  // namespace redlatch::lock
