@@ -215,7 +215,7 @@ bool LockClient::Calls::Immediate::is_extension(const Call &call) const {
 }
 
 bool LockClient::Calls::Immediate::delays_end(const Call &call) const {
-  return is_unwanted_attach(call.about<Request>());
+  return call.about<Request>().is_unwanted_attach();
 }
 
 void LockClient::Calls::InspectKey::on_answer(const Call &call, const Reply &reply,

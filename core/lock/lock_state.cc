@@ -4,6 +4,22 @@
 
 namespace redlatch::lock {
 
+// ---- of a lease --------------------------------------------------------------------------------
+
+std::string Lease::lost_words() const {
+  if (state.load() != kHeld) return reason;
+  return loss_at(deadline.load()) == LossReason::kMaxHold ? "max_hold was reached"
+                                                          : "the lease ended";
+}
+
+Outcome Lease::why_not_held() const {
+  const auto known = state.load();
+  if (known == kLost || known == kHeld) {
+    return failure(Status::kLost, "lock " + quoted(name) + " was lost: " + lost_words());
+  }
+  return failure(Status::kNotHeld, "lock " + quoted(name) + " was released or detached before");
+}
+
 // ---- of a request ------------------------------------------------------------------------------
 
 bool Request::is_queued() const {

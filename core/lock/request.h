@@ -111,18 +111,8 @@ struct Lease {
     return is_over ? kLost : known;
   }
   // For a lease that is lost, noticed or not.
-  std::string lost_words() const {
-    if (state.load() != kHeld) return reason;
-    return loss_at(deadline.load()) == LossReason::kMaxHold ? "max_hold was reached"
-                                                            : "the lease ended";
-  }
-  Outcome why_not_held() const {
-    const auto known = state.load();
-    if (known == kLost || known == kHeld) {
-      return failure(Status::kLost, "lock " + quoted(name) + " was lost: " + lost_words());
-    }
-    return failure(Status::kNotHeld, "lock " + quoted(name) + " was released or detached before");
-  }
+  std::string lost_words() const;
+  Outcome why_not_held() const;
   // Why it is lost as of `now`; kNone if it is not. Also of one that was released, and was lost
   // before that, as the release has shown.
   LossReason loss_at(Nanos now) const {
