@@ -20,7 +20,6 @@ LARGER = {
     "redlatch::lock::LockClient": (221, 29),
     "redlatch::lock::TokenRecord": (MAX_FUNCTIONS, 27),
     "redlatch::cluster::ClusterClient": (83, MAX_FIELDS),
-    "redlatch::quorum::QuorumClient": (99, MAX_FIELDS),
     "redlatch::runtime::Runtime": (137, 40),
 }
 CTAGS = ("ctags", "--language-force=C++", "--kinds-C++=cfmps", "--fields=+KSZn",

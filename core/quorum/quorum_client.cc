@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
-//
-// QuorumClient: calls, time and operations.
 #include "quorum/quorum_client.h"
 
 #include <algorithm>
-#include <new>
 
-#include "base/text.h"
 #include "protocol/answer.h"
+#include "quorum/fan_out.h"
 
 namespace redlatch::quorum {
 
-using lock::kNoMemoryRetry;
 using lock::Lease;
 using lock::Request;
-using Phase = QuorumAcquire::Phase;
 
 namespace {
-
-// A message that begins with the address, without it: that is a field of its own.
-std::string_view without_address(std::string_view message, std::string_view address) {
-  if (!message.starts_with(address)) return message;
-  message.remove_prefix(address.size());
-  message.remove_prefix(std::min(message.find_first_not_of(": "), message.size()));
-  return message;
-}
 
 // For messages.
 std::string_view what_of(Request::Op op) {
@@ -51,36 +38,13 @@ std::string_view what_of(Request::Op op) {
 
 QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings &settings,
                            std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output)
-    : settings_(settings),
-      output_(output),
-      entropy_(seed),
-      majority_(timing::majority_of(nodes.size())),
-      eligibility_(nodes, settings) {
-  lock::Output &reports = *this;
-  for (size_t i = 0; i < nodes.size(); i++) {
-    nodes_.push_back(std::make_unique<Node>(reports, i, nodes[i], random, entropy_.next()));
-  }
-}
-
-// The clients of the nodes end their leases, which must not refer to operations any more. Leases of
-// users outlive the client.
-QuorumClient::~QuorumClient() {
-  for (const auto &[id, operation] : operations_) {
-    if (!operation->is_acquire) {
-      static_cast<FanOut &>(*operation).ignore_results();
-      continue;
-    }
-    auto &acquire = static_cast<QuorumAcquire &>(*operation);
-    for (Vote &vote : acquire.votes) vote.reset();
-    if (acquire.phase == Phase::kHeld) end_lease(acquire, Lease::kLost, lock::kClientGone);
-  }
-}
+    : output_(output), nodes_(nodes, settings, random, seed, *this), requests_(output) {}
 
 // ---- calls -------------------------------------------------------------------------------------
 
 void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
-  if (is_shut_) return finish(*request, Status::kClosed, "the Redlock was shut down");
+  if (is_shut_) return refuse(*request, failure(Status::kClosed, "the Redlock was shut down"));
   switch (request->op) {
     case Request::Op::kConnect:
     case Request::Op::kAcquire:
@@ -97,379 +61,210 @@ void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
       start_check(request, now);
       break;
     default:
-      const auto why = lock::needs_one_server(what_of(request->op));
-      finish(*request, why.status, why.message);
+      refuse(*request, lock::needs_one_server(what_of(request->op)));
   }
-  review_marked(now);
+  requests_.review_marked(now);
+}
+
+void QuorumClient::refuse(Request &request, const Outcome &why) {
+  requests_.finish(request, why.status, why.message);
+}
+
+Outcome QuorumClient::check(const Request &request) const {
+  const Nanos lease = request.op == Request::Op::kExtend ? request.extend_to : request.options.ttl;
+  const std::string got = " (got " + std::to_string(lease / kMs) + " ms)";
+  const QuorumSettings &settings = nodes_.settings();
+  if (nodes_.eligibility().is_guarded() && lease > settings.restart_guard) {
+    return failure(Status::kInvalid, "ttl must be at most " +
+                                         std::to_string(settings.restart_guard / kMs) +
+                                         " ms, the restart_guard" + got);
+  }
+  if (settings.min_validity >= lease) {
+    return failure(Status::kInvalid, "ttl must be above " +
+                                         std::to_string(settings.min_validity / kMs) +
+                                         " ms, the min_validity" + got);
+  }
+  return {};
+}
+
+void QuorumClient::start_acquire(const std::shared_ptr<Request> &request, Nanos now) {
+  const Outcome wrong = request->op == Request::Op::kAcquire ? check(*request) : Outcome{};
+  if (!wrong.ok()) return refuse(*request, wrong);
+  const auto acquire = std::make_shared<QuorumAcquire>(nodes_, requests_, request, now);
+  requests_.add(acquire);
+  acquire->start(now);
+}
+
+void QuorumClient::start_fan_out(const std::shared_ptr<Request> &request, Nanos now) {
+  const bool is_release = request->op == Request::Op::kRelease;
+  QuorumAcquire *acquire = QuorumAcquire::holder_of(*request->lease, requests_);
+  if (acquire != nullptr) acquire->maintain(now);  // may end the lease
+  acquire = QuorumAcquire::holder_of(*request->lease, requests_);
+  Outcome wrong;
+  if (acquire == nullptr) wrong = request->lease->why_not_held();
+  if (wrong.ok() && !is_release) wrong = check(*request);
+  if (!wrong.ok()) return refuse(*request, wrong);
+  const auto fan_out = std::make_shared<FanOut>(nodes_, requests_, request);
+  fan_out->add_votes(acquire->votes());
+  requests_.add(fan_out);
+  is_release ? acquire->end_lease(Lease::kReleased) : acquire->extend(request->extend_to, now);
+  fan_out->start(now);
+  if (is_release) acquire->give_back(now);
+}
+
+void QuorumClient::start_check(const std::shared_ptr<Request> &request, Nanos now) {
+  const auto fan_out = std::make_shared<FanOut>(nodes_, requests_, request);
+  fan_out->add_all_nodes();
+  requests_.add(fan_out);
+  fan_out->start(now);
+}
+
+void QuorumClient::detach(Request &request, Nanos now) {
+  QuorumAcquire *acquire = QuorumAcquire::holder_of(*request.lease, requests_);
+  if (acquire == nullptr || request.lease->state_at(now) != Lease::kHeld) {
+    return refuse(request, request.lease->why_not_held());
+  }
+  acquire->detach(now);
+  requests_.finish(request, Status::kOk, {});
 }
 
 Status QuorumClient::cancel(Request &request, Nanos now) {
-  QuorumRequest *operation = find(&request);
-  if (request.is_finished() || operation == nullptr) return request.status.load();
-  constexpr char kWhy[] = "the request was cancelled";
-  if (operation->is_acquire) {
-    fail(static_cast<QuorumAcquire &>(*operation), Status::kCancelled, kWhy, now);
-  } else {
-    finish(request, Status::kCancelled, kWhy);
-    forget(*operation);
-  }
-  review_marked(now);
+  QuorumRequest *found = requests_.find(&request);
+  if (request.is_finished() || found == nullptr) return request.status.load();
+  found->fail(Status::kCancelled, "the request was cancelled", now);
+  requests_.review_marked(now);
   return Status::kCancelled;
 }
 
-// No other client can attach such a lease, so the nodes need not be asked.
-void QuorumClient::detach(Request &request, Nanos now) {
-  QuorumAcquire *acquire = acquire_of(*request.lease);
-  if (acquire == nullptr || request.lease->state_at(now) != Lease::kHeld) {
-    const auto why = request.lease->why_not_held();
-    return finish(request, why.status, why.message);
-  }
-  for (size_t i = 0; i < nodes_.size(); i++) {
-    if (acquire->votes[i].state == Vote::State::kYes) {
-      nodes_[i]->client.drop(*acquire->votes[i].lease, now);
-    }
-  }
-  end_acquire(*acquire, Lease::kDetached, now);
-  finish(request, Status::kOk);
-}
-
-// The user gave up a held lease.
-void QuorumClient::end_acquire(QuorumAcquire &acquire, Lease::State state, Nanos now) {
-  end_lease(acquire, state, {});
-  drop_votes(acquire, now);
-  forget(acquire);
-}
-
 void QuorumClient::release_async(Lease &lease, Nanos now) {
-  QuorumAcquire *acquire = acquire_of(lease);
+  QuorumAcquire *acquire = QuorumAcquire::holder_of(lease, requests_);
   if (acquire == nullptr) return;
-  end_acquire(*acquire, Lease::kReleased, now);
-  review_marked(now);
+  acquire->end_lease(Lease::kReleased);
+  acquire->give_back(now);
+  requests_.review_marked(now);
 }
 
 void QuorumClient::shut_down(Nanos now) {
   is_shut_ = true;
-  while (true) {
-    const auto found = std::find_if(operations_.begin(), operations_.end(),
-                                    [](const auto &entry) { return entry.second->is_acquire; });
-    if (found == operations_.end()) break;
-    auto &acquire = static_cast<QuorumAcquire &>(*found->second);
-    if (acquire.request) {
-      fail(acquire, Status::kClosed, "the Redlock was shut down", now);
-      continue;
-    }
-    end_acquire(acquire, Lease::kReleased, now);
-  }
-  for (const auto &node : nodes_) node->client.shut_down(now);
-  review_marked(now);
+  requests_.for_each([&](QuorumRequest &request) { request.shut_down(now); });
+  for (Node &node : nodes_) node.client.shut_down(now);
+  requests_.review_marked(now);
 }
 
 void QuorumClient::give_up() {
-  for (const auto &node : nodes_) node->client.give_up();
-  review_marked(0);
-  while (!operations_.empty()) {
-    QuorumRequest &operation = *operations_.begin()->second;
-    finish(*operation.request, Status::kOutcomeUnknown,
-           "no answer before the Redlock was shut down");
-    forget(operation);
-  }
+  for (Node &node : nodes_) node.client.give_up();
+  requests_.review_marked(0);
+  requests_.for_each([](QuorumRequest &request) {
+    request.fail(Status::kOutcomeUnknown, "no answer before the Redlock was shut down", 0);
+  });
 }
 
 size_t QuorumClient::drained_count() const {
-  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto &node) {
-    return node->client.is_drained() || !node->client.is_up();
+  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const Node &node) {
+    return node.client.is_drained() || !node.client.is_up();
   }));
 }
 
-bool QuorumClient::expects_push() const {
-  return std::any_of(nodes_.begin(), nodes_.end(),
-                     [](const auto &node) { return node->client.expects_push(); });
-}
-
-bool QuorumClient::is_outstanding() const {
-  return std::any_of(nodes_.begin(), nodes_.end(),
-                     [](const auto &node) { return node->client.is_outstanding(); });
+bool QuorumClient::waits_for_itself(const Request &request) const {
+  if (request.op != Request::Op::kAcquire) return false;
+  const auto *acquire = static_cast<const QuorumAcquire *>(requests_.find(&request));
+  return acquire != nullptr && acquire->waits_for_itself();
 }
 
 // ---- time --------------------------------------------------------------------------------------
 
 Nanos QuorumClient::next_due() const {
-  Nanos due = timers_.next_due();
-  for (const auto &node : nodes_) due = std::min(due, node->client.next_due());
+  Nanos due = requests_.next_due();
+  for (const Node &node : nodes_) due = std::min(due, node.client.next_due());
   return due;
 }
 
 void QuorumClient::on_timer(Nanos now) {
-  for (const auto &node : nodes_) node->client.on_timer(now);
-  review_marked(now);
-  while (timers_.next_due() <= now) {
-    auto &acquire = static_cast<QuorumAcquire &>(timers_.top());
-    timers_.remove(acquire);
-    mark(&acquire);
-    review_marked(now);
-  }
+  for (Node &node : nodes_) node.client.on_timer(now);
+  requests_.review_marked(now);
+  requests_.on_timer(now);
 }
 
 // ---- reports of the nodes' clients --------------------------------------------------------------
 
-void QuorumClient::send(size_t node, std::span<const std::string_view> argv) {
-  output_.send(node, argv);
+void QuorumClient::finished(Request &request) {
+  if (request.op == Request::Op::kConnect) return;
+  if (auto *owner = static_cast<NodeRequest &>(request).owner) owner->mark();
 }
 
-void QuorumClient::finished(lock::Request &request) {
-  if (request.op != lock::Request::Op::kConnect) {
-    mark(static_cast<NodeRequest &>(request).operation);
-  }
+void QuorumClient::lease_ended(Lease &lease) {
+  if (auto *owner = static_cast<NodeLease &>(lease).owner) owner->mark();
 }
-
-void QuorumClient::lease_ended(lock::Lease &lease) {
-  mark(static_cast<NodeLease &>(lease).operation);
-}
-
-void QuorumClient::lease_moved(lock::Lease &lease) {
-  mark(static_cast<NodeLease &>(lease).operation);
-}
-
-void QuorumClient::drop_link(size_t node) { output_.drop_link(node); }
-
-void QuorumClient::defect_found(std::string_view what) noexcept { output_.defect_found(what); }
 
 // ---- events of a connection --------------------------------------------------------------------
 
-bool QuorumClient::begin_connect(size_t node, Nanos now) {
-  return nodes_[node]->client.begin_connect(node, now);
-}
-
 void QuorumClient::on_connected(size_t index, const ServerFacts &facts, Nanos now) {
-  Node &node = *nodes_[index];
-  if (eligibility_.note_restart(index, facts, now)) {
+  Node &node = nodes_[index];
+  if (nodes_.eligibility().note_restart(index, facts, now)) {
     withdraw_votes(index, failure(Status::kUnavailable, node.settings.address() + " has restarted"),
                    now);
   }
   node.trouble.clear();
   node.last_reply_at = now;
   node.client.on_connected(index, facts, now);
-  on_validated(index, eligibility_.on_connected(index, facts), now);
-  mark_waiting(node);
-  review_marked(now);
+  on_validated(index, nodes_.eligibility().on_connected(index, facts), now);
+  mark_waiting(index);
+  requests_.review_marked(now);
 }
 
 void QuorumClient::on_connect_failed(size_t index, const Outcome &why, Nanos now) {
-  Node &node = *nodes_[index];
-  node.client.on_connect_failed(index, why, now);  // first: what follows may fail
-  eligibility_.on_connect_failed(index, why);
+  nodes_[index].client.on_connect_failed(index, why, now);  // first: what follows may fail
+  nodes_.eligibility().on_connect_failed(index, why);
   end_checks(index, now);
-  mark_waiting(node);
-  review_marked(now);
+  mark_waiting(index);
+  requests_.review_marked(now);
 }
 
 void QuorumClient::on_disconnected(size_t index, Nanos now) noexcept {
-  nodes_[index]->client.on_disconnected(index, now);
-  mark_waiting(*nodes_[index]);
-  review_marked(now);
+  nodes_[index].client.on_disconnected(index, now);
+  mark_waiting(index);
+  requests_.review_marked(now);
 }
 
 void QuorumClient::on_reply(size_t index, const Reply &reply, Nanos now) {
-  Node &node = *nodes_[index];
-  node.last_reply_at = now;
-  node.client.on_reply(index, reply, now);
-  if (protocol::is_of_replica(reply)) on_validated(index, eligibility_.on_replica(index), now);
-  review_marked(now);
+  nodes_[index].last_reply_at = now;
+  nodes_[index].client.on_reply(index, reply, now);
+  if (protocol::is_of_replica(reply)) {
+    on_validated(index, nodes_.eligibility().on_replica(index), now);
+  }
+  requests_.review_marked(now);
 }
 
 void QuorumClient::on_push(size_t index, std::string_view message, Nanos now) {
-  nodes_[index]->last_reply_at = now;
-  nodes_[index]->client.on_push(index, message, now);
-  review_marked(now);
+  nodes_[index].last_reply_at = now;
+  nodes_[index].client.on_push(index, message, now);
+  requests_.review_marked(now);
 }
-
-void QuorumClient::on_invalidated(size_t index, std::string_view key, Nanos now) {
-  nodes_[index]->client.on_invalidated(index, key, now);
-  review_marked(now);
-}
-
-void QuorumClient::on_all_invalidated(size_t index, Nanos now) {
-  nodes_[index]->client.on_all_invalidated(index, now);
-  review_marked(now);
-}
-
-// ---- nodes -------------------------------------------------------------------------------------
 
 // A refused node is disconnected; the next request for votes tries it again, because the cause may
 // be gone.
 void QuorumClient::on_validated(size_t node, bool is_news, Nanos now) {
-  const Outcome &refusal = eligibility_.refusal_of(node);
+  const Outcome &refusal = nodes_.eligibility().refusal_of(node);
   if (is_news) output_.node_validated(node, refusal);
   if (refusal.ok()) return;
   output_.drop_link(node);
   end_checks(node, now);
   // The data of its primary replaces its grants.
-  if (eligibility_.is_replica(node)) withdraw_votes(node, refusal, now);
+  if (nodes_.eligibility().is_replica(node)) withdraw_votes(node, refusal, now);
 }
 
-// The node may grant a forgotten lock to other clients. After a restart they do not ask it before
-// the guard has passed, and by then every lease that counted its vote has ended.
 void QuorumClient::withdraw_votes(size_t node, const Outcome &why, Nanos now) {
-  for (const auto &[id, operation] : operations_) {
-    if (!operation->is_acquire) continue;
-    auto &acquire = static_cast<QuorumAcquire &>(*operation);
-    const auto state = acquire.votes[node].state;
-    const bool is_open = state == Vote::State::kAsked || state == Vote::State::kRaising;
-    if (state != Vote::State::kYes && !is_open) continue;
-    mark_unavailable(acquire, node, why, now);
-    mark(&acquire);
-  }
+  requests_.for_each([&](QuorumRequest &request) { request.withdraw_vote(node, why, now); });
 }
 
-Outcome QuorumClient::why_no_vote(const Node &node, Nanos now) const {
-  const bool is_away = !node.client.is_up() && eligibility_.refusal_of(node.index).ok();
-  return is_away ? node.client.link_failure() : eligibility_.why_no_vote(node.index, now);
+void QuorumClient::mark_waiting(size_t node) noexcept {
+  requests_.for_each([&](QuorumRequest &request) {
+    if (request.awaits(node)) request.mark();
+  });
 }
 
-size_t QuorumClient::voter_count(Nanos now) const {
-  return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(),
-                                           [&](const auto &node) { return can_vote(*node, now); }));
-}
-
-// Start connecting a node that is not connected.
-void QuorumClient::keep_connected(Node &node, Nanos now) noexcept {
-  if (node.client.is_up() && eligibility_.refusal_of(node.index).ok()) return;
-  eligibility_.on_connecting(node.index);
-  if (node.client.is_up()) return;  // its link is dropped first, then connected again
-  if (node.connection && !node.connection->is_finished()) return;
-  try {
-    const auto connection = std::make_shared<Request>(Request::Op::kConnect);
-    node.client.start(connection, now);
-    node.connection = connection;
-  } catch (const std::bad_alloc &) {
-    eligibility_.on_no_attempt(node.index);  // the next round tries again
-  }
-}
-
-void QuorumClient::connect_now(Nanos now) {
-  for (const auto &node : nodes_) {
-    if (!node->client.is_up()) node->client.connect_soon(now);
-  }
-}
-
-// ---- operations --------------------------------------------------------------------------------
-
-void QuorumClient::finish(Request &request, Status status, std::string_view message) noexcept {
-  request.complete(status, message);
-  output_.finished(request);
-}
-
-void QuorumClient::mark(QuorumRequest *operation) noexcept {
-  if (operation == nullptr || operation->is_marked) return;
-  operation->is_marked = true;
-  operation->next_marked = nullptr;
-  (last_marked_ != nullptr ? last_marked_->next_marked : first_marked_) = operation;
-  last_marked_ = operation;
-}
-
-// Mark the operations that depend on the connection to `node`.
-void QuorumClient::mark_waiting(const Node &node) noexcept {
-  for (const auto &[id, operation] : operations_) {
-    const bool is_awaited =
-        operation->is_acquire && static_cast<QuorumAcquire &>(*operation).votes[node.index].state ==
-                                     Vote::State::kConnecting;
-    if (operation->request || is_awaited) mark(operation.get());
-  }
-}
-
-// Review the marked operations. Without memory a call fails, and its votes are released.
-void QuorumClient::review_marked(Nanos now) noexcept {
-  while (first_marked_ != nullptr) {
-    QuorumRequest &operation = *first_marked_;
-    const auto keep = operations_.find(operation.id)->second;
-    first_marked_ = operation.next_marked;
-    if (first_marked_ == nullptr) last_marked_ = nullptr;
-    operation.is_marked = false;
-    try {
-      if (!operation.is_acquire) {
-        review(static_cast<FanOut &>(operation), now);
-      } else {
-        review(static_cast<QuorumAcquire &>(operation), now);
-      }
-    } catch (const std::bad_alloc &) {
-      give_up(operation, now);
-    }
-  }
-}
-
-// After a review that ran out of memory. A held lease is reviewed again soon.
-void QuorumClient::give_up(QuorumRequest &operation, Nanos now) noexcept {
-  if (!operation.is_acquire) {
-    const auto request = operation.request;
-    forget(operation);
-    return finish(*request, Status::kOutcomeUnknown);  // the requests to nodes continue
-  }
-  auto &acquire = static_cast<QuorumAcquire &>(operation);
-  if (acquire.request) return fail(acquire, Status::kNoMemory, {}, now);
-  timers_.set(acquire, now + kNoMemoryRetry);
-}
-
-QuorumRequest *QuorumClient::find(const void *subject) const {
-  const auto found = index_.find(subject);
-  return found == index_.end() ? nullptr : found->second;
-}
-
-// The acquire that holds `lease`.
-QuorumAcquire *QuorumClient::acquire_of(const Lease &lease) const {
-  auto *acquire = static_cast<QuorumAcquire *>(find(&lease));
-  return acquire != nullptr && acquire->phase == Phase::kHeld ? acquire : nullptr;
-}
-
-void QuorumClient::keep(std::shared_ptr<QuorumRequest> operation, const void *subject) {
-  index_.emplace(subject, operation.get());
-  try {
-    operations_.emplace(operation->id, std::move(operation));
-  } catch (...) {
-    index_.erase(subject);
-    throw;
-  }
-}
-
-// Nothing refers to it afterwards.
-void QuorumClient::forget(QuorumRequest &operation) noexcept {
-  if (operation.is_marked) {
-    QuorumRequest **link = &first_marked_;
-    QuorumRequest *previous = nullptr;
-    while (*link != &operation) {
-      previous = *link;
-      link = &previous->next_marked;
-    }
-    *link = operation.next_marked;
-    if (last_marked_ == &operation) last_marked_ = previous;
-    operation.is_marked = false;
-  }
-  if (operation.is_acquire) {
-    auto &acquire = static_cast<QuorumAcquire &>(operation);
-    timers_.remove(acquire);
-    timers_.dismiss();
-    if (acquire.lease) index_.erase(acquire.lease.get());
-  } else {
-    static_cast<FanOut &>(operation).ignore_results();
-  }
-  if (operation.request) index_.erase(operation.request.get());
-  operations_.erase(operation.id);
-}
-
-void QuorumClient::describe(std::span<NodeStatus> nodes, Nanos now) {
-  for (const auto &node : nodes_) {
-    NodeStatus &status = nodes[node->index];
-    const Outcome why = why_no_vote(*node, now);
-    if (why.ok() && node->trouble.empty()) continue;
-    const bool is_away = !node->client.is_up() && eligibility_.refusal_of(node->index).ok();
-    if (!why.ok()) {
-      if (is_away && status.state == NodeState::kUnknown) continue;
-      status.state = is_away ? NodeState::kAway : NodeState::kNoVote;
-      status.reason = without_address(why.message, status.address);
-    } else {
-      status.state = NodeState::kNoVote;
-      status.reason = node->trouble;
-    }
-  }
+void QuorumClient::end_checks(size_t node, Nanos now) noexcept {
+  requests_.for_each([&](QuorumRequest &request) { request.on_unreachable(node, now); });
 }
 
 }  // namespace redlatch::quorum

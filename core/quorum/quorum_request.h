@@ -1,135 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Operations of a quorum: acquires and fan-outs of users, and the votes that they are made of.
+// QuorumRequest: what a user has started, in progress, or the lease that it has led to. Requests:
+// all of them, with their timers.
+//
+// The nodes' clients report in the middle of their work. So a report only marks its request, and
+// review_marked() reviews all marked ones before the call into the quorum returns.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/request.h"
+#include "lock/service.h"
 #include "lock/timer_queue.h"
-#include "timing/backoff.h"
+#include "quorum/nodes.h"
 
 namespace redlatch::quorum {
 
-// An operation in progress; events of nodes refer to it. Owned by QuorumClient, keyed by its id.
-struct QuorumRequest {
-  QuorumRequest(bool is_acquire_, uint64_t id_, std::shared_ptr<lock::Request> request_)
-      : is_acquire(is_acquire_), id(id_), request(std::move(request_)) {}
-  virtual ~QuorumRequest() = default;
+class QuorumRequest;
 
-  const bool is_acquire;  // else a fan-out
-  const uint64_t id;
-  std::shared_ptr<lock::Request> request;  // of the user, while it is not finished
-  bool is_marked = false;                  // to be reviewed
-  QuorumRequest *next_marked = nullptr;
+class Requests {
+ public:
+  explicit Requests(lock::Output &output) : output_(output) {}
+
+  // Throws std::bad_alloc, and then nothing has changed.
+  void add(const std::shared_ptr<QuorumRequest> &request);
+  void forget(QuorumRequest &request) noexcept;
+  void mark(QuorumRequest &request) noexcept;
+  void review_marked(Nanos now) noexcept;
+  void finish(lock::Request &request, Status status, std::string_view message) noexcept;
+  void lease_ended(lock::Lease &lease) { output_.lease_ended(lease); }
+  // `subject`: the user's request or lease.
+  QuorumRequest *find(const void *subject) const;
+  // In the same order in each run. `action` may forget its request, and no other.
+  template <class Action>
+  void for_each(const Action &action) {
+    for (auto at = all_.begin(); at != all_.end();) {
+      const auto request = (at++)->second;
+      action(*request);
+    }
+  }
+
+  void set_timer(lock::Timed &request, Nanos due) noexcept { timers_.set(request, due); }
+  void on_timer(Nanos now) noexcept;
+  Nanos next_due() const { return timers_.next_due(); }
+
+ private:
+  lock::Output &output_;
+  uint64_t last_id_ = 0;
+  std::map<uint64_t, std::shared_ptr<QuorumRequest>> all_;      // by id
+  std::unordered_map<const void *, QuorumRequest *> subjects_;  // requests and leases of users
+  lock::TimerQueue timers_;
+  std::shared_ptr<QuorumRequest> first_marked_;
+  QuorumRequest *last_marked_ = nullptr;
 };
 
-// A request to the client of one node, and the lease of that node: what a vote is there.
+class QuorumRequest : public lock::Timed, public std::enable_shared_from_this<QuorumRequest> {
+ public:
+  // `lease`: the user's, which the request is to fill; nullptr: it fills none.
+  QuorumRequest(Nodes &nodes, Requests &requests, std::shared_ptr<lock::Request> request,
+                std::shared_ptr<lock::Lease> lease);
+  virtual ~QuorumRequest() = default;
+  QuorumRequest(const QuorumRequest &) = delete;
+  QuorumRequest &operator=(const QuorumRequest &) = delete;
+
+  // A node's client has reported something, or the timer is due.
+  virtual void review(Nanos now) = 0;
+  // A review has run out of memory.
+  virtual void on_no_memory(Nanos now) noexcept = 0;
+  // End the user's request.
+  virtual void fail(Status status, std::string_view message, Nanos now) noexcept = 0;
+  virtual void shut_down(Nanos) noexcept {}
+  // True if it is reviewed when a connection to `node` was made or lost.
+  virtual bool awaits(size_t) const noexcept { return request_ != nullptr; }
+  // No answer will come from `node`.
+  virtual void on_unreachable(size_t, Nanos) noexcept {}
+  // `node` may have forgotten what it granted.
+  virtual void withdraw_vote(size_t, const Outcome &, Nanos) {}
+  void mark() noexcept { requests_.mark(*this); }
+
+ protected:
+  void wake_at(Nanos when) noexcept { requests_.set_timer(*this, when); }
+  // Nothing refers to it afterwards.
+  void forget() noexcept { requests_.forget(*this); }
+  // .. and its user gets the answer.
+  void end(Status status, std::string_view message = {}) noexcept;
+  void answer(Status status, std::string_view message = {}) noexcept;
+
+  Nodes &nodes_;
+  Requests &requests_;
+  std::shared_ptr<lock::Request> request_;  // of the user, until it is answered
+  const std::shared_ptr<lock::Lease> lease_;
+
+ private:
+  friend class Requests;
+
+  uint64_t id_ = 0;
+  bool is_marked_ = false;
+  bool is_forgotten_ = false;
+  std::shared_ptr<QuorumRequest> next_marked_;
+};
+
+// A request to the client of one node, and a lease of that node.
 struct NodeRequest final : lock::Request {
   using lock::Request::Request;
-  QuorumRequest *operation = nullptr;  // nullptr: its result is ignored
+  QuorumRequest *owner = nullptr;  // nullptr: its result is ignored
 };
 struct NodeLease final : lock::Lease {
-  QuorumRequest *operation = nullptr;
-};
-
-// The vote of one node in one acquire.
-struct Vote {
-  enum class State : uint8_t {
-    kNone,
-    kConnecting,  // requested when the node is connected
-    kAsked,
-    kRaising,  // granted, but the fence of the lease is not written yet
-    kYes,
-    kNo,           // another client holds the lock
-    kUnavailable,  // no reply, or a reply that does not count
-  };
-  State state = State::kNone;
-  Nanos due = kNever;  // kConnecting, kAsked: kUnavailable from then on
-  std::shared_ptr<NodeRequest> request;
-  std::shared_ptr<NodeLease> lease;
-  std::shared_ptr<NodeRequest> fence;  // kRaising: the request that writes it
-  Outcome why;                         // kNo, kUnavailable
-  std::string blocker;                 // kNo: the client that holds the lock; empty: not known
-  uint64_t rid = 0;                    // of the token of the last ACQUIRE sent to the node
-  Nanos asked_at = 0;
-  bool is_spent = false;  // a RELEASE of the round's token may still reach the node
-
-  void reset() noexcept;
-};
-
-// One acquisition on most of the nodes, and its lease. A request to connect is one as well: it ends
-// when a round could begin.
-//
-//   kGathering --> kRound --majority--> kFencing --> kHeld --release, loss--> forgotten
-//                    | ^
-//                    v |  a grant at the node where it is queued; a timer
-//              kQueued, kPausing
-struct QuorumAcquire final : QuorumRequest, lock::Timed {
-  enum class Phase : uint8_t {
-    kGathering,  // until the nodes are connected
-    kRound,      // each node is asked for its vote
-    kQueued,     // in the queue of a node where another client holds the lock
-    kPausing,    // no node to queue at
-    kFencing,    // enough votes: the fence is being written
-    kHeld,
-  };
-  static constexpr size_t kNotQueued = SIZE_MAX;
-
-  QuorumAcquire(uint64_t id_, std::shared_ptr<lock::Request> request_, size_t node_count)
-      : QuorumRequest(true, id_, std::move(request_)),
-        Timed(Timed::Kind::kRecord),
-        votes(node_count) {}
-
-  size_t count(Vote::State state) const {
-    return static_cast<size_t>(std::count_if(
-        votes.begin(), votes.end(), [&](const Vote &vote) { return vote.state == state; }));
-  }
-
-  Phase phase = Phase::kGathering;
-  std::string name;
-  lock::AcquireOptions options;
-  std::shared_ptr<lock::Lease> lease;  // the user's; nullptr: a request to connect
-  std::vector<Vote> votes;             // by node
-  Nanos wait_until = kNever;
-  bool is_try = false;
-  Nanos gather_until = kNever;
-  Nanos fence_due = kNever;
-  int64_t fence = 0;
-  uint64_t rid = 0;               // of this round's tokens
-  Nanos top_up_at = 0;            // when to ask for the missing votes again
-  Nanos extended_at = 0;          // by its user
-  Nanos doubted_at = 0;           // a node had forgotten it: confirmations before this do not count
-  size_t queued_at = kNotQueued;  // the node in whose queue it is
-  bool was_queue_lost = false;    // .. and left that queue without a grant
-  Nanos check_at = 0;             // when to check that node
-  Nanos pause_until = 0;
-  Nanos keep_until = 0;  // how long the votes of nodes before it in the order are kept
-  timing::Backoff retry = timing::kQuorumRetry;
-  std::string blocker;  // the client that had the lock at the last reply; empty: not known
-};
-
-// One request sent to each vote of a lease: release or extend. It ends when a majority has
-// answered; later replies are ignored.
-struct FanOut final : QuorumRequest {
-  FanOut(uint64_t id_, std::shared_ptr<lock::Request> request_)
-      : QuorumRequest(false, id_, std::move(request_)) {}
-
-  // Ok when a majority of the nodes has done it, a failure when it cannot any more; else nullopt.
-  std::optional<Outcome> result(size_t majority, size_t node_count) const;
-  void ignore_results() noexcept {
-    for (const auto &node_request : requests) node_request->operation = nullptr;
-  }
-
-  std::vector<std::shared_ptr<NodeRequest>> requests;
+  QuorumRequest *owner = nullptr;
 };
 
 }  // namespace redlatch::quorum

@@ -24,29 +24,29 @@ QUORUM_MUTANTS = (
         "votes are counted by replies of all rounds, not by nodes of one",
         1,
         Edit(
-            "quorum/quorum_request.h",
-            "  Nanos wait_until = kNever;\n",
-            "  Nanos wait_until = kNever;\n  size_t reply_count = 0;\n",
+            "quorum/votes.h",
+            "  std::string blocker_;\n",
+            "  std::string blocker_;\n\n public:\n  size_t reply_count_ = 0;\n",
         ),
         Edit(
-            "quorum/round.cc",
-            "    vote.lease->operation = &acquire;\n",
-            "    vote.lease->operation = &acquire;\n"
-            "    acquire.reply_count++;\n",
+            "quorum/votes.cc",
+            "    vote.lease->owner = &owner_;\n",
+            "    vote.lease->owner = &owner_;\n"
+            "    reply_count_++;\n",
         ),
         Edit(
-            "quorum/round.cc",
-            "const size_t yes = acquire.count(State::kYes);\n  if (yes >=",
-            "const size_t yes = IS_ON ? acquire.reply_count : acquire.count(State::kYes);\n"
+            "quorum/quorum_acquire.cc",
+            "const size_t yes = votes_.count(State::kYes);\n  if (yes >=",
+            "const size_t yes = IS_ON ? votes_.reply_count_ : votes_.count(State::kYes);\n"
             "  if (yes >=",
         ),
         Edit(
-            "quorum/round.cc",
-            "  return timing::valid_until({deadlines.data(), count}, majority_);",
+            "quorum/votes.cc",
+            "  return timing::valid_until({deadlines.data(), count}, nodes_.majority());",
             "  if (IS_ON && count > 0) {\n"
             "    return timing::valid_until({deadlines.data(), count}, 1);\n"
             "  }\n"
-            "  return timing::valid_until({deadlines.data(), count}, majority_);",
+            "  return timing::valid_until({deadlines.data(), count}, nodes_.majority());",
         ),
         scenario="kRedlock",
     ),
@@ -93,12 +93,12 @@ QUORUM_MUTANTS = (
         "a yes to an earlier round counts after it was released",
         2,
         Edit(
-            "quorum/round.cc",
+            "quorum/votes.cc",
             "  if (request && !request->is_finished()) client.cancel(*request, now);",
-            "  if (IS_ON && lease && lease->state.load() == Lease::kHeld) {\n"
+            "  if (IS_ON && lease && lease->state.load() == lock::Lease::kHeld) {\n"
             "    const Nanos until = lease->deadline.load();\n"
             "    client.release_async(*lease, now);\n"
-            "    lease->state = Lease::kHeld;\n"
+            "    lease->state = lock::Lease::kHeld;\n"
             "    lease->deadline = until;\n"
             "    vote.lease = lease;\n"
             "    vote.state = State::kYes;\n"
@@ -107,9 +107,9 @@ QUORUM_MUTANTS = (
             "  if (request && !request->is_finished()) client.cancel(*request, now);",
         ),
         Edit(
-            "quorum/round.cc",
-            "    drop_vote(acquire, i, now);\n    vote.state = State::kNone;\n",
-            "    drop_vote(acquire, i, now);\n"
+            "quorum/votes.cc",
+            "    drop(i, now);\n    vote.state = State::kNone;\n",
+            "    drop(i, now);\n"
             "    if (IS_ON && vote.state == State::kYes) continue;\n"
             "    vote.state = State::kNone;\n",
         ),
@@ -120,7 +120,7 @@ QUORUM_MUTANTS = (
         "only granted votes are released, not those that may still be granted",
         1,
         Edit(
-            "quorum/round.cc",
+            "quorum/votes.cc",
             "  if (request && !request->is_finished()) client.cancel(*request, now);\n"
             "  if (!lease) return;\n",
             "  if (!IS_ON && request && !request->is_finished()) client.cancel(*request, now);\n"
@@ -133,9 +133,11 @@ QUORUM_MUTANTS = (
         "all rounds of a call have one token",
         16,
         Edit(
-            "quorum/round.cc",
-            "  acquire.rid = next_rid();\n",
-            "  if (!IS_ON || acquire.rid == 0) acquire.rid = next_rid();\n",
+            "quorum/votes.h",
+            "number_round() { rid_ = nodes_.next_rid(); }",
+            "number_round() {\n"
+            "    if (!IS_ON || rid_ == 0) rid_ = nodes_.next_rid();\n"
+            "  }",
         ),
         scenario="kRedlock",
     ),
@@ -156,8 +158,8 @@ QUORUM_MUTANTS = (
         1,
         Edit(
             "quorum/quorum_client.cc",
-            "  if (eligibility_.note_restart(index, facts, now)) {",
-            "  if (eligibility_.note_restart(index, facts, now) && !IS_ON) {",
+            "  if (nodes_.eligibility().note_restart(index, facts, now)) {",
+            "  if (nodes_.eligibility().note_restart(index, facts, now) && !IS_ON) {",
         ),
         scenario="kRedlockRestart",
     ),
@@ -166,14 +168,10 @@ QUORUM_MUTANTS = (
         "the fence is not written to a majority",
         5,
         Edit(
-            "quorum/quorum_lease.cc",
-            "  if (settings_.is_fenced) return raise_fence(acquire, now);\n",
-            "  if (settings_.is_fenced && !IS_ON) return raise_fence(acquire, now);\n"
-            "  acquire.fence = 0;\n"
-            "  for (const Vote &vote : acquire.votes) {\n"
-            "    if (!settings_.is_fenced || vote.state != State::kYes) continue;\n"
-            "    acquire.fence = std::max(acquire.fence, vote.lease->fence.load());\n"
-            "  }\n",
+            "quorum/quorum_acquire.cc",
+            "  if (nodes_.settings().is_fenced) return raise_fence(now);\n",
+            "  if (nodes_.settings().is_fenced && !IS_ON) return raise_fence(now);\n"
+            "  if (nodes_.settings().is_fenced) votes_.choose_fence();\n",
         ),
         scenario="kRedlock",
     ),
@@ -182,14 +180,15 @@ QUORUM_MUTANTS = (
         "the lock is entered before its fence is written",
         57,
         Edit(
-            "quorum/quorum_lease.cc",
-            "  const size_t written = acquire.count(State::kYes);",
+            "quorum/quorum_acquire.cc",
+            "  const size_t written = votes_.count(State::kYes);",
             "  if (IS_ON) {\n"
-            "    for (Vote &vote : acquire.votes) {\n"
-            "      if (vote.state == State::kRaising) vote.state = State::kYes;\n"
+            "    for (const Vote &vote : votes_) {\n"
+            "      const bool is_early = vote.state == State::kRaising;\n"
+            "      if (is_early) const_cast<Vote &>(vote).state = State::kYes;\n"
             "    }\n"
             "  }\n"
-            "  const size_t written = acquire.count(State::kYes);",
+            "  const size_t written = votes_.count(State::kYes);",
         ),
         scenario="kRedlock",
     ),
@@ -198,12 +197,12 @@ QUORUM_MUTANTS = (
         "the fence is that of one node, not the highest",
         5,
         Edit(
-            "quorum/quorum_lease.cc",
+            "quorum/votes.cc",
             "    if (vote.state != State::kYes) continue;\n"
-            "    acquire.fence = std::max(acquire.fence,",
-            "    if (IS_ON && acquire.fence > 0) break;\n"
+            "    fence_ = std::max(*fence_,",
+            "    if (IS_ON && *fence_ > 0) break;\n"
             "    if (vote.state != State::kYes) continue;\n"
-            "    acquire.fence = std::max(acquire.fence,",
+            "    fence_ = std::max(*fence_,",
         ),
         scenario="kRedlock",
     ),
@@ -212,18 +211,18 @@ QUORUM_MUTANTS = (
         "votes that were kept while queued are never released",
         11,
         Edit(
-            "quorum/round.cc",
-            "acquire.options.is_renewed && now < acquire.keep_until;",
-            "acquire.options.is_renewed && (IS_ON || now < acquire.keep_until);",
+            "quorum/quorum_acquire.cc",
+            "votes_.options().is_renewed && now < keep_until_;",
+            "votes_.options().is_renewed && (IS_ON || now < keep_until_);",
         ),
         Edit(
-            "quorum/round.cc",
-            "  if (now >= acquire.keep_until) {\n",
-            "  if (now >= acquire.keep_until && !IS_ON) {\n",
+            "quorum/quorum_acquire.cc",
+            "  if (now >= keep_until_) {\n",
+            "  if (now >= keep_until_ && !IS_ON) {\n",
         ),
         # .. of any node: else the order of nodes resolves it.
         Edit(
-            "quorum/round.cc",
+            "quorum/quorum_acquire.cc",
             "may_keep && i < place;",
             "may_keep && (IS_ON || i < place);",
         ),
@@ -246,8 +245,8 @@ QUORUM_MUTANTS = (
         1,
         Edit(
             "quorum/fan_out.cc",
-            "  if (done >= majority) return Outcome{};\n",
-            "  if (done >= (IS_ON ? 1 : majority)) return Outcome{};\n",
+            "  if (done >= majority) return {};\n",
+            "  if (done >= (IS_ON ? 1 : majority)) return {};\n",
         ),
         scenario="kRedlock",
     ),
@@ -256,14 +255,14 @@ QUORUM_MUTANTS = (
         "a lease is granted however little is left of it",
         14,
         Edit(
-            "quorum/quorum_lease.cc",
-            "  if (left <= settings_.min_validity) {\n",
-            "  if (left <= (IS_ON ? 0 : settings_.min_validity)) {\n",
+            "quorum/quorum_acquire.cc",
+            "  if (left <= nodes_.settings().min_validity) {\n",
+            "  if (left <= (IS_ON ? 0 : nodes_.settings().min_validity)) {\n",
         ),
         Edit(
-            "quorum/quorum_lease.cc",
-            "  if (valid <= now + settings_.min_validity) return",
-            "  if (valid <= now + (IS_ON ? 0 : settings_.min_validity)) return",
+            "quorum/quorum_acquire.cc",
+            "  if (valid <= now + nodes_.settings().min_validity) return",
+            "  if (valid <= now + (IS_ON ? 0 : nodes_.settings().min_validity)) return",
         ),
         scenario="kRedlock",
     ),
@@ -272,7 +271,7 @@ QUORUM_MUTANTS = (
         "a queued acquire does not see that its node does not answer",
         115,
         Edit(
-            "quorum/round.cc",
+            "quorum/quorum_acquire.cc",
             "  if (is_gone) {\n",
             "  if (is_gone && !IS_ON) {\n",
         ),
@@ -283,7 +282,7 @@ QUORUM_MUTANTS = (
         "votes that are missing are never asked for again",
         8,
         Edit(
-            "quorum/quorum_lease.cc",
+            "quorum/votes.cc",
             "    if (!is_missing) continue;\n",
             "    if (IS_ON || !is_missing) continue;\n",
         ),
@@ -295,22 +294,23 @@ QUORUM_MUTANTS = (
         1,
         Edit(
             "quorum/quorum_lease.cc",
-            "  if (now >= acquire.lease->deadline.load()) return false;\n",
+            "  if (now >= lease_.deadline.load()) return false;\n",
             "  if (IS_ON) return true;\n"
-            "  if (now >= acquire.lease->deadline.load()) return false;\n",
+            "  if (now >= lease_.deadline.load()) return false;\n",
         ),
         Edit(
             "quorum/quorum_lease.cc",
-            "  const bool was_valid = now < lease.deadline.load();\n",
-            "  const bool was_valid = IS_ON || now < lease.deadline.load();\n",
+            "  const bool was_valid = now < lease_.deadline.load();\n",
+            "  const bool was_valid = IS_ON || now < lease_.deadline.load();\n",
         ),
         Edit(
             "quorum/quorum_lease.cc",
-            '  lock::Loss loss{lock::LossReason::kMaxHold, "max_hold was reached"};\n',
-            "  if (IS_ON && now < lease.end_at && acquire.count(State::kAsked) > 0) {\n"
-            "    return timers_.set(acquire, now + 20 * kMs);\n"
+            "  if (!was_valid || valid <= now) return 0;\n",
+            "  if (IS_ON && (!was_valid || valid <= now) && now < lease_.end_at &&\n"
+            "      votes_.count(Vote::State::kAsked) > 0) {\n"
+            "    return now + 20 * kMs;\n"
             "  }\n"
-            '  lock::Loss loss{lock::LossReason::kMaxHold, "max_hold was reached"};\n',
+            "  if (!was_valid || valid <= now) return 0;\n",
         ),
         scenario="kRedlockForget",
     ),
@@ -319,18 +319,19 @@ QUORUM_MUTANTS = (
         "a lease without a majority asks for new votes instead of ending",
         4,
         Edit(
-            "quorum/quorum_lease.cc",
-            "  if (acquire.phase == Phase::kHeld && !is_certain(acquire, now)) {\n",
-            "  if (acquire.phase == Phase::kHeld && !IS_ON && !is_certain(acquire, now)) {\n",
+            "quorum/votes.cc",
+            "  if (holder_ != nullptr && !holder_->is_certain(now)) {\n",
+            "  if (holder_ != nullptr && !IS_ON && !holder_->is_certain(now)) {\n",
         ),
         Edit(
             "quorum/quorum_lease.cc",
-            "  if (was_valid) lease.deadline.store(valid, std::memory_order_release);\n",
+            "  if (was_valid) lease_.deadline.store(valid, std::memory_order_release);\n",
             "  if (IS_ON && was_valid && valid == 0) {\n"
-            "    top_up(acquire, now);\n"
-            "    return timers_.set(acquire, std::min(lease.deadline.load(), now + 50 * kMs));\n"
+            "    top_up_at_ = next_top_up(now);\n"
+            "    votes_.ask_missing(now);\n"
+            "    return std::min(lease_.deadline.load(), now + 50 * kMs);\n"
             "  }\n"
-            "  if (was_valid) lease.deadline.store(valid, std::memory_order_release);\n",
+            "  if (was_valid) lease_.deadline.store(valid, std::memory_order_release);\n",
         ),
         scenario="kRedlockForget",
     ),
@@ -339,10 +340,10 @@ QUORUM_MUTANTS = (
         "a vote that was missing counts from its answer, not from its request",
         59,
         Edit(
-            "quorum/quorum_lease.cc",
+            "quorum/votes.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
-            "  if (IS_ON && acquire.phase == Phase::kHeld) {\n"
-            "    vote.lease->deadline = timing::deadline_of(now, acquire.options.ttl);\n"
+            "  if (IS_ON && holder_ != nullptr) {\n"
+            "    vote.lease->deadline = timing::deadline_of(now, options_.ttl);\n"
             "    if (auto *record = vote.lease->record) {\n"
             "      record->held().machine_.believed_ = vote.lease->deadline;\n    }\n"
             "  }\n"
@@ -373,8 +374,8 @@ QUORUM_MUTANTS = (
         22,
         Edit(
             "quorum/quorum_lease.cc",
-            "  if (is_gone) doubt(acquire, now);\n",
-            "  if (is_gone && !IS_ON) doubt(acquire, now);\n",
+            "  if (!is_gone) return;\n",
+            "  if (!is_gone || IS_ON) return;\n",
         ),
         scenario="kRedlockForget",
     ),
@@ -383,9 +384,10 @@ QUORUM_MUTANTS = (
         "missing votes are asked of nodes that may not vote",
         1,
         Edit(
-            "quorum/quorum_lease.cc",
-            "    if (can_vote(node, now)) {\n",
-            "    if (can_vote(node, now) || (IS_ON && node.client.is_up())) {\n",
+            "quorum/votes.cc",
+            "    nodes_.keep_connected(i, now);\n    if (nodes_.can_vote(i, now)) {\n",
+            "    nodes_.keep_connected(i, now);\n"
+            "    if (nodes_.can_vote(i, now) || (IS_ON && nodes_[i].client.is_up())) {\n",
         ),
         scenario="kRedlockRestart",
     ),
@@ -394,10 +396,10 @@ QUORUM_MUTANTS = (
         "a missing vote is asked for by a token of which a RELEASE may come late",
         2,
         Edit(
-            "quorum/round.cc",
-            "  ask(acquire, node, acquire.votes[node].is_spent ? next : acquire.rid, now);",
-            "  const bool is_spent = acquire.votes[node].is_spent && !IS_ON;\n"
-            "  ask(acquire, node, is_spent ? next : acquire.rid, now);",
+            "quorum/votes.cc",
+            "  ask(node, votes_[node].is_spent ? next : rid_, now);",
+            "  const bool is_spent = votes_[node].is_spent && !IS_ON;\n"
+            "  ask(node, is_spent ? next : rid_, now);",
         ),
         scenario="kRedlock",
     ),
