@@ -19,7 +19,6 @@ COUNTED = ("core/", "capi/", "cli/src/", "embedded/")
 LARGER = {
     "redlatch::lock::LockClient": (221, 29),
     "redlatch::lock::TokenRecord": (MAX_FUNCTIONS, 27),
-    "redlatch::cluster::ClusterClient": (83, MAX_FIELDS),
     "redlatch::runtime::Runtime": (137, 40),
 }
 CTAGS = ("ctags", "--language-force=C++", "--kinds-C++=cfmps", "--fields=+KSZn",

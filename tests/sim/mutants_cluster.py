@@ -12,9 +12,9 @@ CLUSTER_MUTANTS = (
         "MOVED does not change the map",
         1,
         Edit(
-            "cluster/cluster_client.cc",
-            "  map_.set(redirect.slot, redirect.to);",
-            "  if (!IS_ON) map_.set(redirect.slot, redirect.to);",
+            "cluster/router.cc",
+            "  map_.set(slot, to);",
+            "  if (!IS_ON) map_.set(slot, to);",
         ),
         scenario="kClusterMoves",
     ),
@@ -23,7 +23,7 @@ CLUSTER_MUTANTS = (
         "a loop of redirects is followed without a pause",
         3,
         Edit(
-            "cluster/cluster_client.cc",
+            "cluster/router.cc",
             "const Nanos pause = is_loop ?",
             "const Nanos pause = is_loop && !IS_ON ?",
         ),
@@ -74,9 +74,9 @@ CLUSTER_MUTANTS = (
         "the channel stays when its slot leaves the node",
         1,
         Edit(
-            "cluster/cluster_client.cc",
-            "nodes_[index]->is_redrawn || is_lost;",
-            "nodes_[index]->is_redrawn || (is_lost && !IS_ON);",
+            "cluster/router.cc",
+            "nodes_[index].is_redrawn || is_lost;",
+            "nodes_[index].is_redrawn || (is_lost && !IS_ON);",
         ),
         scenario="kClusterMoves",
     ),
@@ -123,7 +123,7 @@ CLUSTER_MUTANTS = (
             "    if (!IS_ON) hold_back(redirect.slot);\n",
         ),
         Edit(
-            "cluster/cluster_client.cc",
+            "cluster/router.cc",
             "  client(from).hold_back(slot);\n",
             "  if (!IS_ON) client(from).hold_back(slot);\n",
         ),

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "cluster/router.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/keys.h"
+#include "protocol/slots.h"
+#include "protocol/token.h"
+
+namespace redlatch::cluster {
+
+namespace {
+
+// Nodes with a client, which never goes. A cluster uses up some when addresses change, and a broken
+// node may name any number.
+constexpr size_t kMaxNodes = 4096;
+// More redirects of a slot than this within a second are followed slowly.
+constexpr int kMaxRedirects = 5;
+constexpr Nanos kBounceWindow = 1000 * kMs;
+
+}  // namespace
+
+Router::Router(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
+               lock::Output &output)
+    : settings_(settings), output_(output), entropy_(seed) {
+  std::copy(random.begin(), random.end(), random_.begin());
+  nodes_.emplace_back(output, 0, Settings(settings), random, entropy_.next());
+  unrouted().number_by(last_id_);
+}
+
+void Router::adopt(lock::LockClient &from, Nanos now) {
+  last_id_ = from.last_number();
+  unrouted().take_over_all(from, now);
+}
+
+// ---- servers -----------------------------------------------------------------------------------
+
+size_t Router::node_at(uint16_t number, Nanos now) {
+  if (number == SlotMap::kNone) return 0;
+  const auto found = node_numbers_.find(number);
+  if (found != node_numbers_.end()) return found->second;
+  const HostPort &server = map_.server(number);
+  if (!is_allowed(server) || nodes_.size() > kMaxNodes) return 0;
+  const std::string cid = draw_cid(number);
+  const size_t index = nodes_.size();
+  Node &node =
+      nodes_.emplace_back(output_, index, settings_.of_node(server), random_, entropy_.next());
+  node.number = number;
+  node.client.number_by(last_id_);
+  try {
+    if (!cid.empty()) node.client.change_channel(cid, now);
+    node_numbers_.emplace(number, index);
+    output_.open_node(index, node.settings);
+  } catch (...) {
+    node_numbers_.erase(number);
+    nodes_.pop_back();
+    throw;
+  }
+  return index;
+}
+
+size_t Router::known_node_of(uint16_t slot) const {
+  const auto found = node_numbers_.find(map_.owner(slot));
+  return found == node_numbers_.end() ? 0 : found->second;
+}
+
+std::vector<HostPort> Router::servers() const {
+  std::vector<HostPort> servers;
+  const auto add = [&](const HostPort &server) {
+    const bool is_known = std::find(servers.begin(), servers.end(), server) != servers.end();
+    if (!is_known) servers.push_back(server);
+  };
+  // Nodes that are connected answer soonest, and know of the others; those of the URL may always be
+  // asked.
+  for (const auto &[number, index] : node_numbers_) {
+    if (nodes_[index].client.is_up()) add(map_.server(number));
+  }
+  for (const HostPort &server : settings_.cluster.addresses) add(server);
+  for (size_t i = 0; i < map_.server_count(); i++) {
+    const HostPort &server = map_.server(static_cast<uint16_t>(i));
+    if (is_allowed(server)) add(server);
+  }
+  return servers;
+}
+
+std::string Router::why_homeless() const {
+  for (const uint16_t slot : nodes_.front().client.slots()) {
+    const uint16_t number = map_.owner(slot);
+    if (number == SlotMap::kNone) continue;
+    if (!is_allowed(map_.server(number))) return not_allowed(map_.server(number));
+    if (nodes_.size() > kMaxNodes && !node_numbers_.contains(number)) {
+      return ": a client can use " + std::to_string(kMaxNodes) +
+             " nodes, and the cluster has named more: make a new client";
+    }
+  }
+  return ": no node serves the slot of this lock";
+}
+
+// ---- moves -------------------------------------------------------------------------------------
+
+const Router::Move *Router::move_of(uint16_t slot) const {
+  const auto found = std::find_if(moves_.begin(), moves_.end(),
+                                  [slot](const Move &move) { return move.slot == slot; });
+  return found == moves_.end() ? nullptr : &*found;
+}
+
+size_t Router::home_of(uint16_t slot) const {
+  const Move *move = move_of(slot);
+  return move != nullptr ? move->from : known_node_of(slot);
+}
+
+void Router::redirect(size_t node, uint16_t slot, const HostPort &to, Nanos now) {
+  Bounce &bounce = bounces_[slot];
+  moves_.reserve(moves_.size() + 1);
+  map_.set(slot, to);
+  // The other commands that were under way meet the same redirect: it counts once.
+  if (is_moving(slot)) return;
+  if (now - bounce.since >= kBounceWindow) bounce = {};
+  if (bounce.count == 0) bounce.since = now;
+  const bool is_loop = bounce.count >= kMaxRedirects;
+  const Nanos pause = is_loop ? bounce.pause.next(entropy_.next()) : 0;
+  plan_move(slot, node, now + pause);
+  bounce.count++;
+}
+
+void Router::follow_map(Nanos now) {
+  std::erase_if(bounces_,
+                [now](const auto &entry) { return entry.second.since + kBounceWindow < now; });
+  for (size_t from = 0; from < nodes_.size(); from++) {
+    for (const uint16_t slot : client(from).slots()) {
+      const bool is_at_home = from != 0 && known_node_of(slot) == from;
+      const bool has_home = map_.owner(slot) != SlotMap::kNone;
+      if (!is_at_home && (has_home || from != 0)) plan_move(slot, from, now);
+    }
+  }
+  note_lost_channels();
+}
+
+void Router::plan_move(uint16_t slot, size_t from, Nanos not_before) {
+  if (is_moving(slot)) return;
+  moves_.reserve(moves_.size() + 1);  // a slot that is held back without a move would be stuck
+  client(from).hold_back(slot);
+  moves_.push_back({slot, from, not_before});
+}
+
+void Router::carry_out(Nanos now) {
+  for (auto move = moves_.begin(); move != moves_.end();) {
+    move = carry_out(*move, now) ? moves_.erase(move) : move + 1;
+  }
+  redraw(now);
+}
+
+// @return false: it has to wait.
+bool Router::carry_out(Move &move, Nanos now) {
+  lock::LockClient &from = client(move.from);
+  if (now < move.not_before || !from.is_at_rest(move.slot)) return false;
+  const size_t to = node_of(move.slot, now);
+  if (to != move.from) client(to).take_over(from, move.slot, now);
+  move.from = to;  // should resume() fail for want of memory, it is repeated
+  client(to).resume(move.slot, now);
+  return true;
+}
+
+Nanos Router::next_due(Nanos now) const {
+  Nanos due = kNever;
+  for (const Move &move : moves_) {
+    if (move.not_before > now) due = std::min(due, move.not_before);
+  }
+  return due;
+}
+
+// ---- channels ----------------------------------------------------------------------------------
+
+std::string Router::draw_cid(uint16_t number) const {
+  return protocol::make_cid_within(protocol::channel_prefix(settings_.name_space),
+                                   map_.ranges_of(number), random_);
+}
+
+// A node that serves no slot has no better channel.
+void Router::note_lost_channels() {
+  for (const auto &[number, index] : node_numbers_) {
+    const uint16_t slot = protocol::slot_of(nodes_[index].client.channel(index));
+    const bool is_lost = map_.is_primary(number) && map_.owner(slot) != number;
+    nodes_[index].is_redrawn = nodes_[index].is_redrawn || is_lost;
+  }
+}
+
+// Draws channels in other slots of their nodes, once no connection uses the old ones.
+void Router::redraw(Nanos now) {
+  for (size_t i = 1; i < nodes_.size(); i++) {
+    Node &node = nodes_[i];
+    if (!node.is_redrawn) continue;
+    if (node.client.is_up()) output_.drop_link(i);
+    if (!node.client.is_down()) continue;
+    if (node.client.is_channel_taken()) entropy_.mix_into(random_);  // else the same is drawn again
+    const std::string cid = draw_cid(node.number);
+    if (!cid.empty()) node.client.change_channel(cid, now);
+    node.is_redrawn = false;
+  }
+}
+
+}  // namespace redlatch::cluster
