@@ -85,9 +85,10 @@ MACHINES = {
 }
 MACHINE_FOLDERS = ("core/lock", "core/session")
 CLIENT_FOLDER = "core/lock"
-# The only files that may name machines: LockClient, and its state, of which machines are parts.
-# Another file that needs one is a part of LockClient, or does not need it.
-CLIENT_FILES = ("lock_client", "calls", "acquiring", "attaching", "checking", "confirming",
+SESSION = "core/session/session"  # It owns MessageCheck.
+# The only other files that may name machines: LockClient, its parts that own one, and its state, of
+# which machines are parts. Another file that needs one is a part of LockClient.
+CLIENT_FILES = ("lock_client", "calls", "acquiring", "attaching", "checking", "confirmations",
                 "connecting", "holding", "listing", "moving", "naming", "upgrading", "watching",
                 "locks", "cleanups", "lock_state", "request")
 MACHINE_HEADERS = tuple(f"{name}.h" for name in MACHINES)
@@ -245,8 +246,9 @@ def machine_of(path):
 
 
 def is_of_client(path):
-    folder, name = os.path.split(path)
-    return folder == CLIENT_FOLDER and os.path.splitext(name)[0] in CLIENT_FILES
+    stem = os.path.splitext(path)[0]
+    folder, name = os.path.split(stem)
+    return stem == SESSION or (folder == CLIENT_FOLDER and name in CLIENT_FILES)
 
 
 def reached_headers(root, path):

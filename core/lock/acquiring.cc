@@ -129,7 +129,8 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
 // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
 void LockClient::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
   if (!record.acquisition->may_ask(is_up(*record.lock)) || record.is_throttled) return;
-  if (eval == protocol::EvalMode::kDigest && must_throttle(record)) return;
+  const bool may_wait = eval == protocol::EvalMode::kDigest;
+  if (may_wait && throttle_.holds(record, session_.has_room())) return timers_.remove(record);
   send_ask(record, now, eval);
 }
 
@@ -158,28 +159,11 @@ void LockClient::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eva
   fail_callers(record, Status::kNoMemory, {}, now);
 }
 
-// If as many commands as allowed are in flight, append `record` to throttled_ and return true.
-bool LockClient::must_throttle(TokenRecord &record) {
-  while (!throttled_.empty() && throttled_.back()->is_gone) throttled_.pop_back();
-  const bool is_room = session_.in_flight().size() < kMaxInFlight && throttled_.empty();
-  if (is_room) return false;
-  try {
-    throttled_.push_back(record.shared_from_this());
-  } catch (const std::bad_alloc &) {
-    return false;  // the limit may be exceeded; the place must not be lost
-  }
-  record.is_throttled = true;
-  timers_.remove(record);
-  return true;
-}
-
 void LockClient::send_throttled(Nanos now) {
-  while (session_.is_up() && !throttled_.empty() && session_.in_flight().size() < kMaxInFlight) {
-    const auto record = std::move(throttled_.front());
-    throttled_.pop_front();
-    record->is_throttled = false;
-    const bool is_wanted = record->phase == Phase::kAsking || record->phase == Phase::kQueued;
-    if (record->is_gone || !is_wanted || is_moving(*record->lock)) continue;
+  while (session_.is_up() && session_.has_room()) {
+    const auto record = throttle_.take();
+    if (!record) return;
+    if (record->is_gone || !is_waiting(record->phase) || is_moving(*record->lock)) continue;
     send_ask(*record, now, protocol::EvalMode::kDigest);
   }
 }
@@ -422,16 +406,9 @@ void LockClient::give_lease(TokenRecord &record, const std::shared_ptr<Request> 
   lease.state.store(Lease::kHeld, std::memory_order_release);
   announce_held(now);
   schedule(record, now);
-  record.replicas = std::move(caller.replicas);
   // A local hand-off changes nothing on the server: what replicas have of the token, they have.
-  if (grant != nullptr) record.confirmed_by = 0;
-  if (record.replicas && record.confirmed_by < record.replicas->replicas()) {
-    record.confirmer = request;
-    caller.record = &record;
-    confirm(record, caller.wait_ms > 0 ? caller.wait_until : kNever);
-  } else {
-    finish(caller, Status::kOk);
-  }
+  if (grant != nullptr) record.replicas.count = 0;
+  if (!confirmations_.start(record, request)) finish(caller, Status::kOk);
   const bool is_quiet =
       step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
   if (!is_quiet) send_extend(record, step, now);

@@ -19,7 +19,7 @@ void LockClient::start_detach(const std::shared_ptr<Request> &request, Nanos now
 void LockClient::on_detach_sent(TokenRecord &record) {
   if (record.phase == Phase::kDetaching) return;
   locks_.set_phase(record, Phase::kDetaching);
-  (void)end_confirmation(record);
+  (void)confirmations_.end(record);
   record.lease->state.store(Lease::kDetached, std::memory_order_release);
   timers_.remove(record);
 }

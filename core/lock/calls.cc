@@ -241,7 +241,7 @@ const LockState *LockClient::Calls::ServeQueue::lock(const Call &call) const {
   return &call.about<LockState>();
 }
 
-// ---- for another node, and at the side ---------------------------------------------------------
+// ---- for another node --------------------------------------------------------------------------
 
 void LockClient::Calls::Delegated::on_answer(const Call &call, const Reply &reply,
                                              Nanos now) const {
@@ -258,27 +258,6 @@ void LockClient::Calls::Asking::on_answer(const Call &call, const Reply &reply, 
   auto &command = call.about<DelegatedCommand>();
   // As without the right to it. The command behind it is redirected back.
   if (reply.is_error()) command.owner.on_delegated_over(command, &reply, now);
-}
-
-const LockState *LockClient::Calls::SideExtend::lock(const Call &call) const {
-  return record_of(call).lock.get();
-}
-
-void LockClient::Calls::SideExtend::on_answer(const Call &call, const Reply &reply,
-                                              Nanos now) const {
-  client_.on_side_extended(call, reply, now);
-}
-
-void LockClient::Calls::SideExtend::on_unknown_script(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  if (!is_batched(record)) return;
-  if (record.held()->is_over(now)) return client_.on_record_due(record, now);
-  client_.is_side_text_wanted_ = true;
-  client_.replication_.give(&Replication::on_unknown_script, *record.replicas);
-}
-
-void LockClient::Calls::Wait::on_answer(const Call &, const Reply &reply, Nanos now) const {
-  client_.on_wait_reply(reply, now);
 }
 
 }  // namespace redlatch::lock

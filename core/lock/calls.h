@@ -115,20 +115,6 @@ struct LockClient::Calls {
     void on_answer(const Call &, const Reply &, Nanos) const override;
   };
 
-  // These two are sent on the connection for WAIT.
-  struct SideExtend final : Kind {
-    using Kind::Kind;
-    bool is_for_primary() const override { return false; }
-    const LockState *lock(const Call &) const override;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-    void on_unknown_script(const Call &, Nanos) const override;
-  };
-  struct Wait final : Kind {
-    using Kind::Kind;
-    bool is_for_primary() const override { return false; }
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-  };
-
   explicit Calls(LockClient &owner) : client(owner) {}
 
   LockClient &client;
@@ -144,8 +130,6 @@ struct LockClient::Calls {
   const ServeQueue serve_queue{client};
   const Delegated delegated{client};
   const Asking asking{client};
-  const SideExtend side_extend{client};
-  const Wait wait{client};
 };
 
 }  // namespace redlatch::lock

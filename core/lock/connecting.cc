@@ -33,8 +33,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   is_wanted_ = false;
   features_.is_sharded = facts.is_sharded;
   channel_.on_connected(facts, settings_.is_of_cluster);
-  if (facts.has_messages)
-    message_check_.give(&session::MessageCheck::open, settings_.command_timeout, now);
+  if (facts.has_messages) session_.open_messages(now);
   can_track_ = facts.can_track;
   client_names_.on_connected();
   if (const ServerAge &age = facts.age; settings_.is_of_cluster && age.round_trip > 0) {
@@ -67,7 +66,7 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
     case Phase::kHeld:
       // The server may have restarted without its data: better to know at once.
       send_extend(record, record.held()->on_connected(now), now);
-      if (record.phase == Phase::kHeld) confirm_again(record);
+      confirmations_.repeat(record);
       return resume_upgrade(record, now);
     case Phase::kDetaching:
       return;  // its request is sent again
@@ -91,8 +90,9 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   locks_.for_each([&](TokenRecord &record) {
     const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition->is_queueable();
     if (is_one_try) return fail_callers(record, why.status, why.message, now);
-    const bool is_tried = record.confirmer && record.confirmer->wait_ms == 0;
-    if (is_tried) fail_confirmation(record, why.status, why.message, now);
+    const auto &confirmed = record.replicas.caller;
+    if (confirmed && confirmed->wait_ms == 0)
+      fail_confirmation(record, why.status, why.message, now);
   });
 }
 
@@ -102,7 +102,7 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
   locks_.for_each([&](TokenRecord &record) {
     const bool is_waiting = record.phase == Phase::kAsking || record.phase == Phase::kQueued;
     if (is_waiting) fail_callers(record, status, message, now);
-    if (record.confirmer) return fail_confirmation(record, status, message, now);
+    if (record.replicas.caller) return fail_confirmation(record, status, message, now);
     if (record.upgrader) give_up_upgrade(record, status, message, now);
   });
 }
@@ -111,12 +111,10 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
 void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   clock_.forget();
   health_.on_disconnected();
-  message_check_.give(&session::MessageCheck::close);
   is_tracking_ = false;
-  drop_side();
-  for (const auto &[id, record] : locks_.records()) record->confirmed_by = 0;
-  for (const auto &record : throttled_) record->is_throttled = false;
-  throttled_.clear();
+  confirmations_.drop();
+  for (const auto &[id, record] : locks_.records()) record->replicas.count = 0;
+  while (throttle_.take()) continue;
   for (const auto &[name, lock] : locks_.names()) lock->key_watch.give(&KeyWatch::on_disconnected);
   session_.on_disconnected(channel_.is_taken(), now);
 }

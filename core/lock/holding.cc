@@ -97,7 +97,7 @@ void LockClient::on_extend_reply(const Call &call, const Reply &reply, Nanos now
   const auto step = held.give(&HeldLease::on_confirmed,
                               {call.sent_at, call.lease, answer.server_ms, call.is_description},
                               now, is_up(*record.lock), entropy_.next());
-  confirm_again(record);
+  confirmations_.repeat(record);
   schedule(record, now);
   send_extend(record, step, now);
 }
@@ -211,7 +211,7 @@ void LockClient::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   TokenRecord **at = &record.lock->owned;
   while (*at != nullptr && *at != &record) at = &(*at)->next_owned;
   if (*at != nullptr) *at = record.next_owned;
-  const auto confirmer = end_confirmation(record);
+  const auto unconfirmed = confirmations_.end(record);
   // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
   const bool is_lost = state == Lease::kLost;
   finish_upgrade(record, is_lost ? Status::kLost : Status::kNotHeld,
@@ -219,8 +219,23 @@ void LockClient::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   if (record.upgrade) {
     record.upgrade->give(&Upgrade::end);
   }
-  if (confirmer) finish_lost(*confirmer, *lease);
+  if (unconfirmed) finish(*unconfirmed, Status::kNotReplicated, Confirmations::why_lost(*lease));
   output_.lease_ended(*lease);
+}
+
+void LockClient::on_confirmed(TokenRecord &record) {
+  if (const auto caller = confirmations_.end(record)) return finish(*caller, Status::kOk);
+  if (record.replicas.is_writer_unconfirmed) finish_upgrade(record, Status::kOk);
+}
+
+// The lease is released, or reads again.
+void LockClient::fail_confirmation(TokenRecord &record, Status status, std::string_view message,
+                                   Nanos now) {
+  const auto keep = record.shared_from_this();
+  const auto caller = confirmations_.end(record);
+  if (!caller) return give_up_upgrade(record, status, message, now);
+  finish(*caller, status, message);
+  give_back(record, nullptr, now);
 }
 
 void LockClient::start_release(const std::shared_ptr<Request> &request, Nanos now) {

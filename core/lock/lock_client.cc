@@ -21,13 +21,13 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       entropy_(seed),
       channel_(settings.name_space, random),
       session_(settings, output, entropy_, node, session::Session::Connection::kCommands),
-      side_(settings, output, entropy_, node, session::Session::Connection::kWait),
       clock_(settings.is_of_cluster),
       calls_(std::make_unique<Calls>(*this)),
-      locks_(settings, node, timers_, message_check_),
+      locks_(settings, node, timers_, session_),
       cleanups_(settings, session_, features_, locks_, timers_, *this),
       client_names_(settings, session_, channel_, *this),
-      health_(settings, session_, channel_, *this) {
+      health_(settings, session_, channel_, *this),
+      confirmations_(settings, output, entropy_, session_, node, *this) {
   features_.prefix = channel_.prefix();
   features_.is_cluster = settings.is_of_cluster;
 }
@@ -333,12 +333,12 @@ void LockClient::on_request_due(Request &request, Nanos now) noexcept {
 Outcome LockClient::why_late(const Request &request) const {
   switch (request.op) {
     case Request::Op::kAcquire:
-      if (is_confirming(request)) return why_unconfirmed(*request.record);
+      if (is_confirming(request)) return Confirmations::why_late(*request.record);
       return why_not_yet(request,
                          request.record != nullptr ? *request.record : *request.lock->place());
     case Request::Op::kUpgrade:
-      if (request.record->is_writer_unconfirmed) {
-        return why_unconfirmed(*request.record);
+      if (request.record->replicas.is_writer_unconfirmed) {
+        return Confirmations::why_late(*request.record);
       }
       if (!session_.is_up()) return session_.failure();
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
@@ -420,8 +420,7 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 Nanos LockClient::next_due() const {
   Nanos due = std::min({timers_.next_due(), client_names_.due(), health_.due(), resend_at_});
   if (has_work()) due = std::min(due, session_.connect_at());
-  return std::min(
-      {due, session_.late_at(settings_.command_timeout), side_due(), message_check_->due()});
+  return std::min({due, session_.due(), confirmations_.due()});
 }
 
 void LockClient::on_timer(Nanos now) {
@@ -429,8 +428,8 @@ void LockClient::on_timer(Nanos now) {
   if (client_names_.due() <= now) client_names_.announce(name_due(), now);
   if (health_.due() <= now) health_.check(features_, now);
   if (resend_at_ <= now) resend_postponed(now);
-  if (side_due() <= now) on_side_due(now);
-  check_messages(now);
+  if (confirmations_.due() <= now) confirmations_.on_due(now);
+  session_.check_messages(expects_push(), now);
   bool is_renewing = false;
   while (!timers_.empty()) {
     Timed &timed = timers_.top();

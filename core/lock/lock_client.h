@@ -16,7 +16,6 @@
 
 #include <cassert>
 #include <cstdio>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -31,6 +30,7 @@
 #include "base/status.h"
 #include "lock/call.h"
 #include "lock/cleanups.h"
+#include "lock/confirmations.h"
 #include "lock/lock_state.h"
 #include "lock/locks.h"
 #include "lock/service.h"
@@ -40,13 +40,13 @@
 #include "protocol/command.h"
 #include "protocol/token.h"
 #include "session/channel.h"
-#include "session/message_check.h"
 #include "session/node_clock.h"
 #include "session/session.h"
 
 namespace redlatch::lock {
 
 class LockClient final : public LockService,
+                         private Confirmations::Owner,
                          private operate::Names::Owner,
                          private operate::Health::Owner,
                          private Cleanups::Owner {
@@ -81,17 +81,23 @@ class LockClient final : public LockService,
   void on_disconnected(size_t node, Nanos now) noexcept override;
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
   void on_push(size_t node, std::string_view message, Nanos now) override;
-  void on_messages_heard(size_t, Nanos now) override {
-    message_check_.give(&session::MessageCheck::on_heard, now);
-  }
+  void on_messages_heard(size_t, Nanos now) override { session_.on_messages_heard(now); }
   void on_invalidated(size_t node, std::string_view key, Nanos now) override;
   void on_all_invalidated(size_t node, Nanos now) override;
   void check_later(size_t node, Nanos due) override;
-  [[nodiscard]] bool begin_side_connect(size_t node, Nanos now) override;
-  void on_side_connected(size_t node, Nanos now) override;
-  void on_side_connect_failed(size_t node, const Outcome &why, Nanos now) override;
-  void on_side_disconnected(size_t node, Nanos now) noexcept override;
-  void on_side_reply(size_t node, const Reply &reply, Nanos now) override;
+  [[nodiscard]] bool begin_side_connect(size_t, Nanos now) override {
+    return confirmations_.begin_connect(now);
+  }
+  void on_side_connected(size_t, Nanos now) override { confirmations_.on_connected(now); }
+  void on_side_connect_failed(size_t, const Outcome &why, Nanos now) override {
+    confirmations_.on_connect_failed(why, now);
+  }
+  void on_side_disconnected(size_t, Nanos now) noexcept override {
+    confirmations_.on_disconnected(now);
+  }
+  void on_side_reply(size_t, const Reply &reply, Nanos now) override {
+    confirmations_.on_reply(reply, now);
+  }
 
   void on_timer(Nanos now) override;
   Nanos next_due() const override;
@@ -102,7 +108,7 @@ class LockClient final : public LockService,
   void number_by(uint64_t &ids) { locks_.number_by(ids); }
   uint64_t last_number() const { return locks_.last_number(); }
   // Nothing about the slot is sent to the server any more, until another client has taken it over.
-  void hold_back(uint16_t slot) { moving_.insert(slot); }
+  void hold_back(uint16_t slot) override { moving_.insert(slot); }
   const std::set<uint16_t> &held_back() const { return moving_; }
   // True if no command about the slot is under way.
   bool is_at_rest(uint16_t slot) const;
@@ -206,7 +212,7 @@ class LockClient final : public LockService,
   std::string_view report_defect(const char *machine) noexcept override;
   void on_script_answer(const Call &call, const protocol::CountAnswer &answer,
                         const std::shared_ptr<LockState> &lock, Nanos now) override;
-  void note_time(Nanos sent_at, Nanos now, int64_t server_ms);
+  void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override;
   void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
 
   // acquiring.cc: from a call to a grant
@@ -217,7 +223,6 @@ class LockClient final : public LockService,
   std::shared_ptr<Request> taken(const Waitlist::Step &step);
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
-  bool must_throttle(TokenRecord &record);
   void send_throttled(Nanos now);
   void on_acquire_reply(const Call &call, const Reply &reply, Nanos now);
   void on_granted(TokenRecord &record, const Call &call, const protocol::AcquireAnswer &answer,
@@ -246,36 +251,10 @@ class LockClient final : public LockService,
   // watching.cc: when a waiter asks again
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
   void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
-  void check_messages(Nanos now);
   void note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
-  void drop_deaf(std::string_view why);
   bool track_key(TokenRecord &record, Nanos now);
   void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
   void recheck(const KeyWatch::Step &step, Nanos now);
-
-  // confirming.cc: replicas that confirm a grant
-  static bool is_confirming(const Request &request);
-  void confirm(TokenRecord &record, Nanos limit);
-  void confirm_again(TokenRecord &record);
-  std::shared_ptr<Request> end_confirmation(TokenRecord &record);
-  void fail_confirmation(TokenRecord &record, Status status, std::string_view message, Nanos now);
-  void refuse_confirmation(TokenRecord &record, Status status, const std::string &why, Nanos now);
-  void refuse_batch(Status status, const std::string &why, Nanos now);
-  void refuse_all(Status status, const std::string &why, Nanos now);
-  void finish_lost(Request &caller, const Lease &lease) noexcept;
-  void roll_back_writer(TokenRecord &record, Nanos now);
-  static Outcome why_unconfirmed(const TokenRecord &record);
-  void drop_side() noexcept;
-  Nanos side_due() const;
-  void on_side_due(Nanos now);
-  void send_batch(Nanos now);
-  static bool is_batched(const TokenRecord &record);
-  void on_side_extended(const Call &call, const Reply &reply, Nanos now);
-  void on_wait_reply(const Reply &reply, Nanos now);
-  bool is_put_off(TokenRecord &record, const Reply &reply, Nanos now);
-  void on_counted(int64_t count, Nanos now);
-  void on_confirmed(TokenRecord &record, int64_t count);
-  void on_wait_refused(const Reply &reply, Nanos now);
 
   // upgrading.cc: between reading and writing
   Upgrade::Readiness readiness_of(const TokenRecord &record) const {
@@ -377,17 +356,20 @@ class LockClient final : public LockService,
   void write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
                          protocol::EvalMode eval, protocol::Extent extent);
   void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
-                    protocol::EvalMode eval, const protocol::HolderInfo *info) const;
+                    protocol::EvalMode eval, const protocol::HolderInfo *info) const override;
   void on_extend_reply(const Call &call, const Reply &reply, Nanos now);
   bool is_held_still(Request &request, int64_t result, Nanos now);
   void on_extended(Request &request, Nanos sent_at, int64_t result, Nanos now);
   bool is_held(Request &request, Nanos now);
-  void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now);
+  void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) override;
   void schedule(TokenRecord &record, Nanos now);
-  void on_record_due(TokenRecord &record, Nanos now);
+  void on_record_due(TokenRecord &record, Nanos now) override;
   void end_lease(TokenRecord &record, Lease::State state, Loss loss);
   void lose_predecessor(const TokenRecord &record, Nanos now);
-  void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now);
+  void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) override;
+  void on_confirmed(TokenRecord &record) override;
+  void fail_confirmation(TokenRecord &record, Status status, std::string_view message,
+                         Nanos now) override;
   Loss why_over(const TokenRecord &record, Nanos now) const noexcept;
 
   const Settings &settings_;
@@ -396,7 +378,6 @@ class LockClient final : public LockService,
   Entropy entropy_;
   session::Channel channel_;
   session::Session session_;
-  session::Session side_;  // for WAIT
   session::NodeClock clock_;
   const std::unique_ptr<const Calls> calls_;
   protocol::ServerFeatures features_;
@@ -405,10 +386,9 @@ class LockClient final : public LockService,
   bool is_tracking_ = false;                  // asked for on this connection
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
 
-  std::list<std::shared_ptr<Request>> immediate_;       // requests without a record, sent or not
-  std::deque<std::shared_ptr<TokenRecord>> throttled_;  // to be asked for, when less is in flight
+  std::list<std::shared_ptr<Request>> immediate_;  // requests without a record, sent or not
+  Throttle throttle_;
   TimerQueue timers_;
-  Checked<session::MessageCheck> message_check_;
   Locks locks_;
   Cleanups cleanups_;
   operate::Names client_names_;
@@ -416,10 +396,7 @@ class LockClient final : public LockService,
   std::set<uint16_t> moving_;  // slots of a cluster that another node serves
   std::string reader_key_;     // that the last command named: a Command only borrows it
   Nanos resend_at_ = kNever;   // when to send postponed requests again
-  Checked<Replication> replication_;
-  bool is_side_outdated_ = false;     // it is, or will be, to a server that may be another one
-  bool is_side_text_wanted_ = false;  // the server did not know the digest of a script
-  Nanos side_until_ = 0;              // while it is up: when an answer is late, or it is unused
+  Confirmations confirmations_;
 };
 
 // `action` may finish its request, and no other.

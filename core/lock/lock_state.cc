@@ -24,10 +24,10 @@ Outcome Lease::why_not_held() const {
 
 bool Request::is_queued() const {
   if (op == Op::kUpgrade && record != nullptr) {
-    return record->is_writer_unconfirmed || record->upgrade->get().is_queued();
+    return record->replicas.is_writer_unconfirmed || record->upgrade->get().is_queued();
   }
   if (op != Op::kAcquire || !lock) return false;
-  if (record != nullptr && record->confirmer.get() == this) return true;
+  if (is_confirming(*this)) return true;
   if (record != nullptr) return record->phase == TokenRecord::Phase::kQueued;
   const LockState &state = *lock;
   const TokenRecord *shared = state.place();

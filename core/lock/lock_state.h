@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// State of LockClient: a LockState for each name, a TokenRecord for each acquisition, and the
-// EndedPlaces of those that are forgotten.
+// State of LockClient: a LockState for each name, a TokenRecord for each acquisition, the
+// EndedPlaces of those that are forgotten, and a Throttle.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <new>
 #include <optional>
@@ -14,10 +15,10 @@
 #include <variant>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "lock/acquisition.h"
-#include "lock/checked.h"
 #include "lock/cleanup.h"
 #include "lock/held_lease.h"
 #include "lock/key_watch.h"
@@ -101,6 +102,16 @@ struct NameQuery : operate::NameQuery {
   std::string message;  // of the refusal
 };
 
+// The replicas that must confirm a lease.
+struct Replicas {
+  std::unique_ptr<Confirmation> entry;  // null: none
+  std::shared_ptr<Request> caller;      // the acquire that gets the lease when they have
+  bool is_writer_unconfirmed = false;   // .. or the upgrader
+  int count = 0;                        // of those that have, since the grant or the connection
+
+  bool is_batched() const { return entry && entry->is_batched(); }
+};
+
 // One token, from the first ACQUIRE to the last cleanup (docs/wire.md, "States"): its machines, and
 // which of them an event is for.
 //
@@ -156,11 +167,8 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   std::unique_ptr<Checked<Upgrade>> upgrade;  // since the first; most leases have none
   std::shared_ptr<Request> upgrader;          // the request that waits to write
   TokenRecord *next_owned = nullptr;
-  Nanos timer_ran_at = 0;                  // when its timer last ran
-  std::unique_ptr<Confirmation> replicas;  // that must confirm it; null: none
-  std::shared_ptr<Request> confirmer;      // the acquire that gets the lease when they have
-  bool is_writer_unconfirmed = false;      // .. or the upgrader
-  int confirmed_by = 0;                    // replicas, since the grant or the connection
+  Nanos timer_ran_at = 0;  // when its timer last ran
+  Replicas replicas;
 
   // During cleanup.
   std::shared_ptr<Request> releaser;  // the release whose result is not known yet
@@ -198,7 +206,7 @@ inline Acquisition::Front TokenRecord::front_terms() const {
 
 template <class Action>
 void TokenRecord::for_each_caller(const Action &action) const {
-  for (Request *request : {caller.get(), releaser.get(), upgrader.get(), confirmer.get()}) {
+  for (Request *request : {caller.get(), releaser.get(), upgrader.get(), replicas.caller.get()}) {
     if (request != nullptr) action(*request);
   }
   const Checked<Waitlist> &waitlist = lock->waitlist;
@@ -207,6 +215,43 @@ void TokenRecord::for_each_caller(const Action &action) const {
     action(Request::of(*listed));
   }
 }
+
+// True if the lease of `request` is granted, and its replicas have not confirmed it yet.
+inline bool is_confirming(const Request &request) {
+  return request.op == Request::Op::kAcquire && request.record != nullptr &&
+         request.record->replicas.caller.get() == &request;
+}
+
+// ACQUIREs to be sent later, in their order, because as many commands as allowed are under way.
+class Throttle {
+ public:
+  // @return whether `record` is asked for later. Without memory the limit may be exceeded: the
+  // place must not be lost.
+  [[nodiscard]] bool holds(TokenRecord &record, bool has_room) noexcept {
+    while (!waiting_.empty() && waiting_.back()->is_gone) waiting_.pop_back();
+    if (has_room && waiting_.empty()) return false;
+    try {
+      waiting_.push_back(record.shared_from_this());
+    } catch (const std::bad_alloc &) {
+      return false;
+    }
+    return record.is_throttled = true;
+  }
+  // The next one; nullptr: none waits.
+  std::shared_ptr<TokenRecord> take() {
+    if (waiting_.empty()) return nullptr;
+    const auto record = std::move(waiting_.front());
+    waiting_.pop_front();
+    record->is_throttled = false;
+    return record;
+  }
+  void drop(const std::shared_ptr<TokenRecord> &record) {
+    if (std::exchange(record->is_throttled, false)) std::erase(waiting_, record);
+  }
+
+ private:
+  std::deque<std::shared_ptr<TokenRecord>> waiting_;
+};
 
 // The places in queues of the last acquisitions that have ended. The primary after a failover may
 // have an older queue, in which they still stand: what it grants to them is given back. A detached

@@ -82,7 +82,7 @@ void Locks::set_phase(TokenRecord &record, Phase phase) {
 void Locks::note_waiting(TokenRecord &record) {
   const bool is_waiting = record.phase == Phase::kQueued || record.upgrader != nullptr;
   record.lock->key_watch.give(&KeyWatch::set_waiting, record.watcher, is_waiting);
-  if (is_waiting) messages_.give(&session::MessageCheck::on_waiting);
+  if (is_waiting) session_.on_waiting();
 }
 
 void Locks::set_upgrader(TokenRecord &record, const std::shared_ptr<Request> &request) {

@@ -19,7 +19,7 @@
 #include "base/settings.h"
 #include "lock/lock_state.h"
 #include "lock/timer_queue.h"
-#include "session/message_check.h"
+#include "session/session.h"
 
 namespace redlatch::lock {
 
@@ -41,9 +41,8 @@ class Locks {
   using Names = std::unordered_map<NameId, std::shared_ptr<LockState>, NameHash>;
 
   // All outlive it. `node`: of a cluster, whose client has the locks.
-  Locks(const Settings &settings, size_t node, TimerQueue &timers,
-        Checked<session::MessageCheck> &messages)
-      : settings_(settings), node_(node), timers_(timers), messages_(messages) {}
+  Locks(const Settings &settings, size_t node, TimerQueue &timers, session::Session &session)
+      : settings_(settings), node_(node), timers_(timers), session_(session) {}
 
   // ---- names
   const Names &names() const { return names_; }
@@ -123,8 +122,8 @@ class Locks {
   const Settings &settings_;
   const size_t node_;
   TimerQueue &timers_;
-  Checked<session::MessageCheck> &messages_;  // notified of waiters
-  Names names_;                               // borrow their names
+  session::Session &session_;  // notified of waiters
+  Names names_;                // borrow their names
   Records records_;
   EndedPlaces ended_places_;
   uint64_t own_last_number_ = 0;

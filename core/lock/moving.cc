@@ -80,9 +80,7 @@ void LockClient::want_connection(Nanos now) {
 }
 
 bool LockClient::is_at_rest(uint16_t slot) const {
-  const auto is_about = [slot](const Call &call) { return call.kind->slot(call) == slot; };
-  return std::none_of(session_.in_flight().begin(), session_.in_flight().end(), is_about) &&
-         std::none_of(side_.in_flight().begin(), side_.in_flight().end(), is_about) &&
+  return session_.is_at_rest(slot) && confirmations_.is_at_rest(slot) &&
          std::none_of(locks_.names().begin(), locks_.names().end(), [slot](const auto &entry) {
            return entry.second->delegated_count > 0 && entry.second->slot() == slot;
          });
@@ -311,17 +309,8 @@ void LockClient::rename(Locks::NewTokens &tokens, Nanos now) noexcept {
 
 void LockClient::take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept {
   locks_.take(from.locks_, record.shared_from_this());
-  if (std::exchange(record.is_throttled, false)) {
-    std::erase_if(from.throttled_, [&](const auto &other) { return other.get() == &record; });
-  }
-  record.confirmed_by = 0;
-  if (record.replicas && record.replicas->is_wanted()) {
-    from.replication_.give(&Replication::drop, *record.replicas);
-    Nanos limit = kNever;
-    if (record.confirmer && record.confirmer->wait_ms > 0) limit = record.confirmer->wait_until;
-    if (record.is_writer_unconfirmed) limit = record.upgrader->due;
-    confirm(record, limit);
-  }
+  from.throttle_.drop(record.shared_from_this());
+  confirmations_.take_over(from.confirmations_, record);
   if (record.phase != Phase::kHeld) return;
   record.held().give(&HeldLease::on_moved, from.clock_.last());
   schedule(record, now);

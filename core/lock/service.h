@@ -40,8 +40,6 @@ inline Outcome needs_one_server(std::string_view what) {
 // Where the actions of a service go. No call comes back into the service from here.
 class Output : public session::Transport {
  public:
-  // Append one command to what is to be sent on the connection for messages, if there is one.
-  virtual void send_on_messages(size_t, std::span<const std::string_view>) {}
   virtual void finished(Request &request) = 0;
   virtual void lease_ended(Lease &lease) = 0;
   // Its deadline has changed.
@@ -60,8 +58,6 @@ class Output : public session::Transport {
   // A server is to be connected from now on, as number `node`: the next one. The settings outlive
   // the service.
   virtual void open_node(size_t, const Settings &) {}
-  // For the log.
-  virtual void warn(std::string_view) {}
   // A machine met an event that its state does not allow: a defect of this library.
   virtual void defect_found(std::string_view) noexcept {}
   // A fault of a connected node was found, or is gone.

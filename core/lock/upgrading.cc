@@ -16,7 +16,7 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
   if (!is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
   const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
-  if (is_writer && !record.is_writer_unconfirmed) return finish(*request, Status::kOk);
+  if (is_writer && !record.replicas.is_writer_unconfirmed) return finish(*request, Status::kOk);
   if (is_writer || (record.upgrade && record.upgrade->get().is_wanted())) {
     return finish(*request, Status::kDeadlock,
                   "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
@@ -162,26 +162,24 @@ void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t serve
   record.lock->highest_fence = std::max(record.lock->highest_fence, fence);
   record.lease->mode = record.identity.mode;
   record.lock->holder = &record;
-  if (!record.replicas || !record.upgrader) return finish_upgrade(record, Status::kOk);
-  record.confirmed_by = 0;
-  record.is_writer_unconfirmed = true;
-  confirm(record, record.upgrader->due);
+  if (!confirmations_.start_upgrade(record)) finish_upgrade(record, Status::kOk);
 }
 
 void LockClient::finish_upgrade(TokenRecord &record, Status status, std::string_view message) {
   if (!record.upgrader) return;
-  if (std::exchange(record.is_writer_unconfirmed, false)) (void)end_confirmation(record);
+  if (std::exchange(record.replicas.is_writer_unconfirmed, false)) (void)confirmations_.end(record);
   const auto request = locks_.take_upgrader(record);
   finish(*request, status, message);
 }
 
-// The upgrade has failed, and the lease reads on.
+// The upgrade has failed, and the lease reads on. The server is asked to downgrade a writer.
 void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string_view message,
                                  Nanos now) {
-  const bool is_writer = record.is_writer_unconfirmed;
+  const bool is_writer = record.replicas.is_writer_unconfirmed;
   finish_upgrade(record, status, message);
-  if (is_writer) return roll_back_writer(record, now);
-  carry_out(record, record.upgrade->give(&Upgrade::give_up, now, readiness_of(record)), now);
+  if (is_writer) record.become_reader();
+  const auto event = is_writer ? &Upgrade::on_found_writing : &Upgrade::give_up;
+  carry_out(record, record.upgrade->give(event, now, readiness_of(record)), now);
 }
 
 void LockClient::on_rollback_reply(const Call &call, const Reply &reply, Nanos now) {

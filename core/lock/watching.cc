@@ -11,36 +11,13 @@
 
 namespace redlatch::lock {
 
-void LockClient::check_messages(Nanos now) {
-  switch (message_check_.give(&session::MessageCheck::on_time, expects_push(), now)) {
-    case session::MessageCheck::Command::kNone:
-      return;
-    case session::MessageCheck::Command::kAsk: {
-      protocol::Command ping;
-      ping.add("PING");
-      return output_.send_on_messages(node_, ping.argv());
-    }
-    case session::MessageCheck::Command::kDrop:
-      return drop_deaf("no answer came within command_timeout");
-  }
-}
-
 // The fence is the time of the grant by the server's clock, unless that was stepped back.
 void LockClient::note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer,
                                  Nanos now) {
   const bool is_told =
       channel_.hears(record.identity.token) && !protocol::polls(record.identity.member);
   if (!is_told || record.is_sharing || record.is_unfenced || answer.fence <= 0) return;
-  const Nanos age = answer.server_ms * kMs - answer.fence * 1'000;
-  const auto command = message_check_.give(&session::MessageCheck::on_late_grant, age, now);
-  if (command == session::MessageCheck::Command::kDrop)
-    drop_deaf("the message of a grant did not come");
-}
-
-void LockClient::drop_deaf(std::string_view why) {
-  session_.drop();
-  output_.warn("the connection for messages to " + settings_.address() +
-               " is dead: " + std::string(why) + "; connecting anew");
+  session_.on_late_grant(answer.server_ms * kMs - answer.fence * 1'000, now);
 }
 
 // @return when `record`, which was not granted, asks again if no message comes.

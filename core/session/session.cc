@@ -41,6 +41,7 @@ void Session::on_connect_failed(const Outcome &why, Nanos now) {
 // Nothing here may fail: a call that still waited for its answer would be stuck.
 void Session::on_disconnected(bool skips_pause, Nanos now) noexcept {
   state_ = State::kDown;
+  messages_.give(&MessageCheck::close);
   connect_at_ = skips_pause ? now : after(now, reconnect_.next(entropy_.next()));
   failure_.status = lost_.status;
   try {
@@ -74,6 +75,34 @@ void Session::drop() {
 
 void Session::connect_soon(Nanos now) {
   if (is_down()) connect_at_ = std::min(connect_at_, now);
+}
+
+// ---- messages ----------------------------------------------------------------------------------
+
+void Session::open_messages(Nanos now) {
+  messages_.give(&MessageCheck::open, settings_.command_timeout, now);
+}
+
+void Session::on_late_grant(Nanos age, Nanos now) {
+  follow(messages_.give(&MessageCheck::on_late_grant, age, now),
+         "the message of a grant did not come");
+}
+
+void Session::check_messages(bool is_waiting, Nanos now) {
+  follow(messages_.give(&MessageCheck::on_time, is_waiting, now),
+         "no answer came within command_timeout");
+}
+
+void Session::follow(MessageCheck::Command command, std::string_view why) {
+  if (command == MessageCheck::Command::kNone) return;
+  if (command == MessageCheck::Command::kAsk) {
+    protocol::Command ping;
+    ping.add("PING");
+    return transport_.send_on_messages(node_, ping.argv());
+  }
+  drop();
+  transport_.warn("the connection for messages to " + settings_.address() +
+                  " is dead: " + std::string(why) + "; connecting anew");
 }
 
 // ---- calls --------------------------------------------------------------------------------------
@@ -134,6 +163,11 @@ void Session::deliver(const Call &call, const Reply &reply, Nanos now) {
     return call.kind->on_unknown_script(call, now);
   }
   call.kind->on_answer(call, reply, now);
+}
+
+bool Session::is_at_rest(uint16_t slot) const {
+  return std::none_of(in_flight_.begin(), in_flight_.end(),
+                      [slot](const Call &call) { return call.kind->slot(call) == slot; });
 }
 
 Nanos Session::late_at(Nanos limit) const {

@@ -10,17 +10,21 @@
 //   all --on_connect_failed, on_disconnected--> kDown
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <deque>
 
+#include "base/checked.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/random.h"
 #include "base/reply.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "protocol/command.h"
 #include "session/call.h"
+#include "session/message_check.h"
 #include "session/transport.h"
 #include "timing/backoff.h"
 
@@ -65,6 +69,15 @@ class Session {
   // The next connection may lead to another server, which has other data.
   bool may_change_server() const { return may_change_server_; }
 
+  // ---- messages, when they have a connection of their own: it may die silently
+  void open_messages(Nanos now);
+  void on_messages_heard(Nanos now) { messages_.give(&MessageCheck::on_heard, now); }
+  // A waiter relies on them.
+  void on_waiting() { messages_.give(&MessageCheck::on_waiting); }
+  // A poll has found a grant that was made `age` ago.
+  void on_late_grant(Nanos age, Nanos now);
+  void check_messages(bool is_waiting, Nanos now);
+
   // ---- calls
   // Throws std::bad_alloc, and then nothing was sent.
   void send(protocol::Command &command, Call call);
@@ -73,6 +86,12 @@ class Session {
   // Gives an answer to its call. NOSCRIPT to EVAL, which has the text of the script, is a refusal.
   static void deliver(const Call &call, const Reply &reply, Nanos now);
   const std::deque<Call> &in_flight() const { return in_flight_; }
+  // False if as many as allowed are under way.
+  bool has_room() const { return in_flight_.size() < kMaxInFlight; }
+  // True if no call about `slot` of a cluster is under way.
+  bool is_at_rest(uint16_t slot) const;
+  // When an answer is late, or check_messages() is due.
+  Nanos due() const { return std::min(late_at(settings_.command_timeout), messages_->due()); }
   // When the oldest answer is late by `limit`.
   Nanos late_at(Nanos limit) const;
   // When to repeat a call that the server cannot carry out now: a little later each time.
@@ -80,6 +99,7 @@ class Session {
 
  private:
   void leave_replica(Nanos now);
+  void follow(MessageCheck::Command command, std::string_view why);
 
   const Settings &settings_;
   Transport &transport_;
@@ -88,6 +108,7 @@ class Session {
   const Connection connection_;
 
   State state_ = State::kDown;
+  Checked<MessageCheck> messages_;
   std::deque<Call> in_flight_;
   Nanos connect_at_ = 0;
   timing::Backoff reconnect_ = timing::kReconnect;

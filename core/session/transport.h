@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Transport: sends and closes for sessions, to numbered servers. It never calls a session.
+// Transport: sends, closes and warns for sessions, to numbered servers. It never calls a session.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,10 @@ class Transport {
   // The same for the second connection to `node`, for commands that block those behind them.
   virtual void send_on_side(size_t, std::span<const std::string_view>) {}
   virtual void drop_side(size_t) {}
+  // Append one command to what is to be sent on the connection for messages, if there is one.
+  virtual void send_on_messages(size_t, std::span<const std::string_view>) {}
+  // For the log.
+  virtual void warn(std::string_view) {}
 };
 
 }  // namespace redlatch::session

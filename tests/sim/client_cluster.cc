@@ -139,7 +139,7 @@ bool Client::knows_clock(const lock::Lease &lease, size_t server, Nanos moved_at
   const auto heard = heard_at_.find(record->lock->slot());
   if (heard == heard_at_.end() || heard->second < moved_at) return false;
   const size_t node = record->lock->node;
-  const auto *held = std::get_if<lock::Checked<lock::HeldLease>>(&record->stage);
+  const auto *held = std::get_if<Checked<lock::HeldLease>>(&record->stage);
   const bool is_there = node > 0 && wires_[node]->at == server && wires_[node]->is_up;
   return is_there && (held == nullptr || !(*held)->awaits_clock());
 }
@@ -147,7 +147,7 @@ bool Client::knows_clock(const lock::Lease &lease, size_t server, Nanos moved_at
 bool Client::may_miss_a_stay(const lock::Lease &lease, Nanos moved_before_at) const {
   const lock::TokenRecord *record = lease.record;
   if (record == nullptr) return false;
-  const auto *held = std::get_if<lock::Checked<lock::HeldLease>>(&record->stage);
+  const auto *held = std::get_if<Checked<lock::HeldLease>>(&record->stage);
   return held != nullptr && !(*held)->is_renewed() && when((*held)->granted_at()) < moved_before_at;
 }
 

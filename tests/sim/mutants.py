@@ -133,7 +133,7 @@ CORE_MUTANTS = (
             "    case Phase::kHeld:",
         ),
         # Of all machines, for this and other mutants.
-        Edit("lock/checked.h", " private:\n", " public:\n"),
+        Edit("base/checked.h", " private:\n", " public:\n"),
         Edit(
             "lock/acquisition.h",
             " private:\n",

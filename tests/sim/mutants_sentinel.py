@@ -105,16 +105,16 @@ SENTINEL_MUTANTS = (
         "a lease is extended on another connection than that of the WAIT behind it",
         3,
         Edit(
-            "lock/confirming.cc",
-            "      side_.send(extend, Call{&calls_->side_extend, eval, now, ttl, "
+            "lock/confirmations.cc",
+            "      side_.send(extend, Call{&extend_, eval, now, ttl, "
             "record.shared_from_this()});\n",
             "      if (IS_ON) {\n"
             f"{IGNORED}"
-            "        session_.send(extend, Call{&ignored, eval, now, 0, {}});\n"
+            "        commands_.send(extend, Call{&ignored, eval, now, 0, {}});\n"
             "        replication_.give(&Replication::on_extended, *entry);\n"
             "      } else {\n"
-            "        side_.send(extend, Call{&calls_->side_extend, eval, now, ttl,\n"
-            "                                    record.shared_from_this()});\n"
+            "        side_.send(extend, Call{&extend_, eval, now, ttl,\n"
+            "                                record.shared_from_this()});\n"
             "      }\n",
         ),
         scenario="kSentinelReplicas",
@@ -124,10 +124,10 @@ SENTINEL_MUTANTS = (
         "WAIT is sent on the connection of the other commands",
         3,
         Edit(
-            "lock/confirming.cc",
-            "    side_.send(wait, Call{&calls_->wait, protocol::EvalMode::kText, now, 0, {}});",
-            "    session::Session &to = IS_ON ? session_ : side_;\n"
-            "    to.send(wait, Call{&calls_->wait, protocol::EvalMode::kText, now, 0, {}});",
+            "lock/confirmations.cc",
+            "    side_.send(wait, Call{&wait_, protocol::EvalMode::kText, now, 0, {}});",
+            "    session::Session &to = IS_ON ? commands_ : side_;\n"
+            "    to.send(wait, Call{&wait_, protocol::EvalMode::kText, now, 0, {}});",
         ),
         scenario="kSentinelReplicas",
     ),
@@ -148,9 +148,9 @@ SENTINEL_MUTANTS = (
         13,
         Edit(
             "lock/connecting.cc",
-            "  for (const auto &[id, record] : locks_.records()) record->confirmed_by = 0;",
+            "  for (const auto &[id, record] : locks_.records()) record->replicas.count = 0;",
             "  if (!IS_ON) for (const auto &[id, record] : locks_.records()) "
-            "record->confirmed_by = 0;",
+            "record->replicas.count = 0;",
         ),
         scenario="kSentinelReplicas",
     ),
@@ -160,8 +160,8 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/connecting.cc",
-            "  is_tracking_ = false;\n  drop_side();\n",
-            "  is_tracking_ = false;\n  if (!IS_ON) drop_side();\n",
+            "  is_tracking_ = false;\n  confirmations_.drop();\n",
+            "  is_tracking_ = false;\n  if (!IS_ON) confirmations_.drop();\n",
         ),
         scenario="kSentinelReplicas",
     ),
@@ -170,7 +170,7 @@ SENTINEL_MUTANTS = (
         "a lease that too few replicas have confirmed is kept",
         3,
         Edit(
-            "lock/confirming.cc",
+            "lock/holding.cc",
             "  finish(*caller, status, message);\n  give_back(record, nullptr, now);",
             "  finish(*caller, status, message);\n  if (!IS_ON) give_back(record, nullptr, now);",
         ),

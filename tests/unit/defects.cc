@@ -10,8 +10,8 @@
 
 namespace redlatch {
 
-using CheckedHeld = lock::Checked<lock::HeldLease>;
-using CheckedUpgrade = lock::Checked<lock::Upgrade>;
+using CheckedHeld = Checked<lock::HeldLease>;
+using CheckedUpgrade = Checked<lock::Upgrade>;
 REDLATCH_OPEN_FIELD(HeldMachine, CheckedHeld, machine_);
 REDLATCH_OPEN_FIELD(HeldState, lock::HeldLease, state_);
 REDLATCH_OPEN_FIELD(UpgradeMachine, CheckedUpgrade, machine_);

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace redlatch::lock {
+namespace redlatch {
 
 template <class Machine>
 class Checked {
@@ -41,4 +41,4 @@ class Checked {
   Machine machine_;
 };
 
-}  // namespace redlatch::lock
+}  // namespace redlatch
