@@ -12,6 +12,7 @@ both must find it.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -29,7 +30,7 @@ from support.build import built
 from support.history import History
 from support.record import note_gone
 from support.servers import Server
-from support.wait import LIMIT
+from support.wait import LIMIT, wait_until
 
 from .actor import Actor
 
@@ -47,6 +48,8 @@ ONE_TRY_IN = 8
 
 class Program:
     """A process that takes locks by itself."""
+
+    is_opening = False
 
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(command)
@@ -69,11 +72,13 @@ class Program:
 class Driven:
     """A runner, and a thread that has it take locks until the end."""
 
-    def __init__(self, runner: RecordedRunner, url: str, end: float, seed: int) -> None:
+    def __init__(
+        self, runner: RecordedRunner, url: str, end: Callable[[], float], seed: int
+    ) -> None:
         self._runner, self._end = runner, end
         self._choose = random.Random(seed)
-        self._is_killed = False
         self._failure = ""
+        self._is_open = False
         self.pid = runner.pid
         self._thread = threading.Thread(target=self._run, args=[url])
         self._thread.start()
@@ -84,7 +89,8 @@ class Driven:
             for key in range(KEYS):
                 made = f"- lock id=k{key} kind=mutex name=fleet%00{key} ttl_ms={LEASE_S * 1000}"
                 self._runner.call(made)
-            while time.monotonic() < self._end:
+            self._is_open = True
+            while time.monotonic() < self._end():
                 self._hold_once()
             self._runner.end()
         except (RunnerFailed, OSError, ValueError) as error:
@@ -104,6 +110,10 @@ class Driven:
         self._runner.kill()
         note_gone(self.pid)
 
+    @property
+    def is_opening(self) -> bool:
+        return self._thread.is_alive() and not self._is_open
+
     def finish(self) -> None:
         self._thread.join()
         assert not self._failure, self._failure
@@ -116,6 +126,8 @@ class Driven:
 
 class InC(Actor):
     """The actor, told to do what the programs do."""
+
+    is_opening = False
 
     def __init__(self, url: str, name: str, ms: int, seed: int) -> None:
         super().__init__(url)
@@ -139,32 +151,41 @@ class Fleet:
     """As many processes of each language, until the end."""
 
     def __init__(
-        self, url: str, folder: Path, commands: dict[str, list[str]], seconds: float, defective: str
+        self, url: str, folder: Path, commands: dict[str, list[str]], defective: str
     ) -> None:
         self._url, self._folder, self._commands = url, folder, commands
         self._defective = defective
-        self._end = time.monotonic() + seconds
+        self._end = math.inf
         self._seed = 0
         self.languages: dict[int, str] = {}  # of a process
         self._running: list[Program | Driven | InC] = []
-        for language in ["C", "C++", *commands] * OF_EACH_LANGUAGE:
+
+    def start(self, seconds: float) -> None:
+        """The time counts once the slowest has a client: a machine of Java may need seconds."""
+        for language in [*self._commands] * OF_EACH_LANGUAGE:
+            self._running.append(self._start(language))
+        wait_until(lambda: not any(one.is_opening for one in self._running))
+        self._end = time.monotonic() + seconds
+        for language in ["C", "C++"] * OF_EACH_LANGUAGE:
             self._running.append(self._start(language))
 
     def _start(self, language: str) -> Program | Driven | InC:
         self._seed += 1
-        ms = max(round((self._end - time.monotonic()) * 1000), 0)
         started: Program | Driven | InC
         if language == "C":
-            started = InC(self._url, "fleet", ms, self._seed)
+            started = InC(self._url, "fleet", self._left_ms(), self._seed)
         elif language == "C++":
             program = str(built("tests/system/system_member"))
-            started = Program([program, self._url, "fleet", str(ms), str(self._seed)])
+            started = Program([program, self._url, "fleet", str(self._left_ms()), str(self._seed)])
         else:
             defect = "cut_at_nul" if language == self._defective else ""
             runner = RecordedRunner(self._commands[language], defect, self._folder)
-            started = Driven(runner, self._url, self._end, self._seed)
+            started = Driven(runner, self._url, lambda: self._end, self._seed)
         self.languages[started.pid] = language
         return started
+
+    def _left_ms(self) -> int:
+        return max(round((self._end - time.monotonic()) * 1000), 0)
 
     def kill_one(self, choose: random.Random) -> None:
         """Another of its language takes its place."""
@@ -196,7 +217,8 @@ def start(one_server: Server, history: History, tmp_path: Path) -> Iterator[Call
     commands = {name: PREPARE[name.lower()](tmp_path) for name in ("Python", "Go", "Java")}
 
     def start_one(seconds: float, defective: str = "") -> Fleet:
-        fleets.append(Fleet(one_server.url, history.folder, commands, seconds, defective))
+        fleets.append(Fleet(one_server.url, history.folder, commands, defective))
+        fleets[-1].start(seconds)
         return fleets[-1]
 
     yield start_one
