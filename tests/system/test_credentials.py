@@ -27,6 +27,7 @@ from support.wait import LIMIT, wait_until
 
 from .actor import HELD, Actor, Pending, Reply, Spawn
 from .conftest import queue_length, queued_tokens
+from .plays import QUIET_S, HandOff, scripts_within
 from .proxy import FaultProxy
 
 
@@ -36,7 +37,6 @@ VALID_MS = 2000  # asked for again after the half
 REAL_S = 1.8
 TTL_MS = 4000
 FAILURE_EVERY = 3  # questions of an actor
-POLL_S = 0.25  # a waiter that polls does so at least this often
 QUESTIONS, ANSWERS = 1, 2  # threads of an actor
 
 
@@ -206,8 +206,9 @@ def test_a_waiter_stays_where_it_is_when_its_user_changes(
     wait_until(lambda: len(connections_of(one_server, "two")) == 2)
     assert connections_of(one_server, "one") | connections_of(one_server, "two") == before
     assert queued_tokens(one_server, name) == places
+    scripts = scripts_within(one_server, QUIET_S)
     released = holder.ok("release")
-    assert waiting.get().ended - released.began < POLL_S / 2
+    assert HandOff(waiting.get().ended - released.began, scripts).is_by_message
     waiter.ok("release")
 
 

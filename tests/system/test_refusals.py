@@ -25,6 +25,7 @@ from support.wait import SLACK_S, wait_until
 from .actor import HELD, LOST, Actor, Pending, Spawn
 from .conftest import FOREIGN, queue_length
 from .hostile import HostileServer, fake_hello
+from .plays import RENEWED_TTL_MS, await_renewal
 from .proxy import FaultProxy
 
 
@@ -56,8 +57,8 @@ def test_without_memory(server: Server, spawn: Spawn, name: str) -> None:
     and who waits already is served.
     Method: maxmemory below what is used; all calls; then memory again."""
     holder, queued, late = (spawn(server.url + "?command_timeout=1s") for _ in range(3))
-    holder.ok("acquire", name=name, wait=0, ttl_ms=900)
-    waiting = queued.begin("acquire", name=name, wait=-1, ttl_ms=900)
+    holder.ok("acquire", name=name, wait=0, ttl_ms=RENEWED_TTL_MS)
+    waiting = queued.begin("acquire", name=name, wait=-1, ttl_ms=RENEWED_TTL_MS)
     wait_until(lambda: queue_length(server, name) == 1)
     late.ok("connect")
     with server.connect() as connection:
@@ -68,12 +69,8 @@ def test_without_memory(server: Server, spawn: Spawn, name: str) -> None:
         check_refused(late, "OOM", lock="free", wait=1050)  # longer than one command may take
         check_refused(late, "OOM", lock=name, wait=400)
         assert late.call("acquire", name=name, wait=0).status == "RL_BUSY"
-        # Renewals go on: more than a lease passes.
-        end = time.monotonic() + 1.2
-        while time.monotonic() < end:
-            assert holder.ok("look").number("state") == HELD
-            time.sleep(0.05)
-        holder.ok("extend", ttl_ms=2000)
+        await_renewal(holder)
+        holder.ok("extend", ttl_ms=2 * RENEWED_TTL_MS)
         late.ok("inspect", name=name)
         holder.ok("release")
         assert waiting.get().status == "RL_OK"

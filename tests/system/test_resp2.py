@@ -17,7 +17,7 @@ from support.wait import wait_until
 from .actor import HELD, Spawn
 from .conftest import queue_length
 from .hostile import HostileServer, array, bulk, integer
-from .plays import POLL_S, SECRET, add_user, own_queue, play_everything
+from .plays import MESSAGE_S, SECRET, add_user, own_queue, play_everything
 
 
 @pytest.fixture(params=available_kinds())
@@ -36,7 +36,7 @@ def test_everything_works_and_by_push(server: Server, spawn: Spawn, name: str) -
     """Goal: each call works over RESP2, and a hand-off waits for no poll.
     Method: the minimal user plays everything; the server's log of refusals stays empty."""
     url = add_user(server, "locker") + "&protocol=2&health=no"  # which asks for more
-    assert play_everything(server, spawn(url), spawn(url), name) < POLL_S / 2
+    assert play_everything(server, spawn(url), spawn(url), name).is_by_message
     assert connection_count(server, "pubsub") == 2
     with server.connect() as connection:
         assert connection.cmd("ACL", "LOG") == []
@@ -113,7 +113,7 @@ def test_either_connection_may_be_cut(server: Server, spawn: Spawn, name: str, k
     wait_until(lambda: waiter.descriptor_count == before)
     assert queue_length(server, name) == 1
     released = holder.ok("release")
-    assert waiting.get().ended - released.began < POLL_S
+    assert waiting.get().ended - released.began < MESSAGE_S
     assert waiter.ok("look").number("state") == HELD
 
 

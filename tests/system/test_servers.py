@@ -10,7 +10,6 @@ before it, and a short run of everything; `redlatch doctor` says whether waiters
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -23,9 +22,10 @@ from .limited import LimitedServer
 from .plays import (
     HASH,
     HASH_RW,
-    POLL_S,
+    QUIET_S,
     SECRET,
     SPACE,
+    HandOff,
     finding,
     minimal_rules,
     own_queue,
@@ -33,6 +33,7 @@ from .plays import (
     play_hand_off,
     play_listing,
     play_readers_and_renewal,
+    scripts_within,
 )
 
 
@@ -64,9 +65,9 @@ def test_a_lock_works_or_is_refused_by_name(
         assert (reply.status, limit.message in reply.message) == (limit.status, True), reply
         return
     one, two = spawn(url), spawn(url)
-    seconds = play_everything(limited, one, two, name)
+    hand_off = play_everything(limited, one, two, name)
     if limit.result == HANDS_OFF:
-        assert seconds < POLL_S / 2
+        assert hand_off.is_by_message, hand_off
     play_readers_and_renewal(one, two, name)
     play_hand_off(one, two, f"{name}-hash", HASH)
     play_hand_off(one, two, f"{name}-hash-rw", HASH_RW)
@@ -101,6 +102,6 @@ def test_users_with_different_rights_choose_the_same_channels(spawn: Spawn, name
         mute.ok("acquire", name=name, wait=0)
         waiting = waiter.begin("acquire", name=name, wait=-1)
         wait_until(lambda: own_queue(server, name) == 1)
-        time.sleep(0.6)  # a waiter that polls does so less and less often
+        scripts = scripts_within(server, QUIET_S)
         released = mute.ok("release")
-        assert waiting.get().ended - released.began < POLL_S / 2
+        assert HandOff(waiting.get().ended - released.began, scripts).is_by_message
