@@ -41,7 +41,7 @@ func usedAndClosed(t *testing.T, server *server, protocol string) *redlatch.Leas
 	return lease
 }
 
-func TestClosedClientsKeepNoDescriptors(t *testing.T) {
+func TestClosedClientsLeakNoDescriptors(t *testing.T) {
 	server := startServer(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	kept := []*redlatch.Lease{usedAndClosed(t, server, "2")}
@@ -76,7 +76,7 @@ func callsUntilClosed(t *testing.T, client *redlatch.Client, name string) {
 	}
 }
 
-func TestCloseUnderCallsKeepsNoDescriptors(t *testing.T) {
+func TestCloseDuringCallsLeaksNoDescriptors(t *testing.T) {
 	const goroutines, clients = 64, 24
 	server := startServer(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -109,7 +109,7 @@ func TestCloseUnderCallsKeepsNoDescriptors(t *testing.T) {
 	hasNoMoreThan(t, before)
 }
 
-func TestCallsAfterCloseKeepNoDescriptors(t *testing.T) {
+func TestCallsAfterCloseLeakNoDescriptors(t *testing.T) {
 	server := startServer(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	before := descriptors(t)

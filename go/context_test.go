@@ -22,7 +22,7 @@ func saysBoth(t *testing.T, err, end error) {
 }
 
 // What frameworks look for is context.Canceled, and what their users gave is the cause.
-func TestCancelWithACauseIsBoth(t *testing.T) {
+func TestErrorOfACancelMatchesCanceledAndTheCause(t *testing.T) {
 	client := startServer(t).client()
 	held, err := client.Lock(background, "x")
 	must(t, err)
@@ -53,7 +53,7 @@ func TestCancelWithACauseIsBoth(t *testing.T) {
 	must(t, held.Unlock(background))
 }
 
-func TestDeadlineWithACauseIsBoth(t *testing.T) {
+func TestErrorOfADeadlineMatchesDeadlineExceededAndTheCause(t *testing.T) {
 	client := startServer(t).client()
 	held, err := client.Lock(background, "x")
 	must(t, err)
@@ -65,7 +65,7 @@ func TestDeadlineWithACauseIsBoth(t *testing.T) {
 	must(t, held.Unlock(background))
 }
 
-func TestNamesAreQuotedInOneWay(t *testing.T) {
+func TestNamesAreQuotedAndCutInErrors(t *testing.T) {
 	client := startServer(t).client()
 	ctx, cancel := context.WithCancel(background)
 	cancel()
@@ -81,7 +81,7 @@ func TestNamesAreQuotedInOneWay(t *testing.T) {
 	}
 }
 
-func TestDoSaysALossOnce(t *testing.T) {
+func TestDoNamesALossOnce(t *testing.T) {
 	client := startServer(t).client()
 	err := client.Do(background, "x", func(ctx context.Context) error {
 		must(t, client.ForceReleaseAny(background, "x"))

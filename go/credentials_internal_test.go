@@ -10,7 +10,7 @@ import (
 )
 
 // What fails here does so for lack of memory, which no test from outside can bring about.
-func TestAWatchAndAnAnswerThatFailAreRepeated(t *testing.T) {
+func TestAFailedWatchOrAnswerOfCredentialsIsRepeated(t *testing.T) {
 	client, err := Open("redis://127.0.0.1:1", WithOption("connect_timeout", "20s"))
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func fetching(
 	return client
 }
 
-func TestAnErrorOfCredentialsIsTheReason(t *testing.T) {
+func TestAnErrorOfTheFetchIsInTheErrorOfConnect(t *testing.T) {
 	client, err := redlatch.Open(url)
 	must(t, err)
 	defer client.Close()
@@ -63,7 +63,7 @@ func reasonFor(t *testing.T, fetched redlatch.Credentials) string {
 	return err.Error()
 }
 
-func TestCredentialsThatHaveEndedAreRefused(t *testing.T) {
+func TestExpiredCredentialsAreRefused(t *testing.T) {
 	for _, valid := range []time.Duration{0, -1, -time.Millisecond, -1500 * time.Microsecond,
 		-2 * time.Millisecond, -time.Hour, time.Second - 1, time.Until(time.Time{})} {
 		said := reasonFor(t, redlatch.Credentials{User: "default", Password: "any", Valid: valid})
@@ -78,7 +78,7 @@ type wordless struct{}
 
 func (*wordless) Error() string { panic("no text") }
 
-func TestNoEndOfAFetchEndsTheRenewal(t *testing.T) {
+func TestAFetchThatFailsInAnyWayIsRepeated(t *testing.T) {
 	var calls atomic.Int64
 	server := startServer(t)
 	client := fetching(t, server.url(), func(context.Context) (redlatch.Credentials, error) {
@@ -109,7 +109,7 @@ func TestNoEndOfAFetchEndsTheRenewal(t *testing.T) {
 	must(t, err)
 }
 
-func TestCloseEndsAFetch(t *testing.T) {
+func TestCloseCancelsARunningFetch(t *testing.T) {
 	ended := make(chan struct{})
 	client := fetching(t, url, func(ctx context.Context) (redlatch.Credentials, error) {
 		defer close(ended)

@@ -20,7 +20,7 @@ func ended() context.Context {
 	return ctx
 }
 
-func TestUnlockOfALostLockerSparesTheNext(t *testing.T) {
+func TestUnlockOfALostLockerDoesNotReleaseTheNextHolder(t *testing.T) {
 	client := startServer(t).client()
 	locker := client.Locker("x")
 	locker.Lock()
@@ -37,7 +37,7 @@ func TestUnlockOfALostLockerSparesTheNext(t *testing.T) {
 	locker.Unlock()
 }
 
-func TestProtectedWorkIsNoFailureIfItsReleaseIsUnanswered(t *testing.T) {
+func TestDoSucceedsEvenIfTheReleaseIsUnanswered(t *testing.T) {
 	server := startServer(t)
 	err := server.client().Do(background, "x", func(context.Context) error {
 		server.stop()
@@ -48,7 +48,7 @@ func TestProtectedWorkIsNoFailureIfItsReleaseIsUnanswered(t *testing.T) {
 	eventually(t, func() bool { return server.ask("EXISTS", "x") == ":0" })
 }
 
-func TestLossIsNotHiddenByAnEndedContext(t *testing.T) {
+func TestUnlockWithAnEndedContextReportsALoss(t *testing.T) {
 	const tries = 20
 	client := startServer(t).client()
 	lost := 0
@@ -67,7 +67,7 @@ func TestLossIsNotHiddenByAnEndedContext(t *testing.T) {
 	is(t, lost > tries/2, "%d of %d losses were returned", lost, tries)
 }
 
-func TestEndedContextSendsNothingButUnlocks(t *testing.T) {
+func TestAnEndedContextSendsNothingExceptAnUnlock(t *testing.T) {
 	client := startServer(t).client()
 	lease, err := client.Lock(background, "x")
 	must(t, err)
@@ -81,7 +81,7 @@ func TestEndedContextSendsNothingButUnlocks(t *testing.T) {
 	must(t, lease.Unlock(background))
 }
 
-func TestWhatWasSentIsNotCalledCancelled(t *testing.T) {
+func TestAnUnansweredUnlockIsAnUnknownOutcome(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
 	lease, err := client.Lock(background, "x")
@@ -96,7 +96,7 @@ func TestWhatWasSentIsNotCalledCancelled(t *testing.T) {
 	eventually(t, func() bool { return server.ask("EXISTS", "x") == ":0" })
 }
 
-func TestLimitsBelowAMillisecondAreLimits(t *testing.T) {
+func TestDurationsBelowAMillisecondAreNotTakenAsNoLimit(t *testing.T) {
 	client := startServer(t).client()
 	lease, err := client.Lock(background, "x", redlatch.MaxHold(900*time.Microsecond))
 	if err == nil {

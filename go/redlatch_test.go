@@ -16,7 +16,7 @@ import (
 
 var background = context.Background()
 
-func TestDeadlineEndsAWaitAndSaysWhatWasInTheWay(t *testing.T) {
+func TestDeadlineEndsAWaitWithTheReason(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
 	held, err := client.Lock(background, "x")
@@ -42,7 +42,7 @@ func TestDeadlineEndsAWaitAndSaysWhatWasInTheWay(t *testing.T) {
 	is(t, errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, redlatch.ErrBusy), "%v", err)
 }
 
-func TestContextOfALeaseEndsWithIt(t *testing.T) {
+func TestContextOfALeaseEndsWithTheLease(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
 	type key struct{}
@@ -72,7 +72,7 @@ func TestContextOfALeaseEndsWithIt(t *testing.T) {
 	is(t, late.Context().Err() != nil, "asked for afterwards it has ended")
 }
 
-func TestDoHoldsTheLockAndJoinsALoss(t *testing.T) {
+func TestDoHoldsTheLockAndReportsALoss(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
 	value, err := redlatch.DoValue(background, client, "x", func(ctx context.Context) (int, error) {
@@ -118,7 +118,7 @@ func TestLockerIsASyncLocker(t *testing.T) {
 	}()
 }
 
-func TestBadInputIsNamed(t *testing.T) {
+func TestErrorsNameInvalidInput(t *testing.T) {
 	client, err := redlatch.Open("unix:///nowhere")
 	must(t, err)
 	defer client.Close()
@@ -157,7 +157,7 @@ func TestBadInputIsNamed(t *testing.T) {
 	is(t, errors.Is(err, redlatch.ErrInvalid) && len(err.Error()) < 300, "%v", err)
 }
 
-func TestAnEmptyURLIsNotLeftOut(t *testing.T) {
+func TestAnEmptyURLInAListIsInvalid(t *testing.T) {
 	t.Setenv("REDLATCH_URL", "redis://127.0.0.1:1")
 	for _, one := range []struct {
 		urls []string
@@ -205,7 +205,7 @@ func TestContextOfALeaseEndsWithItsDetach(t *testing.T) {
 	must(t, taken.Unlock(background))
 }
 
-func TestDetachThatFailsSaysWhatIsHeld(t *testing.T) {
+func TestAFailedDetachKeepsTheLeaseOrReportsItsLoss(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
 	lease, err := client.Lock(background, "x")
@@ -243,7 +243,7 @@ func (w *watchedContext) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-func TestLateAttachIsHandedBack(t *testing.T) {
+func TestALateAttachIsDetachedAgain(t *testing.T) {
 	server := startServer(t)
 	a, b := server.client(), server.client()
 	lease, err := a.Lock(background, "x", redlatch.TTL(20*time.Second))
@@ -274,7 +274,7 @@ func TestLateAttachIsHandedBack(t *testing.T) {
 	must(t, taken.Unlock(background))
 }
 
-func TestLooking(t *testing.T) {
+func TestListInspectAndInfoDescribeLocksAndServers(t *testing.T) {
 	server := startServer(t)
 	client := server.client(redlatch.WithNamespace("app:"))
 	lease, err := client.Lock(background, "one")
@@ -295,7 +295,7 @@ func TestLooking(t *testing.T) {
 	is(t, nodes[0].Version != "" && strings.Contains(server.url(), nodes[0].Address), "%v", nodes)
 }
 
-func TestFromEnv(t *testing.T) {
+func TestFromEnvReadsURLAndNamespace(t *testing.T) {
 	server := startServer(t)
 	t.Setenv("REDLATCH_URL", server.url())
 	t.Setenv("REDLATCH_NAMESPACE", "env:")
@@ -305,7 +305,7 @@ func TestFromEnv(t *testing.T) {
 	is(t, client.Option("namespace") == "env:", "%q", client.Option("namespace"))
 }
 
-func TestRedlock(t *testing.T) {
+func TestRedlockWorksWithoutOneOfThreeNodes(t *testing.T) {
 	urls := []string{}
 	servers := []*server{}
 	for i := 0; i < 3; i++ {

@@ -69,7 +69,7 @@ func waitUntil(t *testing.T, client *redlatch.Client, fact func() bool) {
 	is(t, errors.Is(err, context.Canceled), "%v", err)
 }
 
-func TestWaitForALockOfOnesOwnIsNoticedOnce(t *testing.T) {
+func TestAWaitForTheCallersOwnLockIsLoggedOnce(t *testing.T) {
 	lines := logged(t)
 	server := startServer(t)
 	client, other := server.client(), server.client()
@@ -83,7 +83,7 @@ func TestWaitForALockOfOnesOwnIsNoticedOnce(t *testing.T) {
 	must(t, held.Unlock(background))
 }
 
-func TestWaitForALockOfOnesOwnGoesToTheLogger(t *testing.T) {
+func TestAWaitForTheCallersOwnLockGoesToTheClientsLogger(t *testing.T) {
 	all, own := logged(t), &linesOf{}
 	client := startServer(t).client()
 	client.LogTo(slog.New(slog.NewTextHandler(own, nil)))
@@ -94,7 +94,7 @@ func TestWaitForALockOfOnesOwnGoesToTheLogger(t *testing.T) {
 	must(t, held.Unlock(background))
 }
 
-func TestALeaseThatEndedIsNotWaitedFor(t *testing.T) {
+func TestAWaitAfterAnEndedLeaseIsNoSelfWait(t *testing.T) {
 	lines := logged(t)
 	server := startServer(t)
 	client, other := server.client(), server.client()

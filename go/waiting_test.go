@@ -28,7 +28,7 @@ const (
 	maxThreads = 500
 )
 
-func TestWaitingGoroutinesHaveNoThreads(t *testing.T) {
+func TestWaitingGoroutinesNeedNoThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 	server := startServer(t)
 	client, other := server.client(), server.client()
@@ -67,7 +67,7 @@ func TestWaitingGoroutinesHaveNoThreads(t *testing.T) {
 
 // Go's own poller reads for all of them: the library's thread sleeps, and no goroutine sits in a
 // thread until its answer is there.
-func TestAnswersWakeNoThreadOfTheLibrary(t *testing.T) {
+func TestAnswersAreReadByGosPollerWithoutTheLibrarysThread(t *testing.T) {
 	const goroutines, cycles = 64, 50
 	client := startServer(t).client()
 	turn := func(name string) {
@@ -96,7 +96,7 @@ func TestAnswersWakeNoThreadOfTheLibrary(t *testing.T) {
 	is(t, count < goroutines*cycles/20, "it slept %d times in %d cycles", count, goroutines*cycles)
 }
 
-func TestSilentServerHoldsNoThreads(t *testing.T) {
+func TestCallsToASilentServerNeedNoThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 	server := startServer(t)
 	client := server.client()
@@ -125,7 +125,7 @@ func TestSilentServerHoldsNoThreads(t *testing.T) {
 
 // Whatever order the collector finds them in: nothing crashes, what is over is freed, and what is
 // held stays so.
-func TestCollectorFindsThemInAnyOrder(t *testing.T) {
+func TestDroppedClientsAndLeasesAreCollectedInAnyOrder(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
 	leaks := make(chan redlatch.Leak, 100)
@@ -170,7 +170,7 @@ func dropClients(t *testing.T, server *server) {
 	must(t, err)
 }
 
-func TestLogTellsOfALoss(t *testing.T) {
+func TestALossIsLoggedAsAnError(t *testing.T) {
 	server := startServer(t)
 	var written syncedBuffer
 	client := server.client()

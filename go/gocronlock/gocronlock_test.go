@@ -214,7 +214,7 @@ func TestAJobSeesThatItsLockIsLost(t *testing.T) {
 	must(t, lock.Unlock(ctx))
 }
 
-func TestALaterRunOfALostJobIsNotForgotten(t *testing.T) {
+func TestUnlockOfALostRunKeepsTheLeaseOfALaterRun(t *testing.T) {
 	ctx := context.Background()
 	client := dial(t)
 	locker := gocronlock.New(client, 0)
@@ -232,7 +232,7 @@ func TestALaterRunOfALostJobIsNotForgotten(t *testing.T) {
 	must(t, second.Unlock(ctx))
 }
 
-func TestJobsAreLeftOutWhileTheServerIsAway(t *testing.T) {
+func TestJobsAreSkippedWhileTheServerIsUnreachable(t *testing.T) {
 	client, err := redlatch.Open("redis://127.0.0.1:1")
 	must(t, err)
 	defer client.Close()

@@ -84,11 +84,11 @@ def test_modules_pass_their_tests(verified: str) -> None:
     report = Report(FOLDER)
     for name in (
         "LockViewTest.lockIsNotInterrupted",
-        "Lock.unlockAfterALossSaysSo",
-        "shedlock.RedlatchLockProviderTest.oneNodeHasTheLock",
+        "Lock.unlockAfterALossThrows",
+        "shedlock.RedlatchLockProviderTest.onlyOneNodeHasTheLock",
         "shedlock.SpringTest.oneProgramRunsTheTask",
-        "integration.RedlatchLockRegistryTest.taskWaitsForTheLock",
-        "integration.LeaderTest.leadPassesOnWhenItsHolderStops",
+        "integration.RedlatchLockRegistryTest.executeLockedWaitsForTheLock",
+        "integration.LeaderTest.nextCandidateLeadsWhenTheLeaderStops",
     ):
         assert any(found.endswith(name) for found in report.names()), report.names()
     if skipped := report.skipped():

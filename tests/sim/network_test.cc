@@ -36,7 +36,7 @@ TEST_F(NetworkTest, a_reset_notifies_the_client) {
   EXPECT_EQ(client_.closed_count, 1);
 }
 
-TEST_F(NetworkTest, a_client_that_closes_first_gets_no_notice_of_the_reset) {
+TEST_F(NetworkTest, a_reset_after_the_client_closed_is_not_reported) {
   const uint64_t link = network_.open(client_, server_);
   network_.reset(link);
   network_.close(link, Network::Ending::kSoon);

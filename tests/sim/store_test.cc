@@ -77,7 +77,7 @@ class StoreTest : public testing::Test {
 
 }  // namespace
 
-TEST_F(StoreTest, writes_are_told_once_and_reads_are_not) {
+TEST_F(StoreTest, the_listener_gets_each_write_once_and_no_reads) {
   run({"SET", "k", "v", "PX", "10"});
   EXPECT_EQ(log.take(), Lines({"changed k"}));
   run({"SET", "k", "w", "NX"});
@@ -97,7 +97,7 @@ TEST_F(StoreTest, writes_are_told_once_and_reads_are_not) {
   EXPECT_EQ(log.take(), Lines());
 }
 
-TEST_F(StoreTest, members_are_told_as_they_come_and_go) {
+TEST_F(StoreTest, the_listener_gets_each_member_that_a_queue_gains_or_loses) {
   run({"ZADD", "q", "1", "a", "2", "b"});
   EXPECT_EQ(log.take(), Lines({"queued q a@1", "queued q b@2", "changed q"}));
   run({"ZADD", "q", "NX", "9", "a"});
@@ -117,7 +117,7 @@ TEST_F(StoreTest, members_are_told_as_they_come_and_go) {
   EXPECT_EQ(log.take(), Lines({"changed q"}));
 }
 
-TEST_F(StoreTest, expiry_is_told_when_it_is_noticed) {
+TEST_F(StoreTest, the_listener_gets_an_expiry_when_the_store_notices_it) {
   run({"SET", "k", "v", "PX", "10"});
   run({"SET", "l", "v", "PX", "20"});
   log.take();
@@ -135,7 +135,7 @@ TEST_F(StoreTest, expiry_is_told_when_it_is_noticed) {
   EXPECT_TRUE(store.keys().empty());
 }
 
-TEST_F(StoreTest, the_listener_counts_the_receivers) {
+TEST_F(StoreTest, publish_returns_the_receiver_count_of_the_listener) {
   log.receivers = 3;
   EXPECT_EQ(run({"PUBLISH", "c", "m"}), Value::of(int64_t{3}));
   EXPECT_EQ(run({"SPUBLISH", "c", "m"}), Value::of(int64_t{3}));
@@ -163,14 +163,14 @@ TEST_F(StoreTest, a_script_runs_under_its_hash_until_it_is_flushed) {
   EXPECT_EQ(acquire(kToken).items[0], Value::of(int64_t{1})) << "EVAL registers as well";
 }
 
-TEST_F(StoreTest, a_defined_text_runs_under_a_hash_that_is_not_its_own) {
+TEST_F(StoreTest, a_hash_can_be_defined_to_run_another_script) {
   store.define(sha1(protocol::Script::kAcquire), "return ARGV[1]");
   EXPECT_EQ(acquire(kToken), Value::of(kToken));
   load(protocol::Script::kAcquire);
   EXPECT_EQ(acquire(kToken), Value::of(kToken)) << "nobody who loads the text undoes it";
 }
 
-TEST_F(StoreTest, without_memory_what_may_need_some_is_refused) {
+TEST_F(StoreTest, out_of_memory_refuses_commands_that_may_allocate) {
   run({"ZADD", "q", "1", "a"});
   store.set_out_of_memory(true);
   EXPECT_EQ(code(run({"SET", "k", "v"})), "OOM");
@@ -189,7 +189,7 @@ TEST_F(StoreTest, without_memory_what_may_need_some_is_refused) {
   EXPECT_EQ(run({"SET", "k", "v"}), Value::status("OK"));
 }
 
-TEST_F(StoreTest, time_is_what_was_given_and_may_step_back) {
+TEST_F(StoreTest, the_clock_is_set_by_the_test_and_may_jump_back) {
   const Value time = Value::list({Value::of("1700000000"), Value::of("123456")});
   EXPECT_EQ(run({"TIME"}), time);
   EXPECT_EQ(run({"TIME"}), time);
@@ -200,7 +200,7 @@ TEST_F(StoreTest, time_is_what_was_given_and_may_step_back) {
   EXPECT_EQ(run({"PTTL", "k"}), Value::of(int64_t{60}));
 }
 
-TEST_F(StoreTest, the_queue_is_seen_by_the_listener) {
+TEST_F(StoreTest, the_listener_gets_queue_changes_made_by_scripts) {
   load(protocol::Script::kAcquire);
   load(protocol::Script::kRelease);
   const std::string holder = "BAAAAAAAAAAAAAAAAAAAAA0000000001";
@@ -217,7 +217,7 @@ TEST_F(StoreTest, the_queue_is_seen_by_the_listener) {
   EXPECT_EQ(run({"GET", "K"}), Value::of(kToken));
 }
 
-TEST_F(StoreTest, an_error_keeps_the_writes_before_it_and_says_its_code_first) {
+TEST_F(StoreTest, a_script_error_keeps_earlier_writes_and_begins_with_its_code) {
   run({"SET", "k", "v"});
   const Value reply =
       run({"EVAL", "redis.call('set', 'a', 1)\nreturn redis.call('zcard', 'k')", "0"});

@@ -88,7 +88,7 @@ class OneTryTest : public AcquisitionTest {
 
 // ---- grants by reply ---------------------------------------------------------------------------
 
-TEST_F(AcquisitionTest, grant_counts_from_its_request) {
+TEST_F(AcquisitionTest, validity_counts_from_sending_the_acquire) {
   ask();
   now_ += 40 * kMs;
   const Step step = grant();
@@ -101,7 +101,7 @@ TEST_F(AcquisitionTest, grant_counts_from_its_request) {
   EXPECT_EQ(asked_.state(), State::kGranted);
 }
 
-TEST_F(AcquisitionTest, ttl_is_that_of_the_caller_which_is_first_when_it_is_sent) {
+TEST_F(AcquisitionTest, acquire_is_sent_with_the_ttl_of_the_first_caller) {
   front_.ttl = 10'000 * kMs;
   ask();
   EXPECT_EQ(asked_.ttl(), 10'000 * kMs);
@@ -111,7 +111,7 @@ TEST_F(AcquisitionTest, ttl_is_that_of_the_caller_which_is_first_when_it_is_sent
   EXPECT_EQ(asked_.ttl(), 10'000 * kMs) << "without a caller as before";
 }
 
-TEST_F(AcquisitionTest, caller_that_wants_more_than_was_asked_for_extends_at_once) {
+TEST_F(AcquisitionTest, caller_with_a_longer_ttl_than_the_request_extends_at_once) {
   front_.ttl = 5'000 * kMs;
   ask();
   front_.ttl = kTtl;  // the first caller has left
@@ -121,7 +121,7 @@ TEST_F(AcquisitionTest, caller_that_wants_more_than_was_asked_for_extends_at_onc
   EXPECT_EQ(step.grant.renewal_at, now_);
 }
 
-TEST_F(AcquisitionTest, caller_that_wants_less_gets_less) {
+TEST_F(AcquisitionTest, caller_with_a_shorter_ttl_than_the_request_gets_its_own_ttl) {
   ask();
   front_.ttl = 5'000 * kMs;
   const Step step = grant();
@@ -129,7 +129,7 @@ TEST_F(AcquisitionTest, caller_that_wants_less_gets_less) {
   EXPECT_FALSE(step.grant.is_provisional);
 }
 
-TEST_F(AcquisitionTest, grant_that_comes_too_late_is_asked_for_once_more) {
+TEST_F(AcquisitionTest, grant_without_validity_is_requested_once_more) {
   ask();
   now_ = timing::deadline_of(sent_at_, kTtl);
   const Step again = grant();
@@ -140,7 +140,7 @@ TEST_F(AcquisitionTest, grant_that_comes_too_late_is_asked_for_once_more) {
   EXPECT_EQ(grant().transition, Transition::kTooShort);
 }
 
-TEST_F(AcquisitionTest, late_grants_count_in_a_row_only) {
+TEST_F(AcquisitionTest, late_grants_count_only_if_consecutive) {
   ask();
   now_ += kTtl;
   grant();
@@ -170,7 +170,7 @@ TEST_F(AcquisitionTest, grant_without_a_caller_is_unwanted) {
 
 // ---- waiting -----------------------------------------------------------------------------------
 
-TEST_F(AcquisitionTest, queued_it_polls_after_the_delay) {
+TEST_F(AcquisitionTest, queued_acquisition_polls_after_the_given_delay) {
   ask();
   const Step step = queue(700 * kMs);
   EXPECT_EQ(step.command, Command::kNone);
@@ -188,7 +188,7 @@ TEST_F(AcquisitionTest, one_acquire_is_under_way_at_a_time) {
   EXPECT_TRUE(asked_.may_ask(true));
 }
 
-TEST_F(AcquisitionTest, hint_that_overtakes_the_answer_is_kept) {
+TEST_F(AcquisitionTest, hint_before_the_answer_brings_the_next_poll_forward) {
   ask();
   EXPECT_TRUE(asked_.keep_hint(now_ + 80 * kMs));
   EXPECT_TRUE(asked_.keep_hint(now_ + 50 * kMs));
@@ -198,18 +198,18 @@ TEST_F(AcquisitionTest, hint_that_overtakes_the_answer_is_kept) {
   EXPECT_EQ(queue().due, now_ + 15'000 * kMs) << "once";
 }
 
-TEST_F(AcquisitionTest, hint_while_nothing_is_under_way_is_for_the_timer) {
+TEST_F(AcquisitionTest, hint_with_no_acquire_under_way_is_not_kept) {
   ask();
   queue();
   EXPECT_FALSE(asked_.keep_hint(now_ + 50 * kMs));
 }
 
-TEST_F(AcquisitionTest, call_that_dropped_many_dead_waiters_is_continued_at_once) {
+TEST_F(AcquisitionTest, acquire_that_dropped_many_dead_waiters_is_repeated_at_once) {
   ask();
   EXPECT_EQ(queue(15'000 * kMs, true).command, Command::kAcquire);
 }
 
-TEST_F(AcquisitionTest, place_without_a_caller_is_due_at_once_and_asks_no_more) {
+TEST_F(AcquisitionTest, place_without_a_caller_is_due_at_once_and_sends_no_acquire) {
   ask();
   front_.is_there = false;
   const Step step = queue(15'000 * kMs, true);
@@ -217,7 +217,7 @@ TEST_F(AcquisitionTest, place_without_a_caller_is_due_at_once_and_asks_no_more) 
   EXPECT_EQ(step.due, now_);
 }
 
-TEST_F(AcquisitionTest, refusal_that_may_pass_is_tried_again_ever_later) {
+TEST_F(AcquisitionTest, temporary_refusal_is_retried_with_growing_pauses) {
   Nanos pause = 0;
   for (int i = 0; i < 5; i++) {
     ask();
@@ -230,14 +230,14 @@ TEST_F(AcquisitionTest, refusal_that_may_pass_is_tried_again_ever_later) {
   EXPECT_LE(pause, 500 * kMs);
 }
 
-TEST_F(AcquisitionTest, acquire_without_memory_is_tried_again_soon) {
+TEST_F(AcquisitionTest, acquire_that_ran_out_of_memory_is_retried_soon) {
   asked_.prepare(front_);
   const Step step = checked(asked_.not_sent(now_));
   EXPECT_EQ(step.transition, Transition::kNone);
   EXPECT_EQ(step.due, now_ + 20 * kMs);
 }
 
-TEST_F(OneTryTest, without_memory_it_fails) {
+TEST_F(OneTryTest, out_of_memory_fails_the_try) {
   asked_.prepare(front_);
   EXPECT_EQ(checked(asked_.not_sent(now_)).transition, Transition::kFailed);
 }
@@ -258,7 +258,7 @@ class MessageTest : public AcquisitionTest {
   }
 };
 
-TEST_F(MessageTest, it_is_believed_from_the_time_of_the_grant_and_provisional) {
+TEST_F(MessageTest, pushed_grant_is_a_provisional_lease_from_the_time_of_the_grant) {
   const Step step = tell(message());
   EXPECT_EQ(step.transition, Transition::kGranted);
   EXPECT_EQ(step.grant.deadline, timing::deadline_of(now_ - 5 * kMs, kProvisional));
@@ -267,20 +267,20 @@ TEST_F(MessageTest, it_is_believed_from_the_time_of_the_grant_and_provisional) {
   EXPECT_EQ(step.grant.fence, kFence);
 }
 
-TEST_F(MessageTest, it_is_believed_no_longer_than_this_waiter_asked_for) {
+TEST_F(MessageTest, pushed_grant_is_not_valid_longer_than_the_waiter_requested) {
   Message forged = message();
   forged.provisional_ms = 3'600'000;
   EXPECT_EQ(tell(forged).grant.deadline, timing::deadline_of(now_ - 5 * kMs, kProvisional));
 }
 
-TEST_F(MessageTest, it_is_believed_no_longer_than_the_caller_wants) {
+TEST_F(MessageTest, pushed_grant_is_not_valid_longer_than_the_callers_ttl) {
   front_.ttl = 1'000 * kMs;
   const Step step = tell(message());
   EXPECT_EQ(step.grant.deadline, now_ + 1'000 * kMs);
   EXPECT_EQ(step.grant.renewal_at, now_ + front_.ttl / 3) << "not when the lease is over";
 }
 
-TEST_F(MessageTest, late_one_is_not_believed) {
+TEST_F(MessageTest, late_pushed_grant_is_confirmed_first) {
   Message late = message();
   late.granted_at = now_ - kProvisional + timing::drift_of(kProvisional);
   expect_asked_again(tell(late));
@@ -288,13 +288,13 @@ TEST_F(MessageTest, late_one_is_not_believed) {
   EXPECT_EQ(tell(late).transition, Transition::kGranted);
 }
 
-TEST_F(MessageTest, without_the_clock_of_the_server_it_is_not_believed) {
+TEST_F(MessageTest, pushed_grant_without_the_servers_clock_is_confirmed_first) {
   Message undated = message();
   undated.granted_at.reset();
   expect_asked_again(tell(undated));
 }
 
-TEST_F(MessageTest, of_another_key_or_fence_it_is_not_believed) {
+TEST_F(MessageTest, pushed_grant_of_another_key_or_fence_is_confirmed_first) {
   Message forged = message();
   forged.key_digest = "87654321";
   expect_asked_again(tell(forged));
@@ -303,23 +303,23 @@ TEST_F(MessageTest, of_another_key_or_fence_it_is_not_believed) {
   expect_asked_again(tell(forged));
 }
 
-TEST_F(MessageTest, that_was_not_counted_is_not_believed) {
+TEST_F(MessageTest, pushed_grant_whose_receiver_was_not_counted_is_confirmed_first) {
   Message uncounted = message();
   uncounted.is_counted = false;
   expect_asked_again(tell(uncounted));
 }
 
-TEST_F(MessageTest, caller_that_wants_confirmation_gets_it_from_an_answer) {
+TEST_F(MessageTest, pushed_grant_is_confirmed_first_if_the_caller_requires_it) {
   front_.is_confirmed = true;
   expect_asked_again(tell(message()));
 }
 
-TEST_F(MessageTest, without_a_caller_it_is_unwanted) {
+TEST_F(MessageTest, pushed_grant_without_a_caller_is_unwanted) {
   front_.is_there = false;
   EXPECT_EQ(tell(message()).transition, Transition::kUnwanted);
 }
 
-TEST_F(AcquisitionTest, message_that_overtakes_the_answer_is_decided_by_the_next) {
+TEST_F(AcquisitionTest, pushed_grant_before_the_answer_is_decided_by_the_next_acquire) {
   ask();
   const Step step = tell(message());
   EXPECT_EQ(step.command, Command::kAcquire);
@@ -329,7 +329,7 @@ TEST_F(AcquisitionTest, message_that_overtakes_the_answer_is_decided_by_the_next
 
 // ---- what is left on the server ----------------------------------------------------------------
 
-TEST_F(AcquisitionTest, what_was_never_sent_leaves_nothing) {
+TEST_F(AcquisitionTest, acquire_that_was_never_sent_leaves_nothing) {
   const ServerFootprint left = asked_.give_up(false, now_);
   EXPECT_FALSE(left.may_be_queued);
   EXPECT_FALSE(left.may_be_held);
@@ -352,7 +352,7 @@ TEST_F(AcquisitionTest, acquire_under_way_may_be_queued) {
   EXPECT_TRUE(asked_.give_up(false, now_).may_be_queued);
 }
 
-TEST_F(AcquisitionTest, lost_answer_may_take_effect_late) {
+TEST_F(AcquisitionTest, acquire_whose_answer_was_lost_may_take_effect_late) {
   ask();
   EXPECT_EQ(checked(asked_.on_answer_lost(now_ + kTtl)).transition, Transition::kNone);
   EXPECT_TRUE(asked_.may_ask(true)) << "the same token again";
@@ -361,13 +361,13 @@ TEST_F(AcquisitionTest, lost_answer_may_take_effect_late) {
   EXPECT_EQ(left.late_apply_until, now_ + kTtl);
 }
 
-TEST_F(AcquisitionTest, latest_of_lost_answers_counts) {
+TEST_F(AcquisitionTest, latest_lost_answer_decides_how_long_an_acquire_may_take_effect) {
   asked_.on_answer_lost(now_ + 2 * kTtl);
   asked_.on_answer_lost(now_ + kTtl);
   EXPECT_EQ(asked_.late_apply_until(), now_ + 2 * kTtl);
 }
 
-TEST_F(OneTryTest, lost_answer_fails_it_and_leaves_a_release) {
+TEST_F(OneTryTest, lost_answer_fails_the_try_and_leaves_a_release) {
   ask();
   EXPECT_EQ(checked(asked_.on_answer_lost(now_ + kTtl)).transition, Transition::kFailed);
   const ServerFootprint left = asked_.give_up(false, now_);
@@ -376,7 +376,7 @@ TEST_F(OneTryTest, lost_answer_fails_it_and_leaves_a_release) {
   EXPECT_TRUE(left.may_be_held);
 }
 
-TEST_F(OneTryTest, answered_it_leaves_nothing) {
+TEST_F(OneTryTest, answered_try_leaves_nothing) {
   ask();
   asked_.on_answered();
   const ServerFootprint left = asked_.give_up(false, now_);
@@ -395,7 +395,7 @@ TEST_F(AcquisitionTest, holder_with_another_command_under_way_may_be_queued) {
   EXPECT_TRUE(asked_.give_up(true, now_).may_be_queued);
 }
 
-TEST_F(MessageTest, poll_that_crossed_the_grant_may_have_queued_it_again) {
+TEST_F(MessageTest, poll_that_crossed_the_pushed_grant_may_have_queued_the_token_again) {
   ask();
   tell(message());
   asked_.on_answered();
@@ -405,7 +405,7 @@ TEST_F(MessageTest, poll_that_crossed_the_grant_may_have_queued_it_again) {
   EXPECT_TRUE(asked_.give_up(false, now_).may_be_queued);
 }
 
-TEST_F(OneTryTest, cannot_be_queued_again) {
+TEST_F(OneTryTest, granted_try_cannot_be_queued_again) {
   ask();
   grant();
   asked_.on_requeued();
@@ -428,7 +428,7 @@ TEST_F(AcquisitionTest, second_grant_is_a_defect) {
   EXPECT_EQ(tell(message()).transition, Transition::kDefect);
 }
 
-TEST_F(AcquisitionTest, answer_that_was_not_noted_is_a_defect) {
+TEST_F(AcquisitionTest, answer_before_on_answered_is_a_defect) {
   ask();
   EXPECT_EQ(asked_.on_granted({sent_at_, kTtl, kFence, kServerMs}, front_, now_).transition,
             Transition::kDefect);
@@ -436,7 +436,7 @@ TEST_F(AcquisitionTest, answer_that_was_not_noted_is_a_defect) {
   EXPECT_EQ(asked_.on_postponed(now_, 0).transition, Transition::kDefect);
 }
 
-TEST_F(AcquisitionTest, answer_to_what_is_sent_later_is_a_defect) {
+TEST_F(AcquisitionTest, answer_before_its_request_is_a_defect) {
   ask();
   sent_at_ = now_ + 1;
   EXPECT_EQ(grant().transition, Transition::kDefect);
@@ -446,7 +446,7 @@ TEST_F(AcquisitionTest, waiting_without_a_place_is_a_defect) {
   EXPECT_EQ(asked_.wait(0, false, front_, now_).transition, Transition::kDefect);
 }
 
-TEST_F(AcquisitionTest, events_behind_the_end_are_defects) {
+TEST_F(AcquisitionTest, events_after_the_end_are_defects) {
   ask();
   queue();
   (void)asked_.give_up(false, now_);
@@ -454,7 +454,7 @@ TEST_F(AcquisitionTest, events_behind_the_end_are_defects) {
   EXPECT_EQ(tell(message()).transition, Transition::kDefect);
 }
 
-TEST_F(AcquisitionTest, model_names_what_does_not_hold) {
+TEST_F(AcquisitionTest, check_names_the_violated_rule) {
   asked_.on_requeued();
   EXPECT_STREQ(asked_.check(), "it is queued again only behind a grant");
 }
@@ -475,7 +475,7 @@ TEST_F(AcquisitionTest, a_new_token_keeps_the_ticket_and_leaves_the_old_place_to
   EXPECT_TRUE(asked_.may_ask(true));
 }
 
-TEST_F(AcquisitionTest, a_token_that_no_server_has_leaves_nothing) {
+TEST_F(AcquisitionTest, replacing_a_token_that_was_never_sent_leaves_nothing) {
   const ServerFootprint left = asked_.replace_token(now_);
   EXPECT_FALSE(left.may_be_queued || left.may_be_held);
   EXPECT_EQ(left.late_apply_until, 0);

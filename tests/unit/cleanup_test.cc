@@ -82,7 +82,7 @@ class CleanupTest : public ::testing::Test {
 
 // ---- the plain ways ----------------------------------------------------------------------------
 
-TEST_F(CleanupTest, release_is_sent_and_over_with_its_answer) {
+TEST_F(CleanupTest, release_is_sent_and_ends_with_its_answer) {
   const Step sent = start(held());
   EXPECT_EQ(sent.command, Command::kRelease);
   EXPECT_EQ(sent.due, now_ + kRetry);
@@ -104,7 +104,7 @@ TEST_F(CleanupTest, place_in_the_queue_is_cancelled) {
   EXPECT_EQ(sent_.size(), 1u) << "it did not hold the key";
 }
 
-TEST_F(CleanupTest, grant_that_was_faster_than_the_cancel_is_released) {
+TEST_F(CleanupTest, grant_that_came_before_the_cancel_is_released) {
   start(queued());
   const Step next = answer(2);
   EXPECT_EQ(next.command, Command::kRelease);
@@ -124,7 +124,7 @@ TEST_F(CleanupTest, cancel_goes_before_the_release) {
   EXPECT_TRUE(answer(1).is_over);
 }
 
-TEST_F(CleanupTest, nothing_is_sent_for_what_never_reached_the_server) {
+TEST_F(CleanupTest, acquisition_that_was_never_sent_needs_no_cleanup) {
   const Step done = start({});
   EXPECT_TRUE(done.is_over);
   EXPECT_EQ(done.result, Result::kReleased);
@@ -133,21 +133,21 @@ TEST_F(CleanupTest, nothing_is_sent_for_what_never_reached_the_server) {
 
 // ---- results of a release ----------------------------------------------------------------------
 
-TEST_F(CleanupTest, owner_that_holds_it_still_is_reported) {
+TEST_F(CleanupTest, release_reports_that_the_owner_still_holds_the_lock) {
   start(held());
   const Step done = answer(0);
   EXPECT_EQ(done.result, Result::kStillHeld);
   EXPECT_TRUE(done.is_over);
 }
 
-TEST_F(CleanupTest, lock_that_others_have_is_lost) {
+TEST_F(CleanupTest, release_of_a_lock_with_another_holder_is_a_loss) {
   start(held());
   const Step done = answer(-1);
   EXPECT_EQ(done.result, Result::kLost);
   EXPECT_TRUE(done.is_over);
 }
 
-TEST_F(CleanupTest, repeat_that_finds_nothing_means_that_the_first_release_did_it) {
+TEST_F(CleanupTest, repeated_release_that_finds_no_lease_counts_as_released) {
   start(held());
   lose_answer(now_);
   due();
@@ -157,7 +157,7 @@ TEST_F(CleanupTest, repeat_that_finds_nothing_means_that_the_first_release_did_i
 }
 
 // It may have expired before that release arrived.
-TEST_F(CleanupTest, release_that_left_after_the_deadline_proves_nothing) {
+TEST_F(CleanupTest, release_sent_after_the_deadline_is_no_proof_of_a_release) {
   const ServerFootprint left = held();
   start(left);
   lose_answer(left.held_until);
@@ -165,7 +165,7 @@ TEST_F(CleanupTest, release_that_left_after_the_deadline_proves_nothing) {
   EXPECT_EQ(answer(-1).result, Result::kLost);
 }
 
-TEST_F(CleanupTest, lost_cancel_proves_nothing_of_the_release) {
+TEST_F(CleanupTest, lost_cancel_is_no_proof_of_a_release) {
   ServerFootprint left = held();
   left.may_be_queued = true;
   start(left);
@@ -175,7 +175,7 @@ TEST_F(CleanupTest, lost_cancel_proves_nothing_of_the_release) {
   EXPECT_EQ(answer(-1).result, Result::kLost);
 }
 
-TEST_F(CleanupTest, provisional_grant_that_the_server_does_not_know_may_be_queued_still) {
+TEST_F(CleanupTest, provisional_lease_unknown_to_the_server_is_cancelled_too) {
   ServerFootprint left = held();
   left.is_provisional = true;
   start(left);
@@ -188,7 +188,7 @@ TEST_F(CleanupTest, provisional_grant_that_the_server_does_not_know_may_be_queue
   EXPECT_EQ(sent_, (Commands{Command::kRelease, Command::kCancel}));
 }
 
-TEST_F(CleanupTest, provisional_grant_that_comes_true_behind_it_is_released_once_more) {
+TEST_F(CleanupTest, provisional_lease_that_the_cancel_finds_held_is_released_again) {
   ServerFootprint left = held();
   left.is_provisional = true;
   start(left);
@@ -197,7 +197,7 @@ TEST_F(CleanupTest, provisional_grant_that_comes_true_behind_it_is_released_once
   EXPECT_TRUE(answer(1).is_over);
 }
 
-TEST_F(CleanupTest, provisional_grant_without_a_member_cannot_be_queued) {
+TEST_F(CleanupTest, provisional_lease_without_a_member_is_not_cancelled) {
   ServerFootprint left = held();
   left.is_provisional = true;
   left.has_member = false;
@@ -209,7 +209,7 @@ TEST_F(CleanupTest, provisional_grant_without_a_member_cannot_be_queued) {
 
 // ---- repeats -----------------------------------------------------------------------------------
 
-TEST_F(CleanupTest, without_a_connection_it_waits_for_one) {
+TEST_F(CleanupTest, cleanup_without_a_connection_waits_for_one) {
   is_up_ = false;
   const Step waits = start(held());
   EXPECT_EQ(waits.command, Command::kNone);
@@ -220,7 +220,7 @@ TEST_F(CleanupTest, without_a_connection_it_waits_for_one) {
   EXPECT_EQ(due().command, Command::kRelease);
 }
 
-TEST_F(CleanupTest, command_without_memory_is_sent_when_due) {
+TEST_F(CleanupTest, command_that_ran_out_of_memory_is_sent_again_when_due) {
   can_send_ = false;
   const Step failed = start(held());
   EXPECT_EQ(failed.command, Command::kRelease);
@@ -240,7 +240,7 @@ TEST_F(CleanupTest, one_command_is_under_way_at_a_time) {
   EXPECT_EQ(sent_.size(), 1u);
 }
 
-TEST_F(CleanupTest, lost_answer_is_asked_for_again) {
+TEST_F(CleanupTest, command_whose_answer_was_lost_is_sent_again) {
   start(held());
   lose_answer(now_);
   EXPECT_EQ(state(), State::kDue);
@@ -259,7 +259,7 @@ TEST_F(CleanupTest, refused_command_is_sent_again_when_due_and_not_before) {
   EXPECT_EQ(due().command, Command::kRelease);
 }
 
-TEST_F(CleanupTest, script_that_the_server_does_not_know_is_sent_at_once) {
+TEST_F(CleanupTest, command_with_an_unknown_script_is_sent_again_at_once) {
   start(queued());
   const Step again = take(cleanup_.on_unknown_script(now_, is_up_));
   EXPECT_EQ(again.command, Command::kCancel);
@@ -268,7 +268,7 @@ TEST_F(CleanupTest, script_that_the_server_does_not_know_is_sent_at_once) {
 
 // ---- the end without an answer -----------------------------------------------------------------
 
-TEST_F(CleanupTest, release_ends_with_the_lease_on_the_server) {
+TEST_F(CleanupTest, release_is_given_up_when_the_lease_has_expired_on_the_server) {
   const ServerFootprint left = held();
   is_up_ = false;
   start(left);
@@ -281,7 +281,7 @@ TEST_F(CleanupTest, release_ends_with_the_lease_on_the_server) {
   EXPECT_FALSE(cleanup_.was_answered());
 }
 
-TEST_F(CleanupTest, cancel_ends_one_ttl_after_it_started) {
+TEST_F(CleanupTest, cancel_is_given_up_one_ttl_after_the_start) {
   is_up_ = false;
   const Nanos began = now_;
   start(queued());
@@ -293,7 +293,7 @@ TEST_F(CleanupTest, cancel_ends_one_ttl_after_it_started) {
 
 // ---- notice to the holder ----------------------------------------------------------------------
 
-TEST_F(CleanupTest, holder_has_time_to_stop_before_the_lock_is_given_back) {
+TEST_F(CleanupTest, lost_lock_is_released_when_the_holders_time_to_stop_has_passed) {
   const Nanos notice = now_ + 300 * kMs;
   const Step waits = start(held(), notice);
   EXPECT_EQ(waits.command, Command::kNone);
@@ -305,7 +305,7 @@ TEST_F(CleanupTest, holder_has_time_to_stop_before_the_lock_is_given_back) {
   EXPECT_EQ(due().command, Command::kRelease);
 }
 
-TEST_F(CleanupTest, shutdown_gives_no_notice) {
+TEST_F(CleanupTest, shutdown_releases_without_the_time_to_stop) {
   start(held(), now_ + 300 * kMs);
   EXPECT_EQ(take(cleanup_.retry_now(now_, is_up_)).command, Command::kRelease);
 }
@@ -316,7 +316,7 @@ TEST_F(CleanupTest, shutdown_does_not_send_twice) {
   EXPECT_EQ(sent_.size(), 1u);
 }
 
-TEST_F(CleanupTest, message_of_a_grant_does_not_end_the_notice) {
+TEST_F(CleanupTest, pushed_grant_does_not_shorten_the_time_to_stop) {
   const Nanos notice = now_ + 300 * kMs;
   start(held(), notice);
   const Step waits = take(cleanup_.on_grant(now_, is_up_));
@@ -326,14 +326,14 @@ TEST_F(CleanupTest, message_of_a_grant_does_not_end_the_notice) {
 
 // ---- messages of a grant -----------------------------------------------------------------------
 
-TEST_F(CleanupTest, grant_by_message_is_released_even_if_the_cancel_found_nothing) {
+TEST_F(CleanupTest, pushed_grant_is_released_even_if_the_cancel_found_nothing) {
   start(queued());
   EXPECT_EQ(take(cleanup_.on_grant(now_, is_up_)).command, Command::kNone);
   EXPECT_EQ(answer(0).command, Command::kRelease);
   EXPECT_TRUE(answer(1).is_over);
 }
 
-TEST_F(CleanupTest, grant_by_message_behind_the_release_changes_nothing) {
+TEST_F(CleanupTest, pushed_grant_after_the_release_changes_nothing) {
   start(held());
   take(cleanup_.on_grant(now_, is_up_));
   EXPECT_TRUE(answer(1).is_over);
@@ -342,7 +342,7 @@ TEST_F(CleanupTest, grant_by_message_behind_the_release_changes_nothing) {
 
 // ---- an ACQUIRE that may take effect late ------------------------------------------------------
 
-TEST_F(CleanupTest, one_try_without_an_answer_is_released_until_it_cannot_come_any_more) {
+TEST_F(CleanupTest, unanswered_try_is_released_until_it_can_no_longer_take_effect) {
   const ServerFootprint left = tried();
   start(left);
   EXPECT_EQ(sent_, Commands{Command::kRelease});
@@ -358,7 +358,7 @@ TEST_F(CleanupTest, one_try_without_an_answer_is_released_until_it_cannot_come_a
   EXPECT_TRUE(due().is_over);
 }
 
-TEST_F(CleanupTest, token_that_could_queue_is_cancelled_and_released_again) {
+TEST_F(CleanupTest, late_acquire_that_may_queue_is_cancelled_and_released_again) {
   ServerFootprint left = queued();
   left.late_apply_until = now_ + kTtl;
   start(left);
@@ -370,14 +370,14 @@ TEST_F(CleanupTest, token_that_could_queue_is_cancelled_and_released_again) {
   EXPECT_EQ(sent_, (Commands{Command::kCancel, Command::kCancel, Command::kRelease}));
 }
 
-TEST_F(CleanupTest, last_look_is_when_the_late_acquire_expires) {
+TEST_F(CleanupTest, last_retry_is_when_the_late_acquire_can_no_longer_take_effect) {
   ServerFootprint left = held();
   left.late_apply_until = now_ + 300 * kMs;
   start(left);
   EXPECT_EQ(answer(1).due, left.late_apply_until) << "not a whole pause later";
 }
 
-TEST_F(CleanupTest, acquire_that_is_lost_during_the_cleanup_prolongs_it) {
+TEST_F(CleanupTest, acquire_lost_during_the_cleanup_prolongs_the_cleanup) {
   start(queued());
   const Nanos until = now_ + 2 * kTtl;
   cleanup_.on_acquire_lost(until);
@@ -388,7 +388,7 @@ TEST_F(CleanupTest, acquire_that_is_lost_during_the_cleanup_prolongs_it) {
   EXPECT_FALSE(due().is_over);
 }
 
-TEST_F(CleanupTest, acquire_that_is_lost_earlier_does_not_shorten_it) {
+TEST_F(CleanupTest, acquire_that_expires_earlier_does_not_shorten_the_cleanup) {
   ServerFootprint left = queued();
   left.late_apply_until = now_ + kTtl;
   start(left);
@@ -396,7 +396,7 @@ TEST_F(CleanupTest, acquire_that_is_lost_earlier_does_not_shorten_it) {
   EXPECT_FALSE(answer(1).is_over);
 }
 
-TEST_F(CleanupTest, what_the_server_took_away_ends_when_no_acquire_can_bring_it_back) {
+TEST_F(CleanupTest, cleanup_of_a_removed_lease_ends_when_no_late_acquire_is_possible) {
   ServerFootprint left;
   left.has_member = true;
   left.late_apply_until = now_ + 5'000 * kMs;
@@ -421,14 +421,14 @@ class DetachedTest : public CleanupTest {
   }
 };
 
-TEST_F(DetachedTest, its_place_is_cancelled_and_its_lock_left_alone) {
+TEST_F(DetachedTest, detached_token_is_cancelled_but_not_released) {
   start(detached());
   EXPECT_EQ(sent_, Commands{Command::kCancel});
   EXPECT_TRUE(answer(2).is_over) << "another client holds with this token";
   EXPECT_EQ(sent_.size(), 1u);
 }
 
-TEST_F(DetachedTest, message_of_a_grant_is_not_for_this_client) {
+TEST_F(DetachedTest, pushed_grant_for_a_detached_token_changes_nothing) {
   const Step sent = start(detached());
   const Step same = take(cleanup_.on_grant(now_ + kMs, is_up_));
   EXPECT_EQ(same.command, Command::kNone);
@@ -438,7 +438,7 @@ TEST_F(DetachedTest, message_of_a_grant_is_not_for_this_client) {
 
 // ---- what must not happen ----------------------------------------------------------------------
 
-TEST_F(CleanupTest, answer_to_what_was_not_sent_is_a_defect_and_changes_nothing) {
+TEST_F(CleanupTest, answer_to_a_command_that_was_not_sent_is_a_defect) {
   is_up_ = false;
   start(held());
   EXPECT_EQ(cleanup_.on_release_answer(1, now_, is_up_).result, Result::kDefect);
@@ -463,7 +463,7 @@ TEST_F(CleanupTest, events_before_the_start_and_a_second_start_are_defects) {
   EXPECT_EQ(cleanup_.start(held(), 0, now_, is_up_).result, Result::kDefect);
 }
 
-TEST_F(CleanupTest, events_behind_the_end_are_defects) {
+TEST_F(CleanupTest, events_after_the_end_are_defects) {
   start(held());
   answer(1);
   EXPECT_EQ(cleanup_.on_due(now_, is_up_).result, Result::kDefect);
@@ -473,7 +473,7 @@ TEST_F(CleanupTest, events_behind_the_end_are_defects) {
   EXPECT_EQ(state(), State::kOver);
 }
 
-TEST_F(CleanupTest, model_names_what_does_not_hold) {
+TEST_F(CleanupTest, check_names_the_violated_rule) {
   ServerFootprint left = held();
   left.has_member = false;
   left.may_be_queued = true;
@@ -483,7 +483,7 @@ TEST_F(CleanupTest, model_names_what_does_not_hold) {
 
 // ---- a slot of a cluster that is being moved ---------------------------------------------------
 
-TEST_F(CleanupTest, what_a_server_could_not_serve_is_sent_again_at_the_time_given) {
+TEST_F(CleanupTest, postponed_command_is_sent_again_at_the_given_time) {
   for (const bool is_queued : {false, true}) {
     cleanup_ = Cleanup();
     sent_.clear();
@@ -502,7 +502,7 @@ TEST_F(CleanupTest, what_a_server_could_not_serve_is_sent_again_at_the_time_give
   }
 }
 
-TEST_F(CleanupTest, only_what_was_sent_can_be_postponed) {
+TEST_F(CleanupTest, postponing_a_command_that_was_not_sent_is_a_defect) {
   is_up_ = false;
   EXPECT_EQ(cleanup_.on_postponed(now_).result, Result::kDefect);
   start(held());

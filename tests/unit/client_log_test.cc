@@ -21,7 +21,7 @@ std::string next(ClientLog &log, size_t limit = 1000) {
   return line;
 }
 
-TEST(ClientLogTest, SaysHowManyLinesAStuckReaderHasMissed) {
+TEST(ClientLogTest, a_slow_reader_gets_the_number_of_dropped_lines) {
   ClientLog log;
   const size_t count = kMaxLogLines + 10;
   for (size_t i = 0; i < count; i++) log.add(LogLevel::kInfo, std::to_string(i));
@@ -41,7 +41,7 @@ TEST(ClientLogTest, SaysHowManyLinesAStuckReaderHasMissed) {
   EXPECT_EQ(log.take(1000, line), 0u);
 }
 
-TEST(ClientLogTest, PostsToEveryQueueOnceUntilItIsEmpty) {
+TEST(ClientLogTest, each_queue_gets_one_tag_until_the_log_is_empty) {
   ClientLog log;
   const auto all = std::make_shared<Queue>();
   const auto errors = std::make_shared<Queue>();
@@ -63,7 +63,7 @@ TEST(ClientLogTest, PostsToEveryQueueOnceUntilItIsEmpty) {
   EXPECT_EQ(errors->next(), 0);
 }
 
-TEST(ClientLogTest, EndsWatches) {
+TEST(ClientLogTest, an_ended_watch_gets_no_more_tags) {
   ClientLog log;
   const auto kept = std::make_shared<Queue>();
   const auto ended = std::make_shared<Queue>();

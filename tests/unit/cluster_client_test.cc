@@ -10,7 +10,7 @@
 namespace redlatch {
 namespace {
 
-TEST_F(ClusterTest, a_request_before_the_map_waits_unrouted) {
+TEST_F(ClusterTest, a_request_before_the_slot_map_opens_no_node) {
   const std::string name = name_at('b');
   answers_map_ = false;
   const auto request = acquire(name);
@@ -35,7 +35,7 @@ TEST_F(ClusterTest, the_map_is_not_polled) {
   EXPECT_EQ(hosts_, "a");
 }
 
-TEST_F(ClusterTest, a_connect_is_over_when_the_map_is_known) {
+TEST_F(ClusterTest, connect_succeeds_when_the_slot_map_is_known) {
   const auto first = start(Request::Op::kConnect, "");
   EXPECT_EQ(first->status.load(), Status::kPending);
   run();
@@ -43,7 +43,7 @@ TEST_F(ClusterTest, a_connect_is_over_when_the_map_is_known) {
   EXPECT_EQ(start(Request::Op::kConnect, "")->status.load(), Status::kOk);
 }
 
-TEST_F(ClusterTest, keys_that_share_no_slot_are_refused) {
+TEST_F(ClusterTest, a_name_whose_keys_have_different_slots_is_refused) {
   const auto request = acquire("a}b");
   EXPECT_TRUE(request->is_finished());
   EXPECT_NE(request->status.load(), Status::kOk);
@@ -51,7 +51,7 @@ TEST_F(ClusterTest, keys_that_share_no_slot_are_refused) {
   EXPECT_EQ(hosts_, "");
 }
 
-TEST_F(ClusterTest, a_channel_has_a_slot_of_its_node) {
+TEST_F(ClusterTest, the_channel_of_a_node_is_in_one_of_its_slots) {
   for (const char host : {'a', 'b', 'c'}) {
     held(name_at(host));
     EXPECT_EQ(owner_of(channel_slot(host)), host);
@@ -84,7 +84,7 @@ TEST_F(ClusterTest, more_than_five_redirects_in_a_second_wait) {
 
 // Found by seed 1051 of cluster-clocks: a renewal waited as long as after eight redirects in a row,
 // and its lease ended.
-TEST_F(ClusterTest, commands_that_meet_one_redirect_together_wait_as_long_as_one) {
+TEST_F(ClusterTest, commands_redirected_together_wait_no_longer_than_one) {
   const std::string tag = "{" + name_at('a') + "}";
   held(name_at('b'));
   std::vector<std::shared_ptr<Request>> requests;
@@ -102,7 +102,7 @@ TEST_F(ClusterTest, commands_that_meet_one_redirect_together_wait_as_long_as_one
   advance_to_command(host, 25 * kMs);
 }
 
-TEST_F(ClusterTest, a_caller_that_is_only_redirected_gets_an_answer_in_time) {
+TEST_F(ClusterTest, endless_redirects_end_a_request_in_time) {
   settings_.connect_timeout = kSecond;
   const std::string name = name_at('a');
   held(name_at('b'));
@@ -126,7 +126,7 @@ TEST_F(ClusterTest, a_caller_that_is_only_redirected_gets_an_answer_in_time) {
   }
 }
 
-TEST_F(ClusterTest, a_server_that_cluster_hosts_does_not_name_is_not_used) {
+TEST_F(ClusterTest, a_node_that_is_not_in_cluster_hosts_is_not_used) {
   settings_.cluster.allowed_hosts = "a,b";
   const std::string name = name_at('a');
   const auto lease = held(name);
@@ -151,7 +151,7 @@ TEST_F(ClusterTest, a_server_that_cluster_hosts_does_not_name_is_not_used) {
 }
 
 // A broken node may name another address in each answer.
-TEST(ClusterLimitsTest, nodes_that_are_named_without_end_use_bounded_memory) {
+TEST(ClusterLimitsTest, endless_new_node_addresses_use_bounded_memory) {
   struct Counter : lock::Output {
     void send(size_t, std::span<const std::string_view>) override {}
     void finished(lock::Request &) override {}
@@ -188,7 +188,7 @@ TEST(ClusterLimitsTest, nodes_that_are_named_without_end_use_bounded_memory) {
   EXPECT_NE(tried->message.find("4096 nodes"), std::string::npos) << tried->message;
 }
 
-TEST_F(ClusterTest, a_slot_without_an_owner_is_waited_for) {
+TEST_F(ClusterTest, a_waiter_waits_until_its_slot_has_an_owner) {
   const std::string name = name_at('c');
   const auto all = ranges_;
   ranges_.pop_back();
@@ -205,7 +205,7 @@ TEST_F(ClusterTest, a_slot_without_an_owner_is_waited_for) {
   EXPECT_EQ(waiting->status.load(), Status::kOk);
 }
 
-TEST_F(ClusterTest, a_cluster_that_cannot_be_reached_fails_a_try) {
+TEST_F(ClusterTest, an_unreachable_cluster_fails_a_try) {
   answers_map_ = false;
   const auto request = acquire(name_at('a'), 0);
   ASSERT_TRUE(cluster().begin_connect(0, now_));
@@ -217,7 +217,7 @@ TEST_F(ClusterTest, a_cluster_that_cannot_be_reached_fails_a_try) {
 // ---- channels -----------------------------------------------------------------------------------
 
 // Found by the simulation of clusters: the node that is asked for the map may not know of the move.
-TEST_F(ClusterTest, a_channel_that_is_redirected_is_drawn_anew_whatever_the_map_says) {
+TEST_F(ClusterTest, a_redirected_channel_is_replaced_even_if_the_map_is_stale) {
   for (const bool is_map_stale : {false, true}) {
     start_again();
     channel_owner_ = 'b';
@@ -237,7 +237,7 @@ TEST_F(ClusterTest, a_channel_that_is_redirected_is_drawn_anew_whatever_the_map_
   }
 }
 
-TEST_F(ClusterTest, a_channel_that_is_refused_is_no_reason_to_read_the_map) {
+TEST_F(ClusterTest, a_refused_channel_does_not_make_the_client_read_the_map) {
   refuses_channels_ = true;
   const auto request = acquire(name_at('a', 3));
   run();
@@ -247,7 +247,7 @@ TEST_F(ClusterTest, a_channel_that_is_refused_is_no_reason_to_read_the_map) {
   EXPECT_EQ(dropped_, "");
 }
 
-TEST_F(ClusterTest, a_channel_that_is_not_served_any_more_drops_the_link) {
+TEST_F(ClusterTest, an_unsubscribed_channel_drops_the_connection) {
   held(name_at('a'));
   cluster().on_unsubscribed(node_of('a'), now_);
   EXPECT_EQ(dropped_, "a");
@@ -256,7 +256,7 @@ TEST_F(ClusterTest, a_channel_that_is_not_served_any_more_drops_the_link) {
   EXPECT_EQ(map_count_, 2) << "it may be no primary";
 }
 
-TEST_F(ClusterTest, a_channel_is_drawn_again_when_its_slot_leaves) {
+TEST_F(ClusterTest, a_channel_whose_slot_moves_is_replaced_after_a_reconnect) {
   const std::string name = name_at('a', 3);
   const auto request = acquire(name);
   run();
@@ -284,7 +284,7 @@ TEST_F(ClusterTest, a_channel_is_drawn_again_when_its_slot_leaves) {
 }
 
 // With plain channels a notice reaches a waiter whose node did not count it.
-TEST_F(ClusterTest, a_notice_that_was_not_counted_is_answered_at_once) {
+TEST_F(ClusterTest, a_notice_whose_receiver_was_not_counted_is_answered_at_once) {
   const auto request = acquire(name_at('a'));
   run();
   const std::string token = argument(next('a'), 0);
@@ -384,7 +384,7 @@ TEST_F(CheckOnClusterTest, all_primaries_are_asked_for_their_health) {
   EXPECT_EQ(start(Request::Op::kCheck, "", 0)->status.load(), Status::kPending);
 }
 
-TEST_F(CheckOnClusterTest, a_primary_that_is_away_does_not_fail_the_check) {
+TEST_F(CheckOnClusterTest, an_unreachable_primary_does_not_fail_the_check) {
   down_ = "b";
   const auto request = start(Request::Op::kCheck, "", -1);
   run();
@@ -397,7 +397,7 @@ TEST_F(CheckOnClusterTest, a_primary_that_is_away_does_not_fail_the_check) {
   EXPECT_EQ(request->status.load(), Status::kOk) << "also without a limit of the wait";
 }
 
-TEST_F(CheckOnClusterTest, a_check_that_no_primary_answers_says_why) {
+TEST_F(CheckOnClusterTest, a_check_without_any_answer_fails_with_the_reason) {
   down_ = "abc";
   const auto request = start(Request::Op::kCheck, "", 0);
   run();
@@ -433,7 +433,7 @@ TEST_F(ClusterTest, shutdown_releases_at_all_nodes) {
   EXPECT_EQ(acquire(name_at('a'))->status.load(), Status::kClosed);
 }
 
-TEST_F(ClusterTest, shutdown_waits_for_a_node_that_is_away) {
+TEST_F(ClusterTest, shutdown_waits_for_an_unreachable_node) {
   const auto first = held(name_at('a')), second = held(name_at('b'));
   disconnect('a');
   cluster().shut_down(now_);
@@ -445,7 +445,7 @@ TEST_F(ClusterTest, shutdown_waits_for_a_node_that_is_away) {
   EXPECT_EQ(cluster().drained_count(), 3u);
 }
 
-TEST_F(ClusterTest, shutdown_releases_what_moves) {
+TEST_F(ClusterTest, shutdown_releases_a_lease_whose_slot_moves) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
@@ -461,7 +461,7 @@ TEST_F(ClusterTest, shutdown_releases_what_moves) {
 // ---- memory -------------------------------------------------------------------------------------
 
 // As core/runtime: an event that ran out of memory drops the connection.
-TEST_F(ClusterTest, memory_that_runs_out_at_a_move_loses_nothing) {
+TEST_F(ClusterTest, out_of_memory_during_a_slot_move_loses_nothing) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));
@@ -513,7 +513,7 @@ TEST_F(ClusterTest, memory_that_runs_out_at_a_move_loses_nothing) {
 }
 
 // ASKING counts for the next command: no other one may be behind it.
-TEST_F(ClusterTest, memory_that_runs_out_leaves_no_asking_alone) {
+TEST_F(ClusterTest, out_of_memory_never_sends_asking_without_its_command) {
   int64_t nth = 1;
   bool has_asked = false;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {

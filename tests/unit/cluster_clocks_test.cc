@@ -44,7 +44,7 @@ class ClusterClocksTest : public ClusterTest {
   const std::string name_ = name_at('a');
 };
 
-TEST_F(ClusterClocksTest, a_lease_is_shortened_at_a_node_that_was_connected) {
+TEST_F(ClusterClocksTest, a_lease_is_shortened_if_its_new_node_was_already_connected) {
   held(name_at('b'));
   const auto lease = held_unrenewed();
   const Nanos before = lease->deadline;
@@ -63,7 +63,7 @@ TEST_F(ClusterClocksTest, a_lease_is_shortened_when_its_new_node_connects) {
   expect_shorter(lease, before);
 }
 
-TEST_F(ClusterClocksTest, a_lease_is_shortened_by_the_first_answer_of_a_node_that_tells_no_time) {
+TEST_F(ClusterClocksTest, a_lease_is_shortened_by_the_first_answer_that_has_the_new_clock) {
   tells_time_ = false;
   const auto lease = held_unrenewed();
   const Nanos before = lease->deadline;
@@ -109,14 +109,14 @@ TEST_F(ClusterClocksTest, a_clock_is_remembered_for_longer_than_a_minute) {
   expect_shorter(lease, before);
 }
 
-TEST_F(ClusterClocksTest, a_lease_whose_time_has_run_out_there_is_lost) {
+TEST_F(ClusterClocksTest, a_lease_that_has_expired_by_the_new_nodes_clock_is_lost) {
   ahead_['b'] = 60 * kSecond;
   const auto lease = held_unrenewed();
   move_to_b();
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
-TEST_F(ClusterClocksTest, a_lease_lasts_for_its_whole_ttl_after_an_extension_there) {
+TEST_F(ClusterClocksTest, an_extension_at_the_new_node_gives_the_full_ttl) {
   const auto lease = held(name_);
   advance_to_command('a');
   give(slot_of(name_), 'b');
@@ -129,7 +129,7 @@ TEST_F(ClusterClocksTest, a_lease_lasts_for_its_whole_ttl_after_an_extension_the
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClusterClocksTest, a_node_whose_clock_is_behind_leaves_the_lease_and_is_reported_once) {
+TEST_F(ClusterClocksTest, a_new_node_whose_clock_is_behind_causes_one_warning) {
   ahead_['b'] = -kAhead;
   const auto lease = held_unrenewed();
   const Nanos before = lease->deadline;

@@ -108,7 +108,7 @@ TEST_F(ClusterTest, a_queue_is_not_served_at_a_node_that_has_lost_the_slot) {
 
 // The node knows the script of CANCEL, and not that of ACQUIRE: the old place would end before the
 // new one is there, and the lock could be granted to the next waiter in between.
-TEST_F(ClusterTest, an_old_place_ends_after_the_new_one_whatever_scripts_the_node_knows) {
+TEST_F(ClusterTest, a_new_place_is_requested_before_the_old_one_is_cancelled) {
   const std::string name = name_at('a');
   const auto writer = acquire(name);
   const auto reader = acquire(name, protocol::Mode::kRead, protocol::Format::kString);
@@ -126,7 +126,7 @@ TEST_F(ClusterTest, an_old_place_ends_after_the_new_one_whatever_scripts_the_nod
 }
 
 // The head once a second, those behind it less often: no report says that the slot has moved.
-TEST_F(ClusterTest, a_waiter_finds_out_by_itself_that_its_slot_has_moved) {
+TEST_F(ClusterTest, a_waiter_polls_each_second_in_case_its_slot_has_moved) {
   const std::string name = name_at('a');
   const auto request = acquire(name);
   run();
@@ -155,7 +155,7 @@ TEST_F(ClusterTest, callers_of_one_place_move_together) {
   EXPECT_EQ(second->status.load(), Status::kOk) << "handed off locally";
 }
 
-TEST_F(ClusterTest, one_try_that_met_moved_is_made_at_the_new_node) {
+TEST_F(ClusterTest, a_redirected_try_is_sent_to_the_new_node) {
   const std::string name = name_at('a');
   const auto request = acquire(name, 0);
   run();
@@ -168,7 +168,7 @@ TEST_F(ClusterTest, one_try_that_met_moved_is_made_at_the_new_node) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(ClusterTest, requests_that_met_moved_are_sent_to_the_new_node) {
+TEST_F(ClusterTest, redirected_requests_are_sent_to_the_new_node) {
   const std::string name = name_at('a');
   const auto forced = start(Request::Op::kForce, name);
   const auto inspected_ = start(Request::Op::kInspect, name);
@@ -204,7 +204,7 @@ TEST_F(ClusterTest, a_request_whose_script_is_unknown_moves_with_its_slot) {
   EXPECT_EQ(looked_at->status.load(), Status::kOk) << looked_at->message;
 }
 
-TEST_F(ClusterTest, a_release_that_met_moved_is_sent_to_the_new_node) {
+TEST_F(ClusterTest, a_redirected_release_is_sent_to_the_new_node) {
   const std::string name = name_at('a');
   const auto lease = held(name);
   const auto released = release(lease);
@@ -218,7 +218,7 @@ TEST_F(ClusterTest, a_release_that_met_moved_is_sent_to_the_new_node) {
   EXPECT_EQ(released->status.load(), Status::kOk);
 }
 
-TEST_F(ClusterTest, other_locks_of_the_node_stay) {
+TEST_F(ClusterTest, locks_in_slots_that_did_not_move_stay_at_their_node) {
   const std::string name = name_at('a'), other = name_at('a', 1);
   ASSERT_NE(slot_of(name), slot_of(other));
   const auto lease = held(name), kept = held(other);
@@ -231,7 +231,7 @@ TEST_F(ClusterTest, other_locks_of_the_node_stay) {
   EXPECT_EQ(scripts('a'), "release");
 }
 
-TEST_F(ClusterTest, a_map_read_again_moves_what_no_answer_has_named) {
+TEST_F(ClusterTest, a_new_slot_map_moves_leases_that_were_not_redirected) {
   const std::string name = name_at('a'), other = name_at('a', 1);
   const auto lease = held(name), second = held(other);
   give(slot_of(name), 'b');
@@ -246,7 +246,7 @@ TEST_F(ClusterTest, a_map_read_again_moves_what_no_answer_has_named) {
 
 // ---- while a slot is being moved ----------------------------------------------------------------
 
-TEST_F(ClusterTest, try_again_repeats_release_force_and_inspect) {
+TEST_F(ClusterTest, tryagain_repeats_release_force_release_and_inspect) {
   const std::string name = name_at('a');
   const auto lease = held(name);
   const auto released = release(lease);
@@ -268,7 +268,7 @@ TEST_F(ClusterTest, try_again_repeats_release_force_and_inspect) {
   EXPECT_EQ(inspected_->status.load(), Status::kOk);
 }
 
-TEST_F(ClusterTest, a_release_that_is_repeated_ends_with_the_command_timeout) {
+TEST_F(ClusterTest, a_release_with_endless_tryagain_ends_with_the_command_timeout) {
   const auto lease = held(name_at('a'));
   const auto released = release(lease);
   const Nanos until = now_ + 2 * settings_.command_timeout;
@@ -309,7 +309,7 @@ TEST_F(ClusterTest, a_wait_that_runs_out_while_its_slot_is_moved_is_a_timeout) {
                                   "moved to another node of the cluster");
 }
 
-TEST_F(ClusterTest, what_was_refused_before_the_queue_is_not_why_a_wait_ran_out) {
+TEST_F(ClusterTest, a_timeout_does_not_name_a_refusal_from_before_the_queue) {
   const auto request = acquire(name_at('a'), 700);
   run();
   reply('a', try_again());
@@ -331,7 +331,7 @@ TEST_F(ClusterTest, one_try_while_its_slot_is_moved_is_unavailable) {
                                   "to another node of the cluster");
 }
 
-TEST_F(ClusterTest, a_request_that_its_node_cannot_serve_in_time_did_nothing) {
+TEST_F(ClusterTest, a_request_with_endless_tryagain_is_unavailable) {
   const auto request = start(Request::Op::kForce, name_at('a'));
   run();
   const Nanos until = now_ + 60 * kSecond;
@@ -344,7 +344,7 @@ TEST_F(ClusterTest, a_request_that_its_node_cannot_serve_in_time_did_nothing) {
       << request->message;
 }
 
-TEST_F(ClusterTest, try_again_extends_with_the_lock_key_alone_then_asks_the_other_node) {
+TEST_F(ClusterTest, an_extension_with_tryagain_uses_the_lock_key_alone_then_asking) {
   const std::string name = name_at('a');
   held(name_at('b'));  // so that node is connected
   const auto lease = held(name);
@@ -374,7 +374,7 @@ TEST_F(ClusterTest, try_again_extends_with_the_lock_key_alone_then_asks_the_othe
 }
 
 // Some of its writes may have been carried out.
-TEST_F(ClusterTest, the_outcome_of_a_script_that_stopped_in_the_middle_is_not_known) {
+TEST_F(ClusterTest, a_script_that_stopped_halfway_has_an_unknown_outcome) {
   const std::string name = name_at('a');
   const auto tried = acquire(name, 0);
   run();
@@ -387,7 +387,7 @@ TEST_F(ClusterTest, the_outcome_of_a_script_that_stopped_in_the_middle_is_not_kn
   EXPECT_EQ(scripts('a'), "release") << "it is tried again";
 }
 
-TEST_F(ClusterTest, an_extension_that_stopped_in_the_middle_is_tried_again) {
+TEST_F(ClusterTest, an_extension_that_stopped_halfway_is_retried) {
   const auto lease = held(name_at('a'));
   advance_to_command('a');
   ASSERT_EQ(scripts('a'), "extend");
@@ -464,7 +464,7 @@ TEST_F(HashRwOnClusterTest, a_reader_is_extended_in_three_parts) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(HashRwOnClusterTest, each_part_is_sent_where_its_key_is) {
+TEST_F(HashRwOnClusterTest, each_part_is_sent_to_the_node_of_its_key) {
   const auto lease = extending(protocol::Mode::kRead);
   reply('a', count(2));
   reply('a', ask(slot_of(name_), 'b'));
@@ -489,7 +489,7 @@ TEST_F(HashRwOnClusterTest, a_writer_is_extended_with_the_lock_key_alone) {
   EXPECT_GT(lease->deadline, deadline_);
 }
 
-TEST_F(HashRwOnClusterTest, a_reader_whose_readers_key_does_not_know_it_is_lost) {
+TEST_F(HashRwOnClusterTest, a_reader_missing_from_the_readers_key_is_lost) {
   const auto lease = extending(protocol::Mode::kRead);
   reply('a', count(2));
   reply('a', MadeReply::text("OK"));
@@ -507,7 +507,7 @@ TEST_F(HashRwOnClusterTest, a_refused_part_is_tried_again_with_the_next_renewal)
   EXPECT_EQ(scripts('a'), "extend_shared");
 }
 
-TEST_F(HashRwOnClusterTest, a_caller_extends_in_three_parts) {
+TEST_F(HashRwOnClusterTest, an_extension_by_the_caller_has_three_parts) {
   const auto lease = extending(protocol::Mode::kRead);
   reply('a', count(2));
   reply('a', MadeReply::text("OK"));
@@ -524,7 +524,7 @@ TEST_F(HashRwOnClusterTest, a_caller_extends_in_three_parts) {
   EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
 }
 
-TEST_F(ClusterTest, a_lease_that_its_node_does_not_have_while_the_slot_moves_is_lost) {
+TEST_F(ClusterTest, a_lease_that_neither_node_of_a_moving_slot_has_is_lost) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
@@ -538,7 +538,7 @@ TEST_F(ClusterTest, a_lease_that_its_node_does_not_have_while_the_slot_moves_is_
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
-TEST_F(ClusterTest, without_the_right_to_ask_an_extension_is_denied) {
+TEST_F(ClusterTest, an_extension_that_needs_asking_without_the_right_is_denied) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
@@ -553,7 +553,7 @@ TEST_F(ClusterTest, without_the_right_to_ask_an_extension_is_denied) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(ClusterTest, a_delegated_command_whose_node_is_lost_leaves_the_lease) {
+TEST_F(ClusterTest, a_disconnect_of_the_asked_node_leaves_the_lease_held) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);
@@ -570,7 +570,7 @@ TEST_F(ClusterTest, a_delegated_command_whose_node_is_lost_leaves_the_lease) {
 }
 
 // Sent without a connection, the command would be answered by what belongs to the next one.
-TEST_F(ClusterTest, a_script_unknown_at_another_node_is_sent_by_the_next_connection) {
+TEST_F(ClusterTest, a_script_unknown_to_the_asked_node_is_sent_after_a_reconnect) {
   const std::string name = name_at('a');
   held(name_at('b'));
   const auto lease = held(name);

@@ -35,7 +35,7 @@ TEST(CompletionQueueTest, tags_come_in_order_and_once) {
   EXPECT_EQ(queue.next(), 0);
 }
 
-TEST(CompletionQueueTest, one_signal_covers_all_tags_until_they_are_taken) {
+TEST(CompletionQueueTest, the_descriptor_is_readable_until_all_tags_are_taken) {
   Queue queue;
   for (int i = 0; i < 3; ++i) queue.admit();
   EXPECT_TRUE(queue.push(1));
@@ -48,7 +48,7 @@ TEST(CompletionQueueTest, one_signal_covers_all_tags_until_they_are_taken) {
   queue.dismiss();
 }
 
-TEST(CompletionQueueTest, a_wait_ends_with_the_tag_of_another_thread) {
+TEST(CompletionQueueTest, a_wait_returns_the_tag_that_another_thread_posts) {
   Queue queue;
   std::thread poster([&queue] { queue.post(9); });
   EXPECT_EQ(queue.wait(kNever), 9);

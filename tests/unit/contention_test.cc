@@ -14,7 +14,7 @@ namespace {
 constexpr Nanos kBegin = 5'000 * kMs;
 constexpr Nanos kLater = kBegin + timing::kSearchAfter;
 
-TEST(ContentionTest, a_lock_is_busy_for_long_from_the_first_answer_on) {
+TEST(ContentionTest, contention_counts_from_the_first_busy_answer) {
   Contention contention;
   EXPECT_FALSE(contention.is_long("k", kLater));
   contention.saw_busy("k", kBegin);
@@ -24,7 +24,7 @@ TEST(ContentionTest, a_lock_is_busy_for_long_from_the_first_answer_on) {
   EXPECT_FALSE(contention.is_long("other", kLater));
 }
 
-TEST(ContentionTest, one_answer_that_finds_it_free_begins_anew) {
+TEST(ContentionTest, one_free_answer_ends_the_contention) {
   Contention contention;
   contention.saw_busy("k", kBegin);
   contention.saw_free("other");
@@ -35,7 +35,7 @@ TEST(ContentionTest, one_answer_that_finds_it_free_begins_anew) {
   EXPECT_FALSE(contention.is_long("k", kLater + kMs));
 }
 
-TEST(ContentionTest, what_was_long_ago_says_nothing) {
+TEST(ContentionTest, contention_without_newer_answers_is_forgotten) {
   Contention contention;
   contention.saw_busy("k", kBegin);
   const Nanos end = kBegin + timing::kSearchEvery;
@@ -45,7 +45,7 @@ TEST(ContentionTest, what_was_long_ago_says_nothing) {
   EXPECT_FALSE(contention.is_long("k", end + kMs));
 }
 
-TEST(ContentionTest, two_locks_in_one_place_have_it_in_turns) {
+TEST(ContentionTest, two_locks_that_share_an_entry_use_it_in_turns) {
   std::string other;
   for (int i = 0; other.empty(); i++) {
     Contention contention;
@@ -66,7 +66,7 @@ TEST(ContentionTest, two_locks_in_one_place_have_it_in_turns) {
   EXPECT_GT(other_count, 0);
 }
 
-TEST(ContentionTest, many_locks_take_each_others_place_and_are_not_mixed_up) {
+TEST(ContentionTest, locks_that_share_entries_are_not_confused) {
   Contention contention;
   for (int i = 0; i < 10'000; i++) contention.saw_busy("k" + std::to_string(i), kBegin);
   int known = 0;

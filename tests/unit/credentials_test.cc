@@ -32,7 +32,7 @@ Nanos asked_after(Nanos valid_for) {
   return due - kMinute;
 }
 
-TEST(CredentialsTest, are_asked_for_in_time) {
+TEST(CredentialsTest, credentials_are_requested_before_they_expire) {
   EXPECT_EQ(asked_after(60 * kMinute), 45 * kMinute);
   EXPECT_EQ(asked_after(15 * kMinute), 15 * kMinute / 4 * 3);
   EXPECT_EQ(asked_after(10 * kMinute), 7 * kMinute) << "3 minutes before the end";
@@ -40,7 +40,7 @@ TEST(CredentialsTest, are_asked_for_in_time) {
   EXPECT_EQ(asked_after(kNever), kNever);
 }
 
-TEST(CredentialsTest, are_asked_for_again_after_a_pause) {
+TEST(CredentialsTest, pauses_between_requests_for_credentials_grow) {
   Credentials credentials;
   const auto queue = std::make_shared<Queue>();
   credentials.watch(queue, 1, 0);
@@ -77,7 +77,7 @@ Nanos fail_for_long(Credentials &credentials, Queue &queue) {
   return now;
 }
 
-TEST(CredentialsTest, are_asked_for_soon_when_they_end_or_are_refused) {
+TEST(CredentialsTest, expired_or_refused_credentials_are_requested_again_within_a_second) {
   Credentials credentials;
   const auto queue = std::make_shared<Queue>();
   credentials.watch(queue, 1, 0);
@@ -100,7 +100,7 @@ TEST(CredentialsTest, are_asked_for_soon_when_they_end_or_are_refused) {
   EXPECT_EQ(credentials.next_due(), std::max(4 * kMinute, now + kSecond));
 }
 
-TEST(CredentialsTest, that_were_refused_may_be_followed_by_others) {
+TEST(CredentialsTest, credentials_refused_twice_fail_with_the_applications_reason) {
   Credentials credentials;
   const auto queue = std::make_shared<Queue>();
   credentials.watch(queue, 1, 0);
@@ -114,7 +114,7 @@ TEST(CredentialsTest, that_were_refused_may_be_followed_by_others) {
   EXPECT_EQ(outcome.message, "the application gave no credentials: vault is sealed");
 }
 
-TEST(CredentialsTest, do_not_show_in_a_failure) {
+TEST(CredentialsTest, a_failure_does_not_show_the_password) {
   Credentials credentials;
   credentials.set("u", "canary", 1, 0);
   credentials.fail("no more than canary\n", boot_now());
@@ -124,7 +124,7 @@ TEST(CredentialsTest, do_not_show_in_a_failure) {
   EXPECT_EQ(outcome.message, "the application gave no credentials: no more than *** ");
 }
 
-TEST(CredentialsTest, are_not_waited_for_where_nothing_gives_them) {
+TEST(CredentialsTest, a_client_without_a_provider_does_not_wait_for_credentials) {
   Credentials credentials;
   Login login;
   EXPECT_TRUE(credentials.await(kNever, 0, login).ok());
@@ -137,7 +137,7 @@ TEST(CredentialsTest, are_not_waited_for_where_nothing_gives_them) {
   EXPECT_EQ(login.password, "p");
 }
 
-TEST(AuthRepliesTest, are_found_among_others) {
+TEST(AuthRepliesTest, replies_to_auth_are_found_among_other_replies) {
   AuthReplies replies;
   replies.on_append();
   replies.on_append();

@@ -116,7 +116,7 @@ TEST_F(DefectTest, one_try_in_the_wrong_state_is_released) {
   expect_released();
 }
 
-TEST_F(DefectTest, cleanup_continues_after_an_answer_that_it_did_not_wait_for) {
+TEST_F(DefectTest, cleanup_continues_after_an_unexpected_answer) {
   const auto lease = held();
   const auto request = release(lease);
   request->record->cleanup().give(&Cleanup::on_refused);
@@ -128,7 +128,7 @@ TEST_F(DefectTest, cleanup_continues_after_an_answer_that_it_did_not_wait_for) {
   expect_released();
 }
 
-TEST_F(DefectTest, cleanup_that_was_over_is_forgotten) {
+TEST_F(DefectTest, cleanup_that_has_already_ended_is_forgotten) {
   const auto lease = held();
   const auto request = release(lease);
   (void)request->record->cleanup().give(&Cleanup::on_release_answer, 1, now_, true);

@@ -131,7 +131,7 @@ TEST_F(DiscoveryTest, most_sentinels_are_enough) {
   EXPECT_EQ(discovery_->knowledge().primary, kA);
 }
 
-TEST_F(DiscoveryTest, the_server_password_is_not_for_sentinels) {
+TEST_F(DiscoveryTest, sentinels_never_get_the_password_of_the_server) {
   begin();
   dialled();
   for (const std::string &line : sent_) EXPECT_EQ(line.find("of-the-server"), line.npos) << line;
@@ -145,7 +145,7 @@ TEST_F(DiscoveryTest, the_server_password_is_not_for_sentinels) {
   EXPECT_EQ(sent_[0], "HELLO 3 AUTH watcher of-sentinels SETNAME redlatch");
 }
 
-TEST_F(DiscoveryTest, a_single_answer_counts_if_no_other_comes) {
+TEST_F(DiscoveryTest, a_single_answer_counts_if_the_other_sentinels_fail) {
   begin();
   fails();
   answer(kA, 3);
@@ -153,7 +153,7 @@ TEST_F(DiscoveryTest, a_single_answer_counts_if_no_other_comes) {
   EXPECT_TRUE(names(kA));
 }
 
-TEST_F(DiscoveryTest, others_are_not_waited_for_long) {
+TEST_F(DiscoveryTest, after_the_first_answer_the_other_sentinels_have_little_time) {
   begin();
   answer(kA, 3);
   EXPECT_EQ(asked(), kS2);
@@ -162,7 +162,7 @@ TEST_F(DiscoveryTest, others_are_not_waited_for_long) {
   EXPECT_TRUE(names(kA)) << "the third sentinel has no time left";
 }
 
-TEST_F(DiscoveryTest, the_greatest_epoch_counts) {
+TEST_F(DiscoveryTest, the_answer_with_the_highest_epoch_counts) {
   begin();
   answer(kA, 3);
   answer(kB, 4);
@@ -171,7 +171,7 @@ TEST_F(DiscoveryTest, the_greatest_epoch_counts) {
   EXPECT_TRUE(names(kB));
 }
 
-TEST_F(DiscoveryTest, an_older_epoch_than_one_seen_is_not_believed) {
+TEST_F(DiscoveryTest, an_answer_with_an_older_epoch_is_not_believed) {
   begin(seen(4, kB));
   answer(kA, 3);
   fails();
@@ -179,7 +179,7 @@ TEST_F(DiscoveryTest, an_older_epoch_than_one_seen_is_not_believed) {
   expect_end(Status::kUnavailable, "behind: s1:26379 names 10.0.0.1:6379 in the epoch 3");
 }
 
-TEST_F(DiscoveryTest, most_sentinels_may_have_been_reset) {
+TEST_F(DiscoveryTest, epoch_zero_of_most_sentinels_is_believed) {
   begin(seen(4, kB));
   answer(kA, 0);
   answer(kA, 0);
@@ -196,7 +196,7 @@ TEST_F(DiscoveryTest, sentinels_that_disagree_are_named) {
   expect_end(Status::kUnavailable, "disagree: s1:26379 names 10.0.0.1:6379, s2:26379 names");
 }
 
-TEST_F(DiscoveryTest, most_of_those_that_disagree_are_believed) {
+TEST_F(DiscoveryTest, the_majority_counts_if_sentinels_disagree) {
   begin();
   answer(kA, 3);
   answer(kB, 3);
@@ -224,7 +224,7 @@ TEST_F(DiscoveryTest, a_wrong_password_of_the_server_is_final) {
   expect_end(Status::kDenied, "WRONGPASS");
 }
 
-TEST_F(DiscoveryTest, a_name_that_most_do_not_know_is_an_error_of_the_configuration) {
+TEST_F(DiscoveryTest, a_name_unknown_to_most_sentinels_is_invalid) {
   begin();
   is_ignorant();
   is_ignorant();
@@ -238,7 +238,7 @@ TEST_F(DiscoveryTest, a_name_that_most_do_not_know_is_an_error_of_the_configurat
   expect_end(Status::kUnavailable, "not known to s1:26379");
 }
 
-TEST_F(DiscoveryTest, one_that_knows_the_name_is_enough) {
+TEST_F(DiscoveryTest, one_sentinel_that_knows_the_name_is_enough) {
   begin();
   is_ignorant();
   is_ignorant();
@@ -246,7 +246,7 @@ TEST_F(DiscoveryTest, one_that_knows_the_name_is_enough) {
   EXPECT_TRUE(names(kA));
 }
 
-TEST_F(DiscoveryTest, sentinels_that_cannot_be_reached_are_all_named) {
+TEST_F(DiscoveryTest, the_error_names_all_unreachable_sentinels) {
   begin();
   fails();
   fails();
@@ -254,7 +254,7 @@ TEST_F(DiscoveryTest, sentinels_that_cannot_be_reached_are_all_named) {
   expect_end(Status::kUnavailable, "Connection refused; cannot reach it: Connection refused; no a");
 }
 
-TEST_F(DiscoveryTest, a_missing_password_is_denied) {
+TEST_F(DiscoveryTest, a_sentinel_that_refuses_the_login_is_an_error_of_type_denied) {
   settings_.sentinel.addresses = {kS1};
   for (const char *text : {"NOAUTH Authentication required.", "WRONGPASS invalid", "NOPERM this"}) {
     begin();
@@ -264,7 +264,7 @@ TEST_F(DiscoveryTest, a_missing_password_is_denied) {
   }
 }
 
-TEST_F(DiscoveryTest, a_plain_server_is_no_sentinel) {
+TEST_F(DiscoveryTest, a_server_in_the_list_of_sentinels_is_invalid) {
   settings_.sentinel.addresses = {kS1};
   begin();
   dialled();
@@ -272,7 +272,7 @@ TEST_F(DiscoveryTest, a_plain_server_is_no_sentinel) {
   expect_end(Status::kInvalid, "s1:26379 is no sentinel but a server (mode standalone): its URL");
 }
 
-TEST_F(DiscoveryTest, each_sentinel_and_the_server_have_a_share_of_the_time) {
+TEST_F(DiscoveryTest, the_time_is_divided_between_the_sentinels_and_the_server) {
   begin();
   const Nanos start = now_;
   EXPECT_EQ(discovery_->limit() - start, kSecond / 2);
@@ -285,14 +285,14 @@ TEST_F(DiscoveryTest, each_sentinel_and_the_server_have_a_share_of_the_time) {
   EXPECT_EQ(discovery_->limit(), start + 2 * kSecond);
 }
 
-TEST_F(DiscoveryTest, it_ends_when_its_time_is_over) {
+TEST_F(DiscoveryTest, discovery_ends_at_its_time_limit) {
   begin();
   fails(refusal(), 3 * kSecond);
   expect_end(Status::kUnavailable, "no sentinel names the primary");
   expect_end(Status::kUnavailable, "no time was left for s2:26379, s3:26379");
 }
 
-TEST_F(DiscoveryTest, others_are_learned_and_asked) {
+TEST_F(DiscoveryTest, discovery_learns_of_other_sentinels_and_asks_them) {
   settings_.sentinel.addresses = {kS1};
   begin();
   answer(kA, 3);
@@ -327,7 +327,7 @@ TEST_F(DiscoveryTest, a_silent_sentinel_is_asked_last) {
   EXPECT_TRUE(discovery_->is_over());
 }
 
-TEST_F(DiscoveryTest, a_primary_that_a_switch_has_ended_is_not_believed) {
+TEST_F(DiscoveryTest, a_primary_that_a_failover_replaced_is_not_believed) {
   Knowledge known = seen(3, kA);
   Opinion news;
   news.sentinel = kS2;
@@ -361,7 +361,7 @@ TEST_F(DiscoveryTest, a_primary_that_a_switch_has_ended_is_not_believed) {
   EXPECT_FALSE(names(kA)) << "that takes more than half";
 }
 
-TEST_F(DiscoveryTest, a_promotion_that_was_aborted_is_known_by_the_sentinel_that_reported_it) {
+TEST_F(DiscoveryTest, the_sentinel_that_reported_an_aborted_promotion_can_revoke_it) {
   Knowledge known = seen(3, kA);
   Opinion news;
   news.sentinel = kS2;
@@ -378,7 +378,7 @@ TEST_F(DiscoveryTest, a_promotion_that_was_aborted_is_known_by_the_sentinel_that
   EXPECT_TRUE(discovery_->knowledge().left.host.empty());
 }
 
-TEST_F(DiscoveryTest, nonsense_is_no_address) {
+TEST_F(DiscoveryTest, a_malformed_address_is_not_used) {
   settings_.sentinel.addresses = {kS1};
   begin();
   dialled();
@@ -392,7 +392,7 @@ TEST_F(DiscoveryTest, nonsense_is_no_address) {
   expect_end(Status::kUnavailable, "named no address");
 }
 
-TEST_F(DiscoveryTest, a_sentinel_that_hides_its_epoch_is_believed) {
+TEST_F(DiscoveryTest, a_sentinel_without_a_readable_epoch_is_believed) {
   settings_.sentinel.addresses = {kS1};
   begin(seen(7, kA));
   dialled();

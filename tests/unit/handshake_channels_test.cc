@@ -48,7 +48,7 @@ TEST_F(ChannelsTest, a_redirected_subscription_names_the_node_that_has_the_chann
 }
 
 // A node that cannot reach the sharded channel of a waiter notifies it by the plain one.
-TEST_F(ChannelsTest, on_a_cluster_the_plain_channel_is_heard_too) {
+TEST_F(ChannelsTest, a_client_of_a_cluster_also_subscribes_to_the_plain_channel) {
   Handshake alone(settings_, "c", false);
   run(alone);
   EXPECT_EQ(count_of("SUBSCRIBE c"), 0U);
@@ -92,7 +92,7 @@ TEST_F(ChannelsTest, a_proxy_that_counts_receivers_wrongly_is_not_trusted) {
 
 // ---- which kind of channel ---------------------------------------------------------------------
 
-TEST_F(ChannelsTest, a_server_without_sharded_channels_gets_plain_ones_whatever_its_version) {
+TEST_F(ChannelsTest, a_server_of_any_version_may_lack_sharded_channels) {
   struct Case {
     const char *lacks;
     bool refuses_subscription;
@@ -120,7 +120,7 @@ TEST_F(ChannelsTest, a_server_without_sharded_channels_gets_plain_ones_whatever_
   }
 }
 
-TEST_F(ChannelsTest, the_kind_of_channel_depends_on_the_server_and_not_on_the_user) {
+TEST_F(ChannelsTest, the_rights_of_a_user_do_not_change_the_kind_of_channel) {
   for (const char *answer : {kArity, "NOPERM this user has no permissions to run the command"}) {
     on("SSUBSCRIBE ", [] { return MadeReply::error("NOPERM no permissions for the channel"); });
     on("SSUBSCRIBE", [answer] { return MadeReply::error(answer); });
@@ -149,7 +149,7 @@ TEST_F(ChannelsTest, a_server_without_any_channels_is_polled) {
   EXPECT_EQ(count_of("SPUBLISH"), 1U) << "asked once";
 }
 
-TEST_F(ChannelsTest, a_probe_goes_without_a_key_that_is_out_of_reach) {
+TEST_F(ChannelsTest, a_probe_whose_key_is_refused_is_sent_without_a_key) {
   for (const char *refusal : {"NOPERM this user has no permissions to access one of the keys",
                               "ASK 7 10.0.0.1:6379", "MOVED 7 10.0.0.1:6379"}) {
     bool is_first = true;
@@ -171,7 +171,7 @@ TEST_F(ChannelsTest, a_probe_goes_without_a_key_that_is_out_of_reach) {
             std::string::npos);
 }
 
-TEST_F(ChannelsTest, replies_that_were_not_asked_for_change_nothing) {
+TEST_F(ChannelsTest, unexpected_replies_change_nothing) {
   Handshake handshake(settings_, "c", false);
   run(handshake);
   handshake.on_reply(MadeReply::error("ERR late").get(), send(), now_);

@@ -10,7 +10,7 @@ namespace {
 
 class HandshakeTest : public HandshakeWorld {};
 
-TEST_F(HandshakeTest, a_usual_server) {
+TEST_F(HandshakeTest, a_current_server_needs_no_additional_questions) {
   Handshake handshake(settings_, "app:rl1:me", false);
   run(handshake);
   expect_end(handshake, Status::kOk, "");
@@ -59,7 +59,7 @@ TEST_F(HandshakeTest, an_old_server_has_plain_channels_or_is_refused) {
   }
 }
 
-TEST_F(HandshakeTest, a_refused_connection_says_why) {
+TEST_F(HandshakeTest, the_error_of_a_refused_connection_has_the_reason) {
   settings_.password = "sesame";
   refuse("HELLO 3", "WRONGPASS invalid username-password pair or user is disabled.");
   Handshake wrong(settings_, "c", false);
@@ -72,7 +72,7 @@ TEST_F(HandshakeTest, a_refused_connection_says_why) {
   expect_end(loading, Status::kServer, "LOADING");
 }
 
-TEST_F(HandshakeTest, a_password_is_never_quoted) {
+TEST_F(HandshakeTest, the_error_does_not_quote_arguments_of_an_unknown_command) {
   settings_.password = "sesame";
   refuse("HELLO", "ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'sesame'");
   refuse("AUTH", "ERR unknown command 'AUTH', with args beginning with: 'sesame'");
@@ -81,7 +81,7 @@ TEST_F(HandshakeTest, a_password_is_never_quoted) {
   expect_end(handshake, Status::kServer, "refused the password: ERR unknown command");
 }
 
-TEST_F(HandshakeTest, a_password_that_a_server_quotes_is_not_shown) {
+TEST_F(HandshakeTest, a_password_quoted_by_the_server_is_masked) {
   settings_.password = "sesame";
   const std::string quoted = "ERR Protocol error: 'HELLO 3 AUTH default sesame' (sesame)";
   refuse("HELLO", "ERR unknown command 'HELLO'");
@@ -98,7 +98,7 @@ TEST_F(HandshakeTest, a_password_that_a_server_quotes_is_not_shown) {
   expect_end(handshake, Status::kServer, "'HELLO 3 AUTH default ***' (***)");
 }
 
-TEST_F(HandshakeTest, a_database_that_is_missing_stays_missing) {
+TEST_F(HandshakeTest, a_database_that_does_not_exist_is_a_permanent_error) {
   settings_.database = 99;
   refuse("SELECT", "ERR DB index is out of range");
   Handshake handshake(settings_, "c", false);
@@ -112,7 +112,7 @@ TEST_F(HandshakeTest, a_database_that_is_missing_stays_missing) {
 
 // ---- RESP2 -------------------------------------------------------------------------------------
 
-TEST_F(HandshakeTest, with_resp2_messages_have_a_connection_of_their_own) {
+TEST_F(HandshakeTest, resp2_messages_have_their_own_connection) {
   refuse("HELLO 3", "NOPROTO unsupported protocol version");
   on("HELLO 2", [] { return hello_of("redis", "7.4.1"); });
   Handshake commands(settings_, "c", false);
@@ -150,7 +150,7 @@ TEST_F(HandshakeTest, with_resp2_a_redirected_subscription_names_the_node_that_h
   EXPECT_EQ(commands.facts().channel_owner->host, "there");
 }
 
-TEST_F(HandshakeTest, without_hello_the_version_is_asked_for) {
+TEST_F(HandshakeTest, a_server_without_hello_is_asked_for_its_version) {
   settings_.password = "sesame";
   settings_.user = "app";
   refuse("HELLO", "ERR unknown command 'HELLO'");
@@ -189,7 +189,7 @@ TEST_F(HandshakeTest, hello_may_be_refused_in_any_words) {
   }
 }
 
-TEST_F(HandshakeTest, without_hello_a_node_of_a_cluster_is_recognised) {
+TEST_F(HandshakeTest, a_cluster_node_without_hello_is_recognised) {
   refuse("HELLO", "ERR unknown command 'HELLO'");
   on("INFO server",
      [] { return MadeReply::text("redis_version:7.0.15\r\nredis_mode:cluster\r\n"); });
@@ -199,7 +199,7 @@ TEST_F(HandshakeTest, without_hello_a_node_of_a_cluster_is_recognised) {
   EXPECT_EQ(handshake.facts().role, NodeRole::kClusterMember);
 }
 
-TEST_F(HandshakeTest, a_hidden_version_needs_the_word_of_the_user) {
+TEST_F(HandshakeTest, a_server_that_hides_its_version_needs_protocol_2) {
   refuse("HELLO", "ERR unknown command 'HELLO'");
   refuse("INFO", "ERR unknown command 'INFO'");
   Handshake handshake(settings_, "c", false);
@@ -214,7 +214,7 @@ TEST_F(HandshakeTest, a_hidden_version_needs_the_word_of_the_user) {
   EXPECT_TRUE(vouched.facts().is_sharded) << "those that know the version may have chosen these";
 }
 
-TEST_F(HandshakeTest, a_missing_password_is_named) {
+TEST_F(HandshakeTest, a_missing_or_wrong_password_is_denied) {
   refuse("HELLO", "NOAUTH HELLO must be called with the client already authenticated");
   Handshake handshake(settings_, "c", false);
   run(handshake);
@@ -230,7 +230,7 @@ TEST_F(HandshakeTest, a_missing_password_is_named) {
 
 // ---- identity ----------------------------------------------------------------------------------
 
-TEST_F(HandshakeTest, a_node_is_asked_for_its_identity) {
+TEST_F(HandshakeTest, a_redlock_node_is_asked_for_its_identity) {
   Handshake handshake(settings_, "c", true);
   run(handshake);
   expect_end(handshake, Status::kOk, "");
@@ -244,7 +244,7 @@ TEST_F(HandshakeTest, a_node_is_asked_for_its_identity) {
   EXPECT_EQ(count_of("SSUBSCRIBE"), 1U);
 }
 
-TEST_F(HandshakeTest, a_node_of_a_cluster_is_found_by_its_greeting) {
+TEST_F(HandshakeTest, hello_shows_that_a_server_is_a_cluster_node) {
   const auto greet = [] {
     return MadeReply::list(MadeReply::text("version"), MadeReply::text("7.4.1"),
                            MadeReply::text("mode"), MadeReply::text("cluster"));
@@ -269,7 +269,7 @@ TEST_F(HandshakeTest, a_node_of_a_cluster_is_found_by_its_greeting) {
   EXPECT_EQ(count_of("SCRIPT LOAD"), kScriptCount) << "its client is that of the cluster already";
 }
 
-TEST_F(HandshakeTest, a_replica_and_a_member_of_a_cluster_are_known) {
+TEST_F(HandshakeTest, replicas_and_cluster_nodes_are_recognised) {
   on("INFO replication", [] { return MadeReply::text("role:slave\r\n"); });
   Handshake replica(settings_, "c", true);
   run(replica);
@@ -292,7 +292,7 @@ MadeReply hello_as(const std::string &key, const std::string &value) {
                          MadeReply::text(value));
 }
 
-TEST_F(HandshakeTest, a_replica_is_no_server_for_locks) {
+TEST_F(HandshakeTest, a_replica_is_refused) {
   on("HELLO 3", [] { return hello_as("role", "replica"); });
   Handshake bare(settings_, "c", false);
   run(bare);
@@ -302,7 +302,7 @@ TEST_F(HandshakeTest, a_replica_is_no_server_for_locks) {
   expect_end(node, Status::kOk, "");
 }
 
-TEST_F(HandshakeTest, a_sentinel_is_no_server_for_locks) {
+TEST_F(HandshakeTest, a_sentinel_is_refused) {
   const std::string hint = "is a sentinel: the URL must be redis-sentinel://db:6379/NAME/0";
   on("HELLO 3", [] { return hello_as("mode", "sentinel"); });
   for (const bool is_of_quorum : {false, true}) {
@@ -317,7 +317,7 @@ TEST_F(HandshakeTest, a_sentinel_is_no_server_for_locks) {
   expect_end(old, Status::kInvalid, hint);
 }
 
-TEST_F(HandshakeTest, a_primary_that_sentinels_named_has_to_confirm_it) {
+TEST_F(HandshakeTest, a_primary_named_by_sentinels_must_confirm_its_role) {
   Settings named = settings_.of_primary({"db", "6379"});
   Handshake by_info(named, "c", false);
   run(by_info);
@@ -341,7 +341,7 @@ TEST_F(HandshakeTest, a_primary_that_sentinels_named_has_to_confirm_it) {
   expect_end(by_hello, Status::kOk, "");
 }
 
-TEST_F(HandshakeTest, an_identity_that_is_refused_or_unclear_has_its_reason) {
+TEST_F(HandshakeTest, a_refused_or_unclear_identity_has_a_reason) {
   refuse("INFO replication", "NOPERM this user has no permissions to run the 'info' command");
   Handshake denied(settings_, "c", true);
   run(denied);

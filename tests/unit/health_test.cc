@@ -124,7 +124,7 @@ class HealthTest : public ::testing::Test {
   HealthContext context_{server_, 5 * kSecond - kMs, false, true};
 };
 
-TEST_F(HealthTest, a_cluster_that_is_down_takes_no_locks) {
+TEST_F(HealthTest, a_cluster_that_is_down_is_a_failure) {
   is_of_cluster_ = true;
   on_info("cluster", "cluster_enabled:1\r\n");
   expect("cluster", FindingLevel::kWarn, "cluster-require-full-coverage is yes");
@@ -136,14 +136,14 @@ TEST_F(HealthTest, a_cluster_that_is_down_takes_no_locks) {
   expect("cluster", FindingLevel::kOk, "served also");
 }
 
-TEST_F(HealthTest, NothingIsFoundWhereAllIsWell) {
+TEST_F(HealthTest, a_healthy_server_has_no_findings) {
   for (const Finding &finding : findings()) {
     EXPECT_EQ(finding.level, FindingLevel::kOk) << finding.id << ": " << finding.seen;
     EXPECT_EQ(finding.advice, "") << finding.id;
   }
 }
 
-TEST_F(HealthTest, EachDangerIsFound) {
+TEST_F(HealthTest, each_dangerous_setting_is_found) {
   on_config("maxmemory-policy", "allkeys-lru");
   expect("eviction", FindingLevel::kWarn, "allkeys-lru");
   on_info("memory", "used_memory:100\r\nmaxmemory:100\r\nmaxmemory_policy:noeviction\r\n");
@@ -176,7 +176,7 @@ TEST_F(HealthTest, EachDangerIsFound) {
   expect("scripts", FindingLevel::kUnknown, "pushes");
 }
 
-TEST_F(HealthTest, PersistenceMattersToANodeWithoutGuard) {
+TEST_F(HealthTest, persistence_is_required_only_of_a_node_without_a_guard) {
   on_config("appendonly", "no");
   on_info("persistence", "aof_enabled:0\r\n");
   expect_note("persistence", "nothing is written to disk");
@@ -190,7 +190,7 @@ TEST_F(HealthTest, PersistenceMattersToANodeWithoutGuard) {
   expect("persistence", FindingLevel::kFail, "everysec");
 }
 
-TEST_F(HealthTest, TheClockIsComparedAtHalfOfTheRoundTrip) {
+TEST_F(HealthTest, the_server_clock_is_compared_at_half_the_round_trip) {
   expect("clock", FindingLevel::kOk, "0.0 ms ahead");
   expect("reachable", FindingLevel::kOk, "2.0 ms");
   context_.wall += 2 * kSecond;
@@ -199,7 +199,7 @@ TEST_F(HealthTest, TheClockIsComparedAtHalfOfTheRoundTrip) {
   expect("clock", FindingLevel::kWarn, "ahead");
 }
 
-TEST_F(HealthTest, ARefusalIsUnknown) {
+TEST_F(HealthTest, a_refused_command_makes_the_finding_unknown) {
   refuse("INFO", "NOPERM User lock has no permissions to run the 'info' command");
   refuse("CONFIG", "NOPERM User lock has no permissions to run the 'config|get' command");
   refuse("TIME", "NOPERM User lock has no permissions to run the 'time' command");
@@ -212,7 +212,7 @@ TEST_F(HealthTest, ARefusalIsUnknown) {
   expect("clock", FindingLevel::kUnknown, "TIME");
 }
 
-TEST_F(HealthTest, EitherOfInfoAndConfigIsEnough) {
+TEST_F(HealthTest, info_or_config_alone_is_enough) {
   refuse("INFO", "NOPERM no");
   expect("eviction", FindingLevel::kOk, "noeviction");
   answers_ = good_answers();
@@ -221,7 +221,7 @@ TEST_F(HealthTest, EitherOfInfoAndConfigIsEnough) {
   expect("replicas", FindingLevel::kUnknown, "2 replicas; CONFIG GET was refused");
 }
 
-TEST_F(HealthTest, NonsenseIsUnknown) {
+TEST_F(HealthTest, a_malformed_answer_makes_the_finding_unknown) {
   const std::vector<std::function<MadeReply()>> nonsense = {
       [] { return MadeReply(); },
       [] { return MadeReply::integer(-1); },
@@ -247,14 +247,14 @@ TEST_F(HealthTest, NonsenseIsUnknown) {
   }
 }
 
-TEST_F(HealthTest, HugeNumbersAreJudged) {
+TEST_F(HealthTest, huge_numbers_do_not_overflow) {
   on_info("memory", "used_memory:9223372036854775807\r\nmaxmemory:1\r\n");
   expect("memory", FindingLevel::kFail, "1000%");
   on_info("clients", "connected_clients:9223372036854775807\r\nmaxclients:1\r\n");
   expect("connections", FindingLevel::kWarn, "of 1 ");
 }
 
-TEST_F(HealthTest, AnAnswerOfAServerIsOneCleanLine) {
+TEST_F(HealthTest, text_from_a_server_is_shown_as_one_short_line) {
   refuse("WAIT", "ERR \x01\xff\n" + std::string(500, 'x'));
   const Finding finding = find("wait");
   EXPECT_EQ(finding.seen.find('\n'), std::string::npos);
@@ -288,7 +288,7 @@ class CheckTest : public LockClientWorld {
   std::string why_no_lock_;
 };
 
-TEST_F(CheckTest, TheBackgroundAsksOnceForAConnection) {
+TEST_F(CheckTest, a_background_check_runs_once_per_connection) {
   connect();
   EXPECT_TRUE(sent_.empty());
   client_->check_later(0, now_ + 100 * kMs);
@@ -304,7 +304,7 @@ TEST_F(CheckTest, TheBackgroundAsksOnceForAConnection) {
   EXPECT_TRUE(sent_.empty());
 }
 
-TEST_F(CheckTest, AClientThatEndsEarlierDoesNotAsk) {
+TEST_F(CheckTest, a_connection_that_ends_before_the_check_is_not_checked) {
   connect();
   client_->check_later(0, now_ + 100 * kMs);
   disconnect();
@@ -313,7 +313,7 @@ TEST_F(CheckTest, AClientThatEndsEarlierDoesNotAsk) {
   EXPECT_FALSE(client_->begin_connect(0, now_)) << "nothing is to be done";
 }
 
-TEST_F(CheckTest, AConnectionThatItEndsTwiceIsNotAskedAgain) {
+TEST_F(CheckTest, a_check_that_ends_two_connections_is_not_repeated) {
   for (int i = 0; i < 3; i++) {
     client_->on_connected(0, {}, now_);
     client_->check_later(0, now_ + 100 * kMs);
@@ -324,7 +324,7 @@ TEST_F(CheckTest, AConnectionThatItEndsTwiceIsNotAskedAgain) {
   EXPECT_EQ(found_count_, 0);
 }
 
-TEST_F(CheckTest, ARequestEndsWithTheLastAnswer) {
+TEST_F(CheckTest, a_check_ends_with_the_last_answer) {
   connect();
   const auto request = check(0);
   ASSERT_GT(sent_.size(), kQuestionCount);
@@ -336,7 +336,7 @@ TEST_F(CheckTest, ARequestEndsWithTheLastAnswer) {
   EXPECT_NE(why_no_lock_.find("NOPERM"), std::string::npos);
 }
 
-TEST_F(CheckTest, ARequestWithoutServerEndsWithTheReason) {
+TEST_F(CheckTest, a_check_without_a_server_fails_with_the_reason) {
   const auto request = check(0);
   ASSERT_TRUE(client_->begin_connect(0, now_));
   client_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
@@ -344,7 +344,7 @@ TEST_F(CheckTest, ARequestWithoutServerEndsWithTheReason) {
   EXPECT_EQ(request->message, "refused");
 }
 
-TEST_F(CheckTest, ALostConnectionEndsATryAndRepeatsAWait) {
+TEST_F(CheckTest, a_lost_connection_fails_a_try_and_repeats_a_waiting_check) {
   connect();
   const auto once = check(0);
   const auto waiting = check(5000);
@@ -357,7 +357,7 @@ TEST_F(CheckTest, ALostConnectionEndsATryAndRepeatsAWait) {
   EXPECT_EQ(waiting->status.load(), Status::kOk);
 }
 
-TEST_F(CheckTest, AWaitIsOverInTime) {
+TEST_F(CheckTest, a_check_ends_when_its_wait_runs_out) {
   const Nanos start = now_;
   const auto request = check(300);
   for (int i = 0; i < 20 && !request->is_finished(); i++) {
@@ -370,7 +370,7 @@ TEST_F(CheckTest, AWaitIsOverInTime) {
   EXPECT_LE(now_, start + 400 * kMs);
 }
 
-TEST_F(CheckTest, ACancelledRequestIsLeftAlone) {
+TEST_F(CheckTest, answers_after_a_cancel_do_not_change_a_check) {
   connect();
   const auto request = check(0);
   EXPECT_EQ(client_->cancel(*request, now_), Status::kCancelled);

@@ -90,7 +90,7 @@ class HeldLeaseTest : public ::testing::Test {
 
 // ---- renewal -----------------------------------------------------------------------------------
 
-TEST_F(HeldLeaseTest, grant_sets_deadline_and_renewal_and_sends_nothing) {
+TEST_F(HeldLeaseTest, grant_sets_deadline_and_renewal_without_sending) {
   const Step quiet = start(by_reply());
   EXPECT_EQ(quiet.command, Command::kNone);
   EXPECT_EQ(held_.state(), State::kHeld);
@@ -100,7 +100,7 @@ TEST_F(HeldLeaseTest, grant_sets_deadline_and_renewal_and_sends_nothing) {
   EXPECT_FALSE(held_.is_provisional());
 }
 
-TEST_F(HeldLeaseTest, renewal_counts_from_its_request) {
+TEST_F(HeldLeaseTest, validity_counts_from_sending_the_renewal) {
   start(by_reply());
   now_ += kTtl / 3;
   EXPECT_EQ(due().command, Command::kExtend);
@@ -111,7 +111,7 @@ TEST_F(HeldLeaseTest, renewal_counts_from_its_request) {
   EXPECT_EQ(held_.due(true), sent_at_ + kTtl / 3);
 }
 
-TEST_F(HeldLeaseTest, renewals_spread_at_random_by_a_twelfth) {
+TEST_F(HeldLeaseTest, renewals_are_spread_at_random_over_a_twelfth_of_the_ttl) {
   start(by_reply());
   now_ += kTtl / 3;
   due();
@@ -133,7 +133,7 @@ TEST_F(HeldLeaseTest, one_extension_is_under_way_at_a_time) {
   EXPECT_EQ(sent_count_, 1);
 }
 
-TEST_F(HeldLeaseTest, without_a_connection_nothing_is_due_but_the_deadline) {
+TEST_F(HeldLeaseTest, lease_without_a_connection_is_not_renewed) {
   start(by_reply());
   is_up_ = false;
   EXPECT_EQ(held_.due(false), kNever);
@@ -150,7 +150,7 @@ TEST_F(HeldLeaseTest, new_connection_renews_at_once) {
       << "the server may have lost its data";
 }
 
-TEST_F(HeldLeaseTest, extension_without_memory_is_tried_again_within_what_is_left) {
+TEST_F(HeldLeaseTest, extension_that_ran_out_of_memory_is_retried_within_a_second) {
   start(by_reply());
   now_ += kTtl / 3;
   can_send_ = false;
@@ -159,7 +159,7 @@ TEST_F(HeldLeaseTest, extension_without_memory_is_tried_again_within_what_is_lef
   EXPECT_LE(held_.due(true), now_ + 1'000 * kMs);
 }
 
-TEST_F(HeldLeaseTest, refused_extension_is_tried_again_ever_sooner) {
+TEST_F(HeldLeaseTest, refused_extension_is_retried_with_shrinking_pauses) {
   start(by_reply(3'000 * kMs), {.ttl = 3'000 * kMs});
   const Nanos deadline = held_.deadline();
   now_ = held_.due(true);
@@ -174,7 +174,7 @@ TEST_F(HeldLeaseTest, refused_extension_is_tried_again_ever_sooner) {
   EXPECT_EQ(held_.deadline(), deadline) << "a refusal does not prolong it";
 }
 
-TEST_F(HeldLeaseTest, unknown_script_is_sent_again_at_once) {
+TEST_F(HeldLeaseTest, extension_with_an_unknown_script_is_sent_again_at_once) {
   start(by_reply());
   now_ += kTtl / 3;
   due();
@@ -185,7 +185,7 @@ TEST_F(HeldLeaseTest, unknown_script_is_sent_again_at_once) {
 
 // ---- the end -----------------------------------------------------------------------------------
 
-TEST_F(HeldLeaseTest, it_expires_at_its_deadline_and_not_before) {
+TEST_F(HeldLeaseTest, lease_expires_exactly_at_its_deadline) {
   start(by_reply());
   now_ = held_.deadline() - 1;
   EXPECT_FALSE(held_.is_over(now_));
@@ -195,13 +195,13 @@ TEST_F(HeldLeaseTest, it_expires_at_its_deadline_and_not_before) {
   EXPECT_EQ(due().transition, Transition::kExpired);
 }
 
-TEST_F(HeldLeaseTest, without_renewal_it_sends_nothing_by_itself) {
+TEST_F(HeldLeaseTest, lease_without_renewal_sends_nothing) {
   start(by_reply(), {.ttl = kTtl, .is_renewed = false});
   EXPECT_EQ(held_.due(true), kNever);
   EXPECT_EQ(take(held_.on_connected(now_)).command, Command::kNone);
 }
 
-TEST_F(HeldLeaseTest, max_hold_ends_it_before_its_deadline) {
+TEST_F(HeldLeaseTest, max_hold_limits_the_lease) {
   start(by_reply(), {.ttl = kTtl, .end_at = now_ + 40'000 * kMs});
   now_ = held_.due(true);
   due();
@@ -217,7 +217,7 @@ TEST_F(HeldLeaseTest, max_hold_ends_it_before_its_deadline) {
   EXPECT_EQ(due().transition, Transition::kExpired);
 }
 
-TEST_F(HeldLeaseTest, its_end_says_what_the_cleanup_needs_to_know) {
+TEST_F(HeldLeaseTest, ended_lease_leaves_the_footprint_for_its_cleanup) {
   start(by_message());
   lock::ServerFootprint left;
   left.may_be_queued = true;
@@ -237,7 +237,7 @@ TEST_F(HeldLeaseTest, its_end_says_what_the_cleanup_needs_to_know) {
 
 // ---- extensions by callers and other answers ---------------------------------------------------
 
-TEST_F(HeldLeaseTest, other_answers_prolong_but_never_shorten) {
+TEST_F(HeldLeaseTest, answers_to_other_requests_never_shorten_the_lease) {
   start(by_reply());
   const Nanos deadline = held_.deadline();
   take(held_.prolong(now_ - 5'000 * kMs, kTtl, now_, 0));
@@ -334,7 +334,7 @@ TEST_F(HeldLeaseTest, hand_offs_end_one_ttl_after_the_grant) {
   EXPECT_FALSE(held_.may_hand_off(kTtl, false, 31, now_)) << "others wait at the server";
 }
 
-TEST_F(HeldLeaseTest, nothing_is_handed_off_with_too_little_left) {
+TEST_F(HeldLeaseTest, lease_with_too_little_validity_is_not_handed_off) {
   start(by_reply());
   now_ = held_.deadline() - 1'500 * kMs;
   EXPECT_TRUE(held_.may_hand_off(kTtl, false, 31, now_));
@@ -348,7 +348,7 @@ TEST_F(HeldLeaseTest, caller_that_wants_confirmation_gets_no_provisional_lease) 
   EXPECT_TRUE(held_.may_hand_off(kTtl, false, 31, now_));
 }
 
-TEST_F(HeldLeaseTest, hand_off_with_little_left_is_extended_in_the_background) {
+TEST_F(HeldLeaseTest, hand_off_with_little_validity_is_extended_in_the_background) {
   start(by_message());
   hand_off();
   EXPECT_TRUE(held_.is_provisional());
@@ -356,7 +356,7 @@ TEST_F(HeldLeaseTest, hand_off_with_little_left_is_extended_in_the_background) {
   EXPECT_EQ(sent_count_, 0);
 }
 
-TEST_F(HeldLeaseTest, hand_off_with_enough_left_is_renewed_by_the_ttl_of_the_next) {
+TEST_F(HeldLeaseTest, hand_off_uses_the_ttl_of_the_next_caller) {
   start(by_reply());
   hand_off({.ttl = 6'000 * kMs});
   EXPECT_EQ(held_.deadline(), now_ + 6'000 * kMs) << "no longer than the caller asked for";
@@ -365,7 +365,7 @@ TEST_F(HeldLeaseTest, hand_off_with_enough_left_is_renewed_by_the_ttl_of_the_nex
   EXPECT_EQ(held_.ttl(), 6'000 * kMs);
 }
 
-TEST_F(HeldLeaseTest, max_hold_is_of_the_caller_and_not_of_the_lease) {
+TEST_F(HeldLeaseTest, max_hold_of_one_caller_does_not_limit_the_next) {
   start(by_reply(), {.ttl = kTtl, .end_at = now_ + 5'000 * kMs});
   EXPECT_EQ(held_.deadline(), now_ + 5'000 * kMs);
   hand_off();
@@ -374,7 +374,7 @@ TEST_F(HeldLeaseTest, max_hold_is_of_the_caller_and_not_of_the_lease) {
 
 // ---- the description ---------------------------------------------------------------------------
 
-TEST_F(HeldLeaseTest, description_goes_with_the_first_renewal) {
+TEST_F(HeldLeaseTest, description_is_written_with_the_first_renewal) {
   start(by_reply());
   EXPECT_EQ(sent_count_, 0);
   now_ = held_.due(true);
@@ -387,7 +387,7 @@ TEST_F(HeldLeaseTest, description_goes_with_the_first_renewal) {
   EXPECT_FALSE(last_.is_description) << "once";
 }
 
-TEST_F(HeldLeaseTest, label_is_written_at_once) {
+TEST_F(HeldLeaseTest, lease_with_a_label_writes_it_at_once) {
   const Step step = start(by_reply(), {.ttl = kTtl}, "nightly");
   EXPECT_EQ(step.command, Command::kExtend);
   EXPECT_TRUE(step.is_description);
@@ -402,7 +402,7 @@ TEST_F(HeldLeaseTest, shared_lease_has_no_description) {
   EXPECT_FALSE(last_.is_description);
 }
 
-TEST_F(HeldLeaseTest, description_that_was_not_written_is_written_with_the_next_extension) {
+TEST_F(HeldLeaseTest, failed_description_is_repeated_with_the_next_extension) {
   start(by_reply(), {.ttl = kTtl}, "nightly");
   refuse();
   now_ = held_.due(true);
@@ -413,7 +413,7 @@ TEST_F(HeldLeaseTest, description_that_was_not_written_is_written_with_the_next_
   EXPECT_TRUE(last_.is_description);
 }
 
-TEST_F(HeldLeaseTest, label_of_the_caller_before_does_not_stay) {
+TEST_F(HeldLeaseTest, label_of_the_previous_caller_is_overwritten) {
   start(by_reply(), {.ttl = kTtl}, "first");
   confirm();
   const Step step = hand_off();
@@ -422,13 +422,13 @@ TEST_F(HeldLeaseTest, label_of_the_caller_before_does_not_stay) {
   EXPECT_EQ(held_.label(), "");
 }
 
-TEST_F(HeldLeaseTest, label_that_stays_true_is_not_written_again) {
+TEST_F(HeldLeaseTest, unchanged_label_is_not_written_again) {
   start(by_reply(), {.ttl = kTtl}, "nightly");
   confirm();
   EXPECT_EQ(hand_off({.ttl = kTtl}, "nightly").command, Command::kNone);
 }
 
-TEST_F(HeldLeaseTest, label_on_its_way_during_a_hand_off_is_replaced_behind_it) {
+TEST_F(HeldLeaseTest, label_under_way_during_a_hand_off_is_overwritten_after_its_answer) {
   start(by_reply(), {.ttl = kTtl}, "first");
   EXPECT_EQ(hand_off().command, Command::kNone) << "one extension at a time";
   const Step step = confirm();
@@ -436,7 +436,7 @@ TEST_F(HeldLeaseTest, label_on_its_way_during_a_hand_off_is_replaced_behind_it) 
   EXPECT_TRUE(step.is_description);
 }
 
-TEST_F(HeldLeaseTest, attached_lease_learns_its_date_before_it_is_described) {
+TEST_F(HeldLeaseTest, attached_lease_is_described_once_its_grant_time_is_known) {
   Grant attached = by_reply();
   attached.since_ms = 0;
   attached.attach_count = 2;
@@ -449,7 +449,7 @@ TEST_F(HeldLeaseTest, attached_lease_learns_its_date_before_it_is_described) {
   EXPECT_TRUE(step.is_description);
 }
 
-TEST_F(HeldLeaseTest, description_of_a_writer_is_not_repeated_once_it_reads) {
+TEST_F(HeldLeaseTest, description_of_a_writer_is_not_repeated_after_a_downgrade) {
   start(by_reply(), {.ttl = kTtl}, "nightly");
   held_.on_downgrade();
   refuse();
@@ -470,7 +470,7 @@ TEST_F(HeldLeaseTest, events_before_the_grant_are_defects) {
   EXPECT_STREQ(held_.check(), nullptr) << "a defect changes nothing";
 }
 
-TEST_F(HeldLeaseTest, confirmation_of_what_was_not_answered_is_a_defect) {
+TEST_F(HeldLeaseTest, confirmation_before_on_answered_is_a_defect) {
   start(by_reply());
   now_ += kTtl / 3;
   due();
@@ -478,7 +478,7 @@ TEST_F(HeldLeaseTest, confirmation_of_what_was_not_answered_is_a_defect) {
             Transition::kDefect);
 }
 
-TEST_F(HeldLeaseTest, answer_to_what_is_sent_later_is_a_defect) {
+TEST_F(HeldLeaseTest, answer_before_its_request_is_a_defect) {
   start(by_reply());
   const Nanos deadline = held_.deadline();
   EXPECT_EQ(held_.prolong(now_ + 1, kTtl, now_, 0).transition, Transition::kDefect);
@@ -492,13 +492,13 @@ TEST_F(HeldLeaseTest, second_grant_is_a_defect) {
             Transition::kDefect);
 }
 
-TEST_F(HeldLeaseTest, model_names_what_does_not_hold) {
+TEST_F(HeldLeaseTest, check_names_the_violated_rule) {
   std::string label;
   (void)held_.start(by_reply(), {.ttl = 0}, label, now_, true);
   EXPECT_STREQ(held_.check(), "a lease has a ttl");
 }
 
-TEST_F(HeldLeaseTest, model_allows_as_many_hand_offs_as_there_are_fences) {
+TEST_F(HeldLeaseTest, hand_off_without_a_fence_violates_the_model) {
   start(by_reply());
   for (int i = 0; i < 31; i++) hand_off();
   std::string label;
@@ -524,7 +524,7 @@ TEST_F(HeldLeaseTest, a_clock_that_is_ahead_shortens_the_lease) {
 }
 
 // As in a loop of redirects. Found by the simulation of clusters.
-TEST_F(HeldLeaseTest, a_lease_that_goes_to_and_fro_is_shortened_once) {
+TEST_F(HeldLeaseTest, a_lease_that_moves_back_and_forth_is_shortened_once) {
   start(by_reply());
   const Nanos deadline = held_.deadline();
   const Nanos ahead = 1'000 * kMs;
@@ -546,7 +546,7 @@ TEST_F(HeldLeaseTest, a_lease_that_goes_to_and_fro_is_shortened_once) {
 }
 
 // Found by the simulation of clusters.
-TEST_F(HeldLeaseTest, a_clock_that_is_ahead_makes_a_renewal_necessary_before_max_hold) {
+TEST_F(HeldLeaseTest, a_lease_shortened_to_less_than_max_hold_is_renewed) {
   start(by_reply(), {.ttl = kTtl, .end_at = now_ + kTtl - 1'000 * kMs});
   EXPECT_EQ(held_.renewal_at(), kNever) << "the lease lasts until max_hold";
   held_.on_moved(0);

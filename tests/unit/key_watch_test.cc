@@ -111,7 +111,7 @@ TEST_F(KeyWatchTest, key_is_tracked_once_for_all_waiters) {
   EXPECT_EQ(change().recheck_id, 2u);
 }
 
-TEST_F(KeyWatchTest, waiter_further_in_front_takes_the_recheck_over) {
+TEST_F(KeyWatchTest, waiter_with_the_best_rank_rechecks_a_changed_key) {
   refuse(waiter(1, 5), foreign());
   refuse(waiter(2, 3), foreign());
   refuse(waiter(3, 4), foreign());
@@ -121,7 +121,7 @@ TEST_F(KeyWatchTest, waiter_further_in_front_takes_the_recheck_over) {
   EXPECT_EQ(step.recheck_at, now_ + timing::poll_spacing(3)) << "a live head would be first";
 }
 
-TEST_F(KeyWatchTest, tracking_outlives_the_waiter_that_asked_for_it) {
+TEST_F(KeyWatchTest, tracking_outlives_the_waiter_that_started_it) {
   Watcher &head = waiter(1, 0);
   waiter(7, 3);
   waiter(5, 2);
@@ -132,7 +132,7 @@ TEST_F(KeyWatchTest, tracking_outlives_the_waiter_that_asked_for_it) {
   EXPECT_EQ(change().recheck_id, 5u) << "the foremost, and of two the older";
 }
 
-TEST_F(KeyWatchTest, tracking_without_any_waiter_left_is_forgotten_with_the_report) {
+TEST_F(KeyWatchTest, tracking_without_waiters_ends_with_the_next_report) {
   Watcher &only = waiter(1, 0);
   refuse(only, foreign());
   leave(only);
@@ -142,7 +142,7 @@ TEST_F(KeyWatchTest, tracking_without_any_waiter_left_is_forgotten_with_the_repo
   EXPECT_EQ(change().recheck_id, 2u);
 }
 
-TEST_F(KeyWatchTest, next_waiter_inherits_what_is_tracked) {
+TEST_F(KeyWatchTest, next_waiter_uses_tracking_that_is_already_on) {
   Watcher &gone = waiter(1, 0);
   refuse(gone, foreign());
   leave(gone);
@@ -152,14 +152,14 @@ TEST_F(KeyWatchTest, next_waiter_inherits_what_is_tracked) {
   EXPECT_EQ(change().recheck_id, 2u);
 }
 
-TEST_F(KeyWatchTest, rank_that_changed_meanwhile_counts) {
+TEST_F(KeyWatchTest, recheck_uses_the_current_rank_of_the_waiter) {
   Watcher &far = waiter(1, 9);
   refuse(far, foreign());
   far.set_rank(0);
   EXPECT_EQ(change().recheck_at, now_);
 }
 
-TEST_F(KeyWatchTest, connection_that_ended_tracks_nothing) {
+TEST_F(KeyWatchTest, disconnect_ends_the_tracking) {
   Watcher &head = waiter(1, 0);
   refuse(head, foreign());
   watch_.on_disconnected();
@@ -168,7 +168,7 @@ TEST_F(KeyWatchTest, connection_that_ended_tracks_nothing) {
   EXPECT_EQ(track_count_, 2);
 }
 
-TEST_F(KeyWatchTest, without_memory_or_the_right_to_track_it_is_not_tracked) {
+TEST_F(KeyWatchTest, key_is_not_tracked_without_memory_or_the_right_to_track) {
   Watcher &head = waiter(1, 0);
   can_send_ = false;
   refuse(head, foreign());
@@ -180,7 +180,7 @@ TEST_F(KeyWatchTest, without_memory_or_the_right_to_track_it_is_not_tracked) {
   EXPECT_EQ(track_count_, 0);
 }
 
-TEST_F(KeyWatchTest, key_that_went_before_it_was_tracked_is_rechecked_at_once) {
+TEST_F(KeyWatchTest, key_deleted_before_tracking_began_is_rechecked_at_once) {
   Watcher &head = waiter(1, 0);
   refuse(head, foreign());
   EXPECT_EQ(watch_.on_key_found(head, true, now_).recheck_id, 0u);
@@ -189,7 +189,7 @@ TEST_F(KeyWatchTest, key_that_went_before_it_was_tracked_is_rechecked_at_once) {
   EXPECT_FALSE(watch_.is_tracked());
 }
 
-TEST_F(KeyWatchTest, free_key_that_is_left_to_others_is_tracked_by_the_head_alone) {
+TEST_F(KeyWatchTest, only_the_head_tracks_a_key_left_free_for_other_libraries) {
   Watcher &head = waiter(1, 0);
   Watcher &second = waiter(2, 1);
   refuse(second, left_to_others());
@@ -202,7 +202,7 @@ TEST_F(KeyWatchTest, free_key_that_is_left_to_others_is_tracked_by_the_head_alon
 
 // ---- a thousand waiters do not all ask at each release
 
-TEST_F(KeyWatchTest, waiter_behind_the_head_keeps_quiet_after_a_report) {
+TEST_F(KeyWatchTest, waiter_behind_the_head_pauses_tracking_after_a_report) {
   Watcher &far = waiter(1, 100);
   refuse(far, foreign());
   change();
@@ -215,7 +215,7 @@ TEST_F(KeyWatchTest, waiter_behind_the_head_keeps_quiet_after_a_report) {
   EXPECT_EQ(track_count_, 2);
 }
 
-TEST_F(KeyWatchTest, head_is_never_quiet) {
+TEST_F(KeyWatchTest, head_never_pauses_tracking) {
   Watcher &head = waiter(1, 0);
   for (int i = 1; i <= 3; i++) {
     refuse(head, foreign());
@@ -224,7 +224,7 @@ TEST_F(KeyWatchTest, head_is_never_quiet) {
   }
 }
 
-TEST_F(KeyWatchTest, new_connection_ends_the_quiet) {
+TEST_F(KeyWatchTest, new_connection_ends_the_pause_of_tracking) {
   Watcher &far = waiter(1, 1'000);
   refuse(far, foreign());
   watch_.on_disconnected();
@@ -249,27 +249,27 @@ TEST_F(KeyWatchTest, head_polls_a_foreign_holder_with_growing_pauses) {
   EXPECT_LE(most, kLongestForeignPoll);
 }
 
-TEST_F(KeyWatchTest, pauses_begin_anew_behind_the_next_holder) {
+TEST_F(KeyWatchTest, poll_pauses_restart_with_the_next_holder) {
   Watcher &head = waiter(1, 0);
   for (int i = 0; i < 6; i++) refuse(head, foreign());
   EXPECT_EQ(refuse(head, ours(5'000)), 5'001 * kMs);
   EXPECT_LE(refuse(head, foreign()), 10 * kMs);
 }
 
-TEST_F(KeyWatchTest, end_of_a_foreign_ttl_is_polled_even_if_the_pause_is_longer) {
+TEST_F(KeyWatchTest, poll_pause_ends_with_the_ttl_of_a_foreign_holder) {
   Watcher &head = waiter(1, 0);
   for (int i = 0; i < 6; i++) refuse(head, foreign());
   EXPECT_LE(refuse(head, foreign(3)), 4 * kMs);
 }
 
-TEST_F(KeyWatchTest, waiter_behind_the_head_leaves_polling_to_the_report) {
+TEST_F(KeyWatchTest, waiter_behind_the_head_relies_on_tracking_reports) {
   Watcher &second = waiter(1, 1);
   EXPECT_EQ(refuse(second, foreign()), timing::poll_past_head(1)) << "the head may be dead";
   abilities_.can_track = false;
   EXPECT_LE(refuse(second, foreign()), 10 * kMs + timing::quiet_of(1)) << "nothing is reported";
 }
 
-TEST_F(KeyWatchTest, where_nothing_is_reported_those_behind_poll_further_apart) {
+TEST_F(KeyWatchTest, poll_interval_without_tracking_grows_with_the_rank) {
   abilities_.can_track = false;
   Nanos before = 0;
   for (const int64_t rank : {0, 5, 10, 20}) {
@@ -282,13 +282,13 @@ TEST_F(KeyWatchTest, where_nothing_is_reported_those_behind_poll_further_apart) 
   }
 }
 
-TEST_F(KeyWatchTest, holder_that_notifies_is_polled_when_its_lease_can_have_ended) {
+TEST_F(KeyWatchTest, holder_that_notifies_is_polled_when_its_lease_may_have_expired) {
   EXPECT_EQ(refuse(waiter(1, 0), ours(2'000)), 2'001 * kMs);
   EXPECT_EQ(refuse(waiter(2, 10), ours(2'000)), timing::poll_delay(2'000, 10));
   EXPECT_EQ(refuse(waiter(3, 0), ours(-1)), 15'000 * kMs) << "a key without an expiry";
 }
 
-TEST_F(KeyWatchTest, where_messages_do_not_arrive_every_holder_is_polled) {
+TEST_F(KeyWatchTest, every_holder_is_polled_if_messages_do_not_arrive) {
   abilities_.is_push_trusted = false;
   for (const int64_t rank : {0, 7}) {
     Watcher &watcher = waiter(static_cast<uint64_t>(rank) + 1, rank);
@@ -296,13 +296,13 @@ TEST_F(KeyWatchTest, where_messages_do_not_arrive_every_holder_is_polled) {
   }
 }
 
-TEST_F(KeyWatchTest, waiters_behind_readers_look_past_heads_that_may_be_dead) {
+TEST_F(KeyWatchTest, waiters_behind_readers_poll_in_case_the_head_is_dead) {
   EXPECT_EQ(refuse(waiter(1, 1), readers()), timing::poll_past_head(1));
   EXPECT_EQ(refuse(waiter(2, 3), readers()), timing::poll_past_head(3));
   EXPECT_EQ(refuse(waiter(3, 3), ours()), timing::kLongestPoll) << "a writer's release skips them";
 }
 
-TEST_F(KeyWatchTest, head_polls_for_the_end_of_a_turn_only_where_it_is_not_reported) {
+TEST_F(KeyWatchTest, head_polls_during_a_turn_only_without_tracking) {
   Watcher &head = waiter(1, 0);
   EXPECT_EQ(refuse(head, left_to_others(150)), 151 * kMs);
   abilities_.can_track = false;
@@ -311,7 +311,7 @@ TEST_F(KeyWatchTest, head_polls_for_the_end_of_a_turn_only_where_it_is_not_repor
 
 // ---- the waiters
 
-TEST_F(KeyWatchTest, waiting_may_be_said_twice) {
+TEST_F(KeyWatchTest, waiting_and_leaving_are_idempotent) {
   Watcher &watcher = waiter(1, 0);
   watch_.set_waiting(watcher, true);
   EXPECT_EQ(watch_.watcher_count(), 1u);
@@ -340,7 +340,7 @@ TEST_F(KeyWatchTest, waiters_leave_in_any_order) {
 }
 
 // Waiters come and go at random.
-TEST_F(KeyWatchTest, change_reaches_a_waiter_whatever_came_before) {
+TEST_F(KeyWatchTest, change_always_reaches_a_waiter) {
   int recheck_count = 0;
   for (unsigned seed = 1; seed <= 200 && !HasFailure(); seed++) {
     SCOPED_TRACE(seed);

@@ -11,7 +11,7 @@ class AcquiringTest : public LockClientWorld {
   AcquiringTest() { connect(); }
 };
 
-TEST_F(AcquiringTest, grant_without_validity_is_refreshed_once_then_given_back) {
+TEST_F(AcquiringTest, grant_without_validity_is_requested_once_more_then_released) {
   const auto request = acquire(-1, with_lease(100 * kMs));
   now_ += 99 * kMs;
   reply_granted();
@@ -23,7 +23,7 @@ TEST_F(AcquiringTest, grant_without_validity_is_refreshed_once_then_given_back) 
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(AcquiringTest, a_try_at_data_names_its_type_and_leaves_nothing) {
+TEST_F(AcquiringTest, a_try_on_a_key_with_data_names_the_type_and_leaves_nothing) {
   const auto request = acquire(0);
   reply_queued(-1, 0, "", "list");
   EXPECT_EQ(request->status.load(), Status::kWrongType);
@@ -32,7 +32,7 @@ TEST_F(AcquiringTest, a_try_at_data_names_its_type_and_leaves_nothing) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(AcquiringTest, all_callers_that_share_a_place_learn_at_once_that_the_key_became_data) {
+TEST_F(AcquiringTest, a_key_that_becomes_data_fails_all_callers_that_share_a_place) {
   const auto first = acquire(-1);
   const auto second = acquire(-1);
   reply_queued(5'000);
@@ -65,7 +65,7 @@ TEST_F(AcquiringTest, member_and_ticket_stay_the_same_in_every_poll) {
   EXPECT_EQ(argument(3), "1700000000000001");
 }
 
-TEST_F(AcquiringTest, lock_that_was_taken_by_force_and_granted_again_is_not_the_same_one) {
+TEST_F(AcquiringTest, lease_is_lost_if_its_token_gets_a_second_grant) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued(1'000);
@@ -78,7 +78,7 @@ TEST_F(AcquiringTest, lock_that_was_taken_by_force_and_granted_again_is_not_the_
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(AcquiringTest, token_that_a_crossing_poll_queued_again_leaves_the_queue_with_the_loss) {
+TEST_F(AcquiringTest, lost_lease_cancels_a_place_that_a_crossing_poll_opened) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued(1'000);
@@ -92,7 +92,7 @@ TEST_F(AcquiringTest, token_that_a_crossing_poll_queued_again_leaves_the_queue_w
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(AcquiringTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
+TEST_F(AcquiringTest, pushed_grant_is_valid_for_its_provisional_ttl_less_drift) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
@@ -108,7 +108,7 @@ TEST_F(AcquiringTest, pushed_grant_in_time_is_held_until_its_claim_less_drift) {
   EXPECT_EQ(next_script(), "extend");
 }
 
-TEST_F(AcquiringTest, pushed_fence_that_cannot_have_been_minted_is_a_hint) {
+TEST_F(AcquiringTest, pushed_grant_with_an_impossible_fence_is_only_a_hint) {
   // Below the clock at the grant, or more than an hour ahead of it.
   for (const char *fence :
        {"0000000000000001", "1699999999999999", "1700003700000000", "9007199254740991"}) {
@@ -123,7 +123,7 @@ TEST_F(AcquiringTest, pushed_fence_that_cannot_have_been_minted_is_a_hint) {
   }
 }
 
-TEST_F(AcquiringTest, pushed_fence_that_is_not_above_the_last_one_is_a_hint) {
+TEST_F(AcquiringTest, pushed_grant_whose_fence_does_not_rise_is_only_a_hint) {
   const auto request = acquire(-1, with_lease(20'000 * kMs));
   const std::string token = argument(0);
   reply_queued();
@@ -137,7 +137,7 @@ TEST_F(AcquiringTest, pushed_fence_that_is_not_above_the_last_one_is_a_hint) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(AcquiringTest, dead_waiters_left_over_are_gone_on_with_at_once) {
+TEST_F(AcquiringTest, acquire_is_repeated_at_once_while_dead_waiters_remain) {
   const auto request = acquire();
   reply_queued(-2, 700, "", "none", 1);
   ASSERT_EQ(next_script(), "acquire");
@@ -153,7 +153,7 @@ TEST_F(AcquiringTest, dead_waiters_left_over_are_gone_on_with_at_once) {
 }
 
 // As the primary after a failover does, which has an older queue.
-TEST_F(AcquiringTest, grant_to_an_ended_place_is_given_back) {
+TEST_F(AcquiringTest, pushed_grant_to_an_ended_place_is_released) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
@@ -182,7 +182,7 @@ TEST_F(AcquiringTest, malformed_and_unknown_pushes_change_nothing) {
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(AcquiringTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
+TEST_F(AcquiringTest, notified_head_polls_when_the_provisional_ttl_has_passed) {
   acquire();
   const std::string token = argument(0);
   reply_queued(14'000, 1);
@@ -193,7 +193,7 @@ TEST_F(AcquiringTest, head_is_told_of_a_claim_and_looks_when_it_is_over) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(AcquiringTest, cancel_is_decisive_and_a_late_push_is_released) {
+TEST_F(AcquiringTest, pushed_grant_after_a_cancel_is_released) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued();
@@ -205,7 +205,7 @@ TEST_F(AcquiringTest, cancel_is_decisive_and_a_late_push_is_released) {
   reply_count("release", 1);
 }
 
-TEST_F(AcquiringTest, wait_without_any_answer_is_an_unknown_outcome) {
+TEST_F(AcquiringTest, wait_that_ends_without_an_answer_has_an_unknown_outcome) {
   const auto request = acquire(1'000);
   advance(1'001 * kMs);
   EXPECT_EQ(request->status.load(), Status::kOutcomeUnknown);
@@ -243,7 +243,7 @@ TEST_F(AcquiringTest, vacant_place_is_cancelled_before_the_lock_is_released) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(AcquiringTest, vacant_place_is_given_up_soon) {
+TEST_F(AcquiringTest, vacant_place_is_cancelled_soon) {
   const auto first = acquire();
   const auto second = acquire();
   reply_granted();
@@ -257,7 +257,7 @@ TEST_F(AcquiringTest, vacant_place_is_given_up_soon) {
   EXPECT_EQ(next_script(), "acquire") << "a new place";
 }
 
-TEST_F(AcquiringTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) {
+TEST_F(AcquiringTest, acquire_with_an_unknown_script_is_sent_as_text) {
   const auto request = acquire();
   reply(MadeReply::error("NOSCRIPT No matching script."));
   EXPECT_EQ(next_script(), "acquire text");
@@ -265,7 +265,7 @@ TEST_F(AcquiringTest, script_that_is_not_known_is_sent_as_text_if_still_wanted) 
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(AcquiringTest, script_that_is_not_known_is_not_sent_again_after_a_cancel) {
+TEST_F(AcquiringTest, cancelled_acquire_with_an_unknown_script_is_not_sent_again) {
   const auto request = acquire();
   client_->cancel(*request, now_);
   reply(MadeReply::error("NOSCRIPT No matching script."));
@@ -273,7 +273,7 @@ TEST_F(AcquiringTest, script_that_is_not_known_is_not_sent_again_after_a_cancel)
   EXPECT_EQ(next_script(), "") << "an acquire behind its cancel would hold the lock for nobody";
 }
 
-TEST_F(AcquiringTest, denied_fails_at_once_and_what_may_pass_is_tried_again) {
+TEST_F(AcquiringTest, denied_acquire_fails_at_once_and_a_temporary_error_is_retried) {
   const auto denied = acquire(-1, {}, "one");
   reply(MadeReply::error("NOPERM this user has no permissions"));
   EXPECT_EQ(denied->status.load(), Status::kDenied);
@@ -290,7 +290,7 @@ TEST_F(AcquiringTest, denied_fails_at_once_and_what_may_pass_is_tried_again) {
   EXPECT_NE(patient->message.find("OOM"), std::string::npos) << patient->message;
 }
 
-TEST_F(AcquiringTest, nonsense_from_the_server_is_never_a_grant) {
+TEST_F(AcquiringTest, malformed_answer_is_never_a_grant) {
   for (int i = 0; i < 4; i++) {
     const auto request = acquire(-1, {}, "lock" + std::to_string(i));
     if (i == 0) reply(MadeReply::integer(1));
@@ -306,7 +306,7 @@ TEST_F(AcquiringTest, nonsense_from_the_server_is_never_a_grant) {
 
 // Callers who come and go faster than the server answers cost little: what was cancelled before its
 // turn is never asked for.
-TEST_F(AcquiringTest, no_more_is_asked_for_than_is_answered) {
+TEST_F(AcquiringTest, acquires_above_the_limit_in_flight_wait_for_answers) {
   std::vector<RequestPtr> requests;
   const auto count = static_cast<int>(kMaxInFlight) + 3;
   for (int i = 0; i < count; i++) requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));
@@ -322,7 +322,7 @@ TEST_F(AcquiringTest, no_more_is_asked_for_than_is_answered) {
   for (const auto &request : requests) EXPECT_TRUE(request->is_finished());
 }
 
-TEST_F(AcquiringTest, throttled_waiters_ask_on_the_next_connection) {
+TEST_F(AcquiringTest, acquires_above_the_limit_are_sent_after_a_reconnect) {
   std::vector<RequestPtr> requests;
   for (size_t i = 0; i < kMaxInFlight + 1; i++) {
     requests.push_back(acquire(-1, {}, "n" + std::to_string(i)));

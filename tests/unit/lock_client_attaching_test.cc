@@ -25,7 +25,7 @@ class AttachingTest : public LockClientWorld {
   }
 };
 
-TEST_F(AttachingTest, detached_lease_is_left_alone) {
+TEST_F(AttachingTest, detached_lease_is_neither_renewed_nor_released) {
   const auto lease = held();
   const auto request = detach(lease);
   EXPECT_EQ(argument(0), lease->token);
@@ -40,7 +40,7 @@ TEST_F(AttachingTest, detached_lease_is_left_alone) {
   EXPECT_EQ(release(lease)->status.load(), Status::kNotHeld);
 }
 
-TEST_F(AttachingTest, lease_is_not_believed_in_once_detach_is_sent) {
+TEST_F(AttachingTest, lease_is_no_longer_held_once_detach_is_sent) {
   const auto lease = held();
   detach(lease);
   EXPECT_EQ(state(lease), Lease::kDetached);
@@ -53,7 +53,7 @@ TEST_F(AttachingTest, lease_is_not_believed_in_once_detach_is_sent) {
   EXPECT_EQ(sent_.size(), 1u) << "nothing about its token is sent behind it";
 }
 
-TEST_F(AttachingTest, lease_that_the_server_has_taken_away_is_lost) {
+TEST_F(AttachingTest, detach_of_a_lease_that_the_server_does_not_have_is_a_loss) {
   const auto lease = held();
   const auto request = detach(lease);
   reply_count("detach", 0);
@@ -77,7 +77,7 @@ TEST_F(AttachingTest, refused_detach_leaves_the_lease_held) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(AttachingTest, refused_detach_of_a_freed_lease_releases_it) {
+TEST_F(AttachingTest, refused_detach_of_an_abandoned_lease_releases_it) {
   const auto lease = held();
   detach(lease);
   client_->release_async(*lease, now_);
@@ -86,7 +86,7 @@ TEST_F(AttachingTest, refused_detach_of_a_freed_lease_releases_it) {
   EXPECT_EQ(state(lease), Lease::kReleased);
 }
 
-TEST_F(AttachingTest, script_that_is_not_known_is_sent_as_text) {
+TEST_F(AttachingTest, detach_with_an_unknown_script_is_sent_as_text) {
   const auto lease = held();
   const auto request = detach(lease);
   reply(MadeReply::error("NOSCRIPT No matching script."));
@@ -110,7 +110,7 @@ TEST_F(AttachingTest, detach_without_an_answer_is_sent_again) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
-TEST_F(AttachingTest, detach_whose_first_copy_may_have_been_carried_out_never_releases) {
+TEST_F(AttachingTest, failed_detach_that_was_repeated_does_not_release) {
   for (const bool is_refused : {false, true}) {
     const auto lease = held();
     const auto request = detach(lease);
@@ -124,7 +124,7 @@ TEST_F(AttachingTest, detach_whose_first_copy_may_have_been_carried_out_never_re
   }
 }
 
-TEST_F(AttachingTest, detach_that_is_never_answered_is_unknown_and_leaves_the_lock) {
+TEST_F(AttachingTest, unanswered_detach_has_an_unknown_outcome_and_does_not_release) {
   const auto lease = held();
   const auto request = detach(lease);
   advance(settings_.command_timeout);
@@ -157,7 +157,7 @@ TEST_F(AttachingTest, only_one_of_two_detaches_is_sent) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
-TEST_F(AttachingTest, shutdown_leaves_what_is_being_detached) {
+TEST_F(AttachingTest, shutdown_does_not_release_a_lease_that_is_being_detached) {
   const auto lease = held();
   const auto request = detach(lease);
   client_->shut_down(now_);
@@ -167,7 +167,7 @@ TEST_F(AttachingTest, shutdown_leaves_what_is_being_detached) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(AttachingTest, late_messages_for_a_detached_token_release_nothing) {
+TEST_F(AttachingTest, pushed_grant_for_a_detached_token_releases_nothing) {
   auto options = with_lease(30'000 * kMs);
   const auto request = acquire(-1, options);
   const std::string token = argument(0);
@@ -181,7 +181,7 @@ TEST_F(AttachingTest, late_messages_for_a_detached_token_release_nothing) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
-TEST_F(AttachingTest, answer_to_an_extension_that_detach_overtook_releases_nothing) {
+TEST_F(AttachingTest, late_answer_to_an_extension_before_detach_releases_nothing) {
   const auto lease = held();
   const auto extension = extend(lease, 100 * kMs);
   const auto request = detach(lease);
@@ -194,7 +194,7 @@ TEST_F(AttachingTest, answer_to_an_extension_that_detach_overtook_releases_nothi
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(AttachingTest, downgrade_is_not_repeated_behind_a_detach_unless_that_is_refused) {
+TEST_F(AttachingTest, downgrade_is_not_repeated_after_a_detach_that_succeeds) {
   for (const bool is_refused : {false, true}) {
     const auto lease = held();
     const auto down = downgrade(lease);
@@ -223,7 +223,7 @@ TEST_F(AttachingTest, upgrade_ends_when_detach_is_sent_and_not_before) {
   EXPECT_EQ(request->status.load(), Status::kPending);
 }
 
-TEST_F(AttachingTest, place_that_a_crossing_poll_took_is_given_up_without_a_release) {
+TEST_F(AttachingTest, place_opened_by_a_poll_that_crossed_is_cancelled_after_a_detach) {
   const auto request = acquire();
   const std::string token = argument(0);
   reply_queued(2'000);
@@ -240,7 +240,7 @@ TEST_F(AttachingTest, place_that_a_crossing_poll_took_is_given_up_without_a_rele
   EXPECT_TRUE(client_->is_idle());
 }
 
-TEST_F(AttachingTest, callers_of_the_client_go_on_waiting) {
+TEST_F(AttachingTest, detach_leaves_other_waiters_in_the_queue) {
   const auto lease = held();
   const auto other = acquire();
   reply_queued();
@@ -250,7 +250,7 @@ TEST_F(AttachingTest, callers_of_the_client_go_on_waiting) {
   EXPECT_EQ(sent_.size(), 0u);
 }
 
-TEST_F(AttachingTest, attached_reader_extends_its_mark_too) {
+TEST_F(AttachingTest, attached_reader_also_extends_its_own_key) {
   const auto request = attach();
   reply_attached(2);
   ASSERT_EQ(request->status.load(), Status::kOk);
@@ -270,7 +270,7 @@ TEST_F(AttachingTest, lease_that_was_not_detached_is_not_attached) {
   }
 }
 
-TEST_F(AttachingTest, attach_is_repeated_under_its_name_and_each_has_one_of_its_own) {
+TEST_F(AttachingTest, repeated_attach_keeps_its_id_and_the_next_has_a_new_one) {
   attach();
   const std::string name = argument(2);
   EXPECT_EQ(name.size(), protocol::kTokenSize);
@@ -309,7 +309,7 @@ TEST_F(AttachingTest, shutdown_undoes_a_pending_attach) {
   EXPECT_TRUE(client_->is_drained()) << "its lease ends with its ttl";
 }
 
-TEST_F(AttachingTest, attached_lease_is_detached_by_its_count) {
+TEST_F(AttachingTest, detach_sends_the_attach_count_of_the_lease) {
   const auto request = attach();
   reply_attached(1, 4);
   detach(request->lease);

@@ -53,7 +53,7 @@ class ConfirmingTest : public LockClientWorld {
   }
 };
 
-TEST_F(ConfirmingTest, lease_is_given_when_the_replicas_have_confirmed) {
+TEST_F(ConfirmingTest, lease_is_granted_when_the_replicas_have_confirmed) {
   const auto request = confirming();
   EXPECT_EQ(script_of(side_sent_[0]), "extend");
   EXPECT_EQ(side_sent_[1], (std::vector<std::string>{"WAIT", "2", "1000"}));
@@ -66,7 +66,7 @@ TEST_F(ConfirmingTest, lease_is_given_when_the_replicas_have_confirmed) {
   EXPECT_FALSE(request->is_queued());
 }
 
-TEST_F(ConfirmingTest, without_min_replicas_there_is_no_other_connection) {
+TEST_F(ConfirmingTest, no_second_connection_is_opened_without_min_replicas) {
   connect();
   const auto request = acquire();
   reply_granted();
@@ -100,7 +100,7 @@ TEST_F(ConfirmingTest, pushed_grant_is_confirmed_too) {
   EXPECT_GT(request->lease->deadline.load(), now_ + 20'000 * kMs) << "the extension counts";
 }
 
-TEST_F(ConfirmingTest, lease_is_renewed_on_the_other_connection_meanwhile) {
+TEST_F(ConfirmingTest, lease_is_renewed_while_replicas_are_asked) {
   connect();
   lock::AcquireOptions options = with_replicas(1, 900 * kMs);
   options.sync_timeout = 60'000 * kMs;
@@ -114,7 +114,7 @@ TEST_F(ConfirmingTest, lease_is_renewed_on_the_other_connection_meanwhile) {
   EXPECT_EQ(request->status.load(), Status::kPending);
 }
 
-TEST_F(ConfirmingTest, unknown_to_the_server_it_is_not_given) {
+TEST_F(ConfirmingTest, lease_that_the_server_has_lost_is_not_confirmed) {
   const auto request = confirming();
   side_extended(0);
   EXPECT_EQ(request->status.load(), Status::kNotReplicated);
@@ -144,7 +144,7 @@ TEST_F(ConfirmingTest, end_of_the_main_connection_ends_the_other_one) {
   EXPECT_EQ(request->status.load(), Status::kPending) << "of a server that may be another one";
 }
 
-TEST_F(ConfirmingTest, connection_that_was_begun_before_an_outage_is_not_used) {
+TEST_F(ConfirmingTest, connection_for_wait_that_began_before_an_outage_is_not_used) {
   connect();
   const auto request = acquire(-1, with_replicas(1));
   reply_granted();
@@ -163,7 +163,7 @@ TEST_F(ConfirmingTest, connection_that_was_begun_before_an_outage_is_not_used) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(ConfirmingTest, held_lease_is_confirmed_anew_after_a_reconnect) {
+TEST_F(ConfirmingTest, held_lease_is_confirmed_again_after_a_reconnect) {
   const auto request = confirmed();
   disconnect();
   disconnect_side();
@@ -216,7 +216,7 @@ TEST_F(ConfirmingTest, shutdown_answers_the_caller_and_releases) {
   EXPECT_EQ(next_script(), "release");
 }
 
-TEST_F(ConfirmingTest, refused_wait_is_not_confirmed) {
+TEST_F(ConfirmingTest, refused_wait_fails_the_acquire) {
   struct Row {
     const char *answer;
     Status status;
@@ -238,7 +238,7 @@ TEST_F(ConfirmingTest, refused_wait_is_not_confirmed) {
   }
 }
 
-TEST_F(ConfirmingTest, replica_ends_the_connection) {
+TEST_F(ConfirmingTest, answer_of_a_replica_ends_the_connection) {
   const auto request = confirming();
   side_reply(MadeReply::error("READONLY You can't write against a read only replica."));
   EXPECT_TRUE(is_side_dropped_);
@@ -246,13 +246,13 @@ TEST_F(ConfirmingTest, replica_ends_the_connection) {
 }
 
 // With min-replicas-to-write the server itself says that too few are there.
-TEST_F(ConfirmingTest, a_server_that_misses_its_replicas_has_not_replicated) {
+TEST_F(ConfirmingTest, a_noreplicas_error_means_not_replicated) {
   const auto request = confirming();
   side_reply(MadeReply::error("NOREPLICAS Not enough good replicas to write."));
   EXPECT_EQ(request->status.load(), Status::kNotReplicated) << request->message;
 }
 
-TEST_F(ConfirmingTest, no_connection_for_wait_is_said) {
+TEST_F(ConfirmingTest, failed_connection_for_wait_is_named_in_the_error) {
   connect();
   const auto request = acquire(-1, with_replicas(1));
   reply_granted();
@@ -263,7 +263,7 @@ TEST_F(ConfirmingTest, no_connection_for_wait_is_said) {
   reply_count("release", 1);
 }
 
-TEST_F(ConfirmingTest, unknown_script_is_sent_as_text) {
+TEST_F(ConfirmingTest, extension_with_an_unknown_script_is_sent_as_text) {
   const auto request = confirming();
   side_reply(MadeReply::error("NOSCRIPT No matching script."));
   counted(2);
@@ -275,7 +275,7 @@ TEST_F(ConfirmingTest, unknown_script_is_sent_as_text) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(ConfirmingTest, handed_off_locally_it_is_confirmed_already) {
+TEST_F(ConfirmingTest, local_hand_off_of_a_confirmed_lease_needs_no_confirmation) {
   const auto first = confirmed();
   const auto second = acquire(-1, with_replicas(2));
   reply_queued();
@@ -283,7 +283,7 @@ TEST_F(ConfirmingTest, handed_off_locally_it_is_confirmed_already) {
   EXPECT_EQ(second->status.load(), Status::kOk) << "the server and its replicas have the token";
 }
 
-TEST_F(ConfirmingTest, handed_off_by_a_holder_without_replicas_it_is_confirmed) {
+TEST_F(ConfirmingTest, local_hand_off_of_an_unconfirmed_lease_is_confirmed) {
   connect();
   const auto first = held();
   const auto second = acquire(-1, with_replicas(2));
@@ -306,7 +306,7 @@ TEST_F(ConfirmingTest, upgrade_is_confirmed) {
   EXPECT_EQ(lease->mode.load(), protocol::Mode::kWrite);
 }
 
-TEST_F(ConfirmingTest, upgrade_that_too_few_confirm_reads_again) {
+TEST_F(ConfirmingTest, upgrade_confirmed_by_too_few_replicas_is_downgraded) {
   const auto lease = confirmed_reader();
   const auto request = upgrade(lease, 10'000);
   reply_granted("1700000000000064");
@@ -329,7 +329,7 @@ TEST_F(ConfirmingTest, unused_connection_is_closed) {
   EXPECT_TRUE(is_side_dropped_);
 }
 
-TEST_F(ConfirmingTest, late_answer_ends_the_connection) {
+TEST_F(ConfirmingTest, missing_answer_to_wait_ends_the_connection) {
   const auto request = confirming();
   side_extended();
   advance(2'999 * kMs);
@@ -370,7 +370,7 @@ TEST_F(ConfirmingOnClusterTest, extension_that_the_node_cannot_serve_is_repeated
   EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
 }
 
-TEST_F(ConfirmingOnClusterTest, extension_that_is_never_served_ends_with_sync_timeout) {
+TEST_F(ConfirmingOnClusterTest, extension_with_endless_redirects_ends_with_sync_timeout) {
   const auto request = confirming(-1, 1);
   for (int i = 0; i < 100 && !request->is_finished(); i++) {
     if (!side_sent_.empty()) {
@@ -386,7 +386,7 @@ TEST_F(ConfirmingOnClusterTest, extension_that_is_never_served_ends_with_sync_ti
   reply_count("release", 1);
 }
 
-TEST_F(ConfirmingOnClusterTest, client_that_takes_the_lock_over_asks_its_replicas) {
+TEST_F(ConfirmingOnClusterTest, moved_lease_is_confirmed_by_replicas_of_the_new_node) {
   const auto request = confirming(-1, 1);
   const auto slot = protocol::slot_of(settings_.name_space + "lock");
   side_reply(MadeReply::error(redirect("MOVED")));

@@ -12,7 +12,7 @@ class ForeignTest : public LockClientWorld {
   ForeignTest() { connect(); }
 };
 
-TEST_F(ForeignTest, head_behind_a_foreign_holder_is_told_of_its_release) {
+TEST_F(ForeignTest, head_polls_when_a_foreign_holder_releases_the_key) {
   connect_with_tracking();
   const auto request = acquire();
   reply_queued(30'000, 0, "some-other-library");
@@ -27,7 +27,7 @@ TEST_F(ForeignTest, head_behind_a_foreign_holder_is_told_of_its_release) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(ForeignTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
+TEST_F(ForeignTest, key_deleted_before_tracking_began_is_polled_at_once) {
   connect_with_tracking();
   acquire();
   reply_queued(30'000, 0, "some-other-library");
@@ -36,7 +36,7 @@ TEST_F(ForeignTest, key_that_went_before_it_was_tracked_is_asked_for_at_once) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(ForeignTest, turn_of_others_is_watched_and_not_asked_about_over_and_over) {
+TEST_F(ForeignTest, head_tracks_a_turn_of_another_library_without_polling) {
   connect_with_tracking();
   lock::AcquireOptions options;
   options.yield_every = 1;
@@ -50,7 +50,7 @@ TEST_F(ForeignTest, turn_of_others_is_watched_and_not_asked_about_over_and_over)
 }
 
 // Who in front is dead is not known: the first one alive must not learn of it by its own timer.
-TEST_F(ForeignTest, who_is_not_the_head_is_told_as_well_and_looks_a_little_later) {
+TEST_F(ForeignTest, waiter_behind_the_head_polls_a_little_after_a_foreign_release) {
   connect_with_tracking();
   const auto request = acquire();
   reply_queued(30'000, 7, "some-other-library");
@@ -66,7 +66,7 @@ TEST_F(ForeignTest, who_is_not_the_head_is_told_as_well_and_looks_a_little_later
 }
 
 // One call drops as many of the dead as it looks at.
-TEST_F(ForeignTest, release_says_how_many_had_the_lock_by_it) {
+TEST_F(ForeignTest, release_sends_the_number_of_local_holders) {
   const auto first = acquire();
   const auto second = acquire();
   reply_granted();
@@ -81,7 +81,7 @@ TEST_F(ForeignTest, release_says_how_many_had_the_lock_by_it) {
   EXPECT_EQ(argument(4), "2");
 }
 
-TEST_F(ForeignTest, lock_that_is_left_to_others_each_time_is_not_handed_off_locally) {
+TEST_F(ForeignTest, yield_every_of_one_prevents_local_hand_offs) {
   lock::AcquireOptions options;
   options.yield_every = 1;
   const auto first = acquire(-1, options);
@@ -91,7 +91,7 @@ TEST_F(ForeignTest, lock_that_is_left_to_others_each_time_is_not_handed_off_loca
   EXPECT_EQ(second->status.load(), Status::kPending);
 }
 
-TEST_F(ForeignTest, refused_tracking_is_not_asked_for_again) {
+TEST_F(ForeignTest, refused_tracking_is_not_retried) {
   connect_with_tracking();
   acquire();
   reply_queued(30'000, 0, "some-other-library");

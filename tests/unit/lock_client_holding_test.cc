@@ -22,7 +22,7 @@ TEST_F(HoldingTest, refused_renewal_is_a_loss) {
   EXPECT_EQ(request->status.load(), Status::kLost);
 }
 
-TEST_F(HoldingTest, renewal_that_the_server_cannot_do_is_retried_until_the_deadline) {
+TEST_F(HoldingTest, renewal_with_a_temporary_error_is_retried_until_the_deadline) {
   const auto lease = held(with_lease(3'000 * kMs));
   int tries = 0;
   while (state(lease) == Lease::kHeld && tries < 100) {
@@ -38,7 +38,7 @@ TEST_F(HoldingTest, renewal_that_the_server_cannot_do_is_retried_until_the_deadl
   EXPECT_EQ(next_script(), "release") << "it may still be ours on the server";
 }
 
-TEST_F(HoldingTest, lost_lock_is_given_back_when_its_holder_had_time_to_stop) {
+TEST_F(HoldingTest, lost_lock_is_released_when_the_holders_time_to_stop_has_passed) {
   lock::AcquireOptions options = with_lease(1'000 * kMs);
   options.is_renewed = false;
   const auto lease = held(options);
@@ -68,7 +68,7 @@ TEST_F(HoldingTest, abandoned_lease_is_released_in_the_background) {
   EXPECT_TRUE(client_->is_drained());
 }
 
-TEST_F(HoldingTest, grant_of_a_lock_that_is_held_here_shows_the_loss) {
+TEST_F(HoldingTest, grant_to_another_caller_of_this_client_reveals_a_loss) {
   lock::AcquireOptions strict;
   strict.max_local_handoffs = 0;
   const auto first = acquire(-1, strict);
@@ -97,7 +97,7 @@ TEST_F(HoldingTest, description_that_is_refused_is_not_sent_again) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(HoldingTest, shut_down_gives_everything_back_and_takes_nothing_more) {
+TEST_F(HoldingTest, shutdown_releases_everything_and_refuses_new_requests) {
   const auto lease = held();
   const auto waiting = acquire(-1, {}, "other");
   reply_queued();
@@ -112,7 +112,7 @@ TEST_F(HoldingTest, shut_down_gives_everything_back_and_takes_nothing_more) {
   EXPECT_EQ(release(lease)->status.load(), Status::kClosed);
 }
 
-TEST_F(HoldingTest, work_that_one_script_left_over_is_served) {
+TEST_F(HoldingTest, queue_that_a_release_did_not_finish_serving_is_served) {
   const auto lease = held();
   release(lease);
   reply_count("release", 1, 1);
@@ -123,7 +123,7 @@ TEST_F(HoldingTest, work_that_one_script_left_over_is_served) {
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(HoldingTest, leases_taken_together_renew_apart_but_in_few_batches) {
+TEST_F(HoldingTest, leases_acquired_together_are_renewed_in_few_batches) {
   std::vector<std::shared_ptr<Lease>> leases;
   for (int i = 0; i < 1'000; i++) {
     const auto request = acquire(-1, {}, "lock" + std::to_string(i));
@@ -146,7 +146,7 @@ TEST_F(HoldingTest, leases_taken_together_renew_apart_but_in_few_batches) {
 }
 
 // Its timer is set to the end of the lease, which is when it would have been renewed.
-TEST_F(HoldingTest, renewal_under_way_is_not_due_again_within_the_slack_of_another) {
+TEST_F(HoldingTest, renewal_under_way_is_not_sent_twice) {
   acquire(-1, with_lease(1'500 * kMs), "other");
   reply_granted();
   auto options = with_lease(30'000 * kMs);

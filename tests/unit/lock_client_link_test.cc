@@ -9,12 +9,12 @@ namespace redlatch {
 
 using LinkTest = LockClientWorld;
 
-TEST_F(LinkTest, nothing_to_do_needs_no_connection) {
+TEST_F(LinkTest, idle_client_does_not_connect) {
   EXPECT_FALSE(client_->begin_connect(0, now_));
   EXPECT_EQ(client_->next_due(), kNever);
 }
 
-TEST_F(LinkTest, one_try_fails_after_one_attempt) {
+TEST_F(LinkTest, one_try_fails_after_one_connection_attempt) {
   const auto request = acquire(0);
   ASSERT_TRUE(client_->begin_connect(0, now_));
   client_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
@@ -22,7 +22,7 @@ TEST_F(LinkTest, one_try_fails_after_one_attempt) {
   EXPECT_EQ(request->message, "refused");
 }
 
-TEST_F(LinkTest, one_try_does_not_sit_out_the_pause_between_attempts) {
+TEST_F(LinkTest, one_try_skips_the_pause_between_connection_attempts) {
   acquire();
   for (int i = 0; i < 8; i++) {
     advance(1'000 * kMs);
@@ -33,7 +33,7 @@ TEST_F(LinkTest, one_try_does_not_sit_out_the_pause_between_attempts) {
   EXPECT_TRUE(client_->begin_connect(0, now_));
 }
 
-TEST_F(LinkTest, outage_is_ridden_out_within_the_wait) {
+TEST_F(LinkTest, waiter_outlasts_an_outage_shorter_than_its_wait) {
   const auto request = acquire(10'000);
   for (int i = 0; i < 5; i++) {
     ASSERT_TRUE(client_->begin_connect(0, now_)) << i;
@@ -46,7 +46,7 @@ TEST_F(LinkTest, outage_is_ridden_out_within_the_wait) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(LinkTest, wait_that_ends_without_a_connection_says_why) {
+TEST_F(LinkTest, wait_that_ends_without_a_connection_fails_with_the_reason) {
   const auto request = acquire(500);
   ASSERT_TRUE(client_->begin_connect(0, now_));
   client_->on_connect_failed(0, failure(Status::kUnavailable, "refused"), now_);
@@ -68,7 +68,7 @@ class MovingPrimaryTest : public LockClientWorld {
   }
 };
 
-TEST_F(MovingPrimaryTest, a_replica_that_refuses_an_acquire_is_left) {
+TEST_F(MovingPrimaryTest, a_replica_that_refuses_an_acquire_is_disconnected) {
   const auto request = acquire(-1);
   refuse_as_replica();
   EXPECT_FALSE(request->is_finished());
@@ -91,7 +91,7 @@ TEST_F(MovingPrimaryTest, a_release_that_a_replica_refuses_is_repeated) {
   EXPECT_EQ(release_request->status.load(), Status::kOk);
 }
 
-TEST_F(MovingPrimaryTest, a_release_that_a_replica_refuses_was_not_done) {
+TEST_F(MovingPrimaryTest, a_release_refused_by_a_replica_has_released_nothing) {
   const auto request = acquire(-1);
   reply_granted();
   const auto release_request = release(request->lease);
@@ -101,7 +101,7 @@ TEST_F(MovingPrimaryTest, a_release_that_a_replica_refuses_was_not_done) {
   EXPECT_EQ(release_request->status.load(), Status::kLost) << "no earlier copy can have released";
 }
 
-TEST_F(MovingPrimaryTest, a_release_behind_a_refused_command_was_not_done) {
+TEST_F(MovingPrimaryTest, a_release_after_a_command_refused_by_a_replica_has_released_nothing) {
   const auto request = acquire(-1);
   reply_granted();
   advance(11'000 * kMs);
@@ -144,7 +144,7 @@ class LostGrantTest : public LockClientWorld {
   RequestPtr request_;
 };
 
-TEST_F(LostGrantTest, the_place_of_a_lost_lease_in_the_queue_of_a_new_primary_is_given_up) {
+TEST_F(LostGrantTest, a_lost_lease_cancels_its_place_at_the_new_primary) {
   wait_for_grant();
   reconnect();
   reply_count("extend", 0);
@@ -154,7 +154,7 @@ TEST_F(LostGrantTest, the_place_of_a_lost_lease_in_the_queue_of_a_new_primary_is
   EXPECT_EQ(next_script(), "");
 }
 
-TEST_F(LostGrantTest, the_place_of_a_release_without_an_answer_is_given_up) {
+TEST_F(LostGrantTest, an_unanswered_release_cancels_the_place_at_the_new_primary) {
   wait_for_grant();
   const auto release_request = release(request_->lease);
   ASSERT_EQ(next_script(), "release");
@@ -164,7 +164,7 @@ TEST_F(LostGrantTest, the_place_of_a_release_without_an_answer_is_given_up) {
   EXPECT_EQ(release_request->status.load(), Status::kOk) << "an earlier copy may have released";
 }
 
-TEST_F(LostGrantTest, the_place_is_given_up_when_a_lease_that_was_kept_is_released) {
+TEST_F(LostGrantTest, a_release_after_a_failover_cancels_the_place_first) {
   wait_for_grant();
   reconnect();
   reply_count("extend", 1);
@@ -174,7 +174,7 @@ TEST_F(LostGrantTest, the_place_is_given_up_when_a_lease_that_was_kept_is_releas
   EXPECT_EQ(release_request->status.load(), Status::kOk);
 }
 
-TEST_F(MovingPrimaryTest, the_place_of_a_lost_lease_is_given_up_behind_a_replica) {
+TEST_F(MovingPrimaryTest, a_lost_lease_cancels_its_place_after_a_replica_refused) {
   const auto request = acquire(-1);
   const std::string token = argument(0);
   reply_queued();
@@ -205,14 +205,14 @@ TEST_F(MovingPrimaryTest, the_pauses_grow_while_connections_lead_to_a_replica) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(LinkTest, wrong_password_fails_everybody_at_once) {
+TEST_F(LinkTest, wrong_password_fails_all_waiters_at_once) {
   const auto patient = acquire(-1);
   ASSERT_TRUE(client_->begin_connect(0, now_));
   client_->on_connect_failed(0, failure(Status::kDenied, "WRONGPASS"), now_);
   EXPECT_EQ(patient->status.load(), Status::kDenied);
 }
 
-TEST_F(LinkTest, answer_that_does_not_come_drops_the_connection) {
+TEST_F(LinkTest, missing_answer_drops_the_connection) {
   connect();
   acquire();
   advance(1'999 * kMs);
@@ -222,13 +222,13 @@ TEST_F(LinkTest, answer_that_does_not_come_drops_the_connection) {
   EXPECT_TRUE(is_dropped_);
 }
 
-TEST_F(LinkTest, reply_to_nothing_drops_the_connection) {
+TEST_F(LinkTest, unexpected_reply_drops_the_connection) {
   connect();
   client_->on_reply(0, MadeReply::integer(1).get(), now_);
   EXPECT_TRUE(is_dropped_);
 }
 
-TEST_F(LinkTest, lost_reply_of_an_acquire_asks_again_with_the_same_place) {
+TEST_F(LinkTest, acquire_with_a_lost_reply_is_repeated_with_the_same_member) {
   connect();
   const auto request = acquire();
   const std::string token = argument(0);
@@ -250,7 +250,7 @@ TEST_F(LinkTest, held_lease_is_verified_on_a_new_connection) {
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
-TEST_F(LinkTest, lease_runs_out_while_the_server_is_away) {
+TEST_F(LinkTest, lease_expires_while_the_server_is_unreachable) {
   connect();
   const auto lease = held(with_lease(1'000 * kMs));
   disconnect();
@@ -260,7 +260,7 @@ TEST_F(LinkTest, lease_runs_out_while_the_server_is_away) {
   EXPECT_NE(lease->reason.find("connection"), std::string::npos) << lease->reason;
 }
 
-TEST_F(LinkTest, queued_waiters_look_again_in_order_on_a_new_connection) {
+TEST_F(LinkTest, queued_waiters_poll_in_order_on_a_new_connection) {
   connect();
   for (int i = 0; i < 5; i++) {
     acquire(-1, {}, "lock" + std::to_string(i));
@@ -303,7 +303,7 @@ TEST_F(LinkTest, clock_samples_do_not_outlive_their_connection) {
   EXPECT_EQ(request->status.load(), Status::kPending) << "the stamp may be of another clock";
 }
 
-TEST_F(LinkTest, waiter_that_polls_says_so_from_its_first_acquire_on) {
+TEST_F(LinkTest, member_of_a_waiter_that_polls_says_so_from_the_first_acquire) {
   acquire();  // before anything is known of the server
   ServerFacts facts;
   facts.is_push_trusted = false;
@@ -319,7 +319,7 @@ TEST_F(LinkTest, waiter_that_polls_says_so_from_its_first_acquire_on) {
   EXPECT_EQ(next_script(), "acquire") << "it may have the lock without a message";
 }
 
-TEST_F(LinkTest, waiter_that_was_sent_keeps_its_member_where_it_has_to_poll) {
+TEST_F(LinkTest, queued_waiter_keeps_its_member_when_it_has_to_poll) {
   connect();
   acquire();
   ASSERT_EQ(next_script(), "acquire");
@@ -346,7 +346,7 @@ class TakenChannelTest : public LinkTest {
   }
 };
 
-TEST_F(TakenChannelTest, the_channel_is_changed_and_the_waiter_keeps_its_ticket) {
+TEST_F(TakenChannelTest, a_taken_channel_is_replaced_and_the_waiter_keeps_its_ticket) {
   connect();
   acquire();
   ASSERT_EQ(next_script(), "acquire");
@@ -370,7 +370,7 @@ TEST_F(TakenChannelTest, the_channel_is_changed_and_the_waiter_keeps_its_ticket)
   EXPECT_TRUE(next_script().starts_with("cancel")) << next_script();
 }
 
-TEST_F(TakenChannelTest, a_server_that_always_counts_wrongly_is_polled_after_a_few_channels) {
+TEST_F(TakenChannelTest, waiters_poll_if_a_few_channels_in_a_row_are_taken) {
   acquire();
   int dropped_count = 0;
   for (connect(taken()); is_dropped_; connect(taken())) {
@@ -386,14 +386,14 @@ TEST_F(TakenChannelTest, a_server_that_always_counts_wrongly_is_polled_after_a_f
   }
 }
 
-TEST_F(LinkTest, leases_outlive_the_client) {
+TEST_F(LinkTest, leases_are_lost_when_the_client_is_destroyed) {
   connect();
   const auto lease = held();
   client_.reset();
   EXPECT_EQ(state(lease), Lease::kLost);
 }
 
-TEST_F(LinkTest, release_is_not_repeated_for_ever_over_a_connection_that_keeps_breaking) {
+TEST_F(LinkTest, release_over_breaking_connections_ends_with_an_unknown_outcome) {
   connect();
   const auto lease = held(with_lease(1'000 * kMs));
   const auto request = release(lease);

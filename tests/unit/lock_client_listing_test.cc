@@ -31,7 +31,7 @@ class ListingTest : public LockClientWorld {
   }
 };
 
-TEST_F(ListingTest, keys_without_a_name_in_the_namespace_are_dropped) {
+TEST_F(ListingTest, keys_without_a_valid_name_are_skipped) {
   const auto request = list();
   ASSERT_EQ(sent_.front().front(), "SCAN");
   reply_keys("0", std::string(), std::string("a"), std::string("app"), std::string("app:"),
@@ -40,7 +40,7 @@ TEST_F(ListingTest, keys_without_a_name_in_the_namespace_are_dropped) {
   EXPECT_EQ(name_commands_.size(), 0u) << "they are not looked at";
 }
 
-TEST_F(ListingTest, a_lock_among_them_is_found) {
+TEST_F(ListingTest, a_lock_among_invalid_keys_is_found) {
   const std::string token = protocol::make_token(std::string(21, 'c') + "Q", 1);
   names_["app:lock"] = token;
   names_["a"] = token;

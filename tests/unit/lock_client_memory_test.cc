@@ -94,7 +94,7 @@ class MemoryTest : public LockClientWorld {
   }
 };
 
-TEST_F(MemoryTest, grant_by_reply_is_served_in_the_end) {
+TEST_F(MemoryTest, out_of_memory_at_a_grant_serves_both_callers_later) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));
@@ -107,7 +107,7 @@ TEST_F(MemoryTest, grant_by_reply_is_served_in_the_end) {
   EXPECT_GE(nth, 5) << "the others need a new place, which needs memory";
 }
 
-TEST_F(MemoryTest, grant_by_message_is_served_in_the_end) {
+TEST_F(MemoryTest, out_of_memory_at_a_pushed_grant_serves_both_callers_later) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));
@@ -131,7 +131,7 @@ TEST_F(MemoryTest, grant_to_a_single_caller_needs_no_memory) {
   EXPECT_EQ(state(request->lease), Lease::kHeld);
 }
 
-TEST_F(MemoryTest, grant_by_message_to_a_single_caller_needs_no_memory) {
+TEST_F(MemoryTest, pushed_grant_to_a_single_caller_needs_no_memory) {
   start_again();
   const auto request = acquire();
   const std::string token = argument(0);
@@ -142,7 +142,7 @@ TEST_F(MemoryTest, grant_by_message_to_a_single_caller_needs_no_memory) {
   EXPECT_EQ(state(request->lease), Lease::kHeld);
 }
 
-TEST_F(MemoryTest, a_lease_outlives_its_client_without_memory) {
+TEST_F(MemoryTest, destroying_the_client_allocates_nothing) {
   start_again();
   const auto lease = held();
   countdown = 1;
@@ -152,7 +152,7 @@ TEST_F(MemoryTest, a_lease_outlives_its_client_without_memory) {
   EXPECT_EQ(lease->reason, "client is gone");
 }
 
-TEST_F(MemoryTest, loss_is_noticed_in_the_end) {
+TEST_F(MemoryTest, out_of_memory_does_not_hide_a_loss) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));
@@ -173,7 +173,7 @@ TEST_F(MemoryTest, loss_is_noticed_in_the_end) {
   EXPECT_GE(nth, 3) << "the reason is a text, which needs memory";
 }
 
-TEST_F(MemoryTest, upgrade_is_granted_in_the_end) {
+TEST_F(MemoryTest, out_of_memory_does_not_prevent_an_upgrade) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));

@@ -35,7 +35,7 @@ class MovingTest : public LockClientWorld {
   std::unique_ptr<lock::LockClient> other_;
 };
 
-TEST_F(MovingTest, a_slot_is_at_rest_when_no_command_about_it_is_under_way) {
+TEST_F(MovingTest, a_slot_is_at_rest_when_none_of_its_commands_is_under_way) {
   EXPECT_TRUE(client_->is_at_rest(slot()));
   const auto request = acquire();
   EXPECT_FALSE(client_->is_at_rest(slot()));
@@ -48,7 +48,7 @@ TEST_F(MovingTest, a_slot_is_at_rest_when_no_command_about_it_is_under_way) {
   EXPECT_EQ(next_script(), "acquire");
 }
 
-TEST_F(MovingTest, a_command_about_a_lease_that_ended_is_under_way_until_its_answer) {
+TEST_F(MovingTest, a_command_of_an_ended_lease_is_under_way_until_its_answer) {
   const auto lease = held(with_lease(100 * kMs));
   const auto request = extend(lease, 200 * kMs);
   ASSERT_EQ(next_script(), "extend");
@@ -105,7 +105,7 @@ TEST_F(MovingTest, a_queue_is_served_only_at_the_node_of_its_slot) {
   EXPECT_TRUE(client_->slots().empty());
 }
 
-TEST_F(MovingTest, without_memory_nothing_is_taken_over) {
+TEST_F(MovingTest, out_of_memory_takes_over_nothing) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));

@@ -61,7 +61,7 @@ class NamingTest : public LockClientWorld {
   }
 };
 
-TEST_F(NamingTest, short_hold_sends_no_name) {
+TEST_F(NamingTest, short_hold_writes_no_name) {
   connect();
   for (int i = 0; i < 100; i++) {
     const auto request = acquire();
@@ -74,7 +74,7 @@ TEST_F(NamingTest, short_hold_sends_no_name) {
   EXPECT_EQ(name_commands_.size(), 0u);
 }
 
-TEST_F(NamingTest, longer_hold_writes_the_name_with_an_expiry_and_again_before_that) {
+TEST_F(NamingTest, longer_hold_writes_the_name_with_an_expiry_and_renews_it) {
   connect();
   const auto request = acquire();
   reply_granted();
@@ -103,7 +103,7 @@ TEST_F(NamingTest, waiter_writes_its_name_at_once_and_only_once) {
   EXPECT_EQ(count("SET"), 1u);
 }
 
-TEST_F(NamingTest, client_without_the_right_does_not_try_again_on_this_connection) {
+TEST_F(NamingTest, refused_name_is_not_written_again_on_this_connection) {
   connect();
   const auto request = acquire();
   reply_queued();
@@ -115,7 +115,7 @@ TEST_F(NamingTest, client_without_the_right_does_not_try_again_on_this_connectio
   EXPECT_EQ(count("SET"), 0u);
 }
 
-TEST_F(NamingTest, name_goes_with_the_client) {
+TEST_F(NamingTest, shutdown_deletes_the_name) {
   connect();
   const auto request = acquire();
   reply_queued();
@@ -141,7 +141,7 @@ TEST_F(NamingTest, refused_try_names_the_holder) {
   EXPECT_TRUE(client_->is_idle());
 }
 
-TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
+TEST_F(NamingTest, refused_try_is_busy_even_if_the_holders_name_never_arrives) {
   connect();
   const auto request = acquire(0);
   ASSERT_EQ(next_script(), "acquire");
@@ -152,7 +152,7 @@ TEST_F(NamingTest, refused_try_whose_name_never_comes_is_busy_all_the_same) {
   EXPECT_TRUE(client_->is_idle());
 }
 
-TEST_F(NamingTest, cancelled_try_leaves_nothing_when_the_name_comes) {
+TEST_F(NamingTest, late_name_does_not_change_a_cancelled_try) {
   connect();
   const auto request = acquire(0);
   reply_without_names(busy());
@@ -175,7 +175,7 @@ TEST_F(NamingTest, wait_that_times_out_names_the_holder) {
   EXPECT_NE(request->message.find("holder: web-1/4711"), std::string::npos) << request->message;
 }
 
-TEST_F(NamingTest, wait_behind_readers_says_so) {
+TEST_F(NamingTest, timeout_behind_readers_says_that_readers_hold_the_lock) {
   connect();
   const auto request = acquire(1'000);
   reply_queued(30'000, 0, std::string(protocol::kShared));
@@ -185,7 +185,7 @@ TEST_F(NamingTest, wait_behind_readers_says_so) {
   EXPECT_EQ(request->message, "lock 'lock' was not granted within 1 s: held by readers");
 }
 
-TEST_F(NamingTest, wait_and_try_behind_one_reader_name_it) {
+TEST_F(NamingTest, timeout_and_busy_name_a_single_reader) {
   const std::string reader = std::string(kOther) + "0000000001";
   connect();
   const auto request = acquire(1'000);
@@ -202,7 +202,7 @@ TEST_F(NamingTest, wait_and_try_behind_one_reader_name_it) {
             "lock 'lock' is busy: held by readers, its lease ends in 30000 ms; holder: web-1/4711");
 }
 
-TEST_F(NamingTest, wait_behind_another_format_says_so) {
+TEST_F(NamingTest, timeout_behind_another_format_names_the_format) {
   connect();
   const auto request = acquire(1'000);
   reply_queued(30'000, 0, "", "hash");
@@ -215,7 +215,7 @@ TEST_F(NamingTest, wait_behind_another_format_says_so) {
             "lock 'lock' was not granted within 1 s: its key is a hash: a lock of another format");
 }
 
-TEST_F(NamingTest, wait_for_what_this_client_holds_says_so) {
+TEST_F(NamingTest, timeout_behind_this_client_says_so) {
   connect();
   const auto first = acquire();
   reply_granted();
@@ -272,7 +272,7 @@ TEST_F(NamingTest, inspection_names_holder_and_waiters) {
   EXPECT_EQ(count("GETRANGE"), 1u) << "one for each client";
 }
 
-TEST_F(NamingTest, inspection_goes_without_names_when_the_connection_ends) {
+TEST_F(NamingTest, inspection_succeeds_without_names_if_the_connection_ends) {
   connect();
   const auto request = inspect();
   reply_without_names(info(std::string(kOther) + "0000000001"));

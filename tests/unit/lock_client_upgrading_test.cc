@@ -48,7 +48,7 @@ class UpgradingTest : public LockClientWorld {
   protocol::Mode mode(const std::shared_ptr<Lease> &lease) const { return lease->mode.load(); }
 };
 
-TEST_F(UpgradingTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_extended) {
+TEST_F(UpgradingTest, pushed_grant_to_a_reader_is_provisional_and_then_extended) {
   const auto request = acquire(-1, reading());
   reply_queued();
   // The token is that of the first request of this client.
@@ -66,7 +66,7 @@ TEST_F(UpgradingTest, pushed_grant_of_a_reader_is_believed_until_its_claim_and_e
   EXPECT_EQ(next_script(), "extend_shared");
 }
 
-TEST_F(UpgradingTest, upgrade_polls_where_messages_do_not_arrive) {
+TEST_F(UpgradingTest, upgrade_polls_if_messages_do_not_arrive) {
   disconnect();
   ServerFacts facts;
   facts.is_push_trusted = false;
@@ -80,7 +80,7 @@ TEST_F(UpgradingTest, upgrade_polls_where_messages_do_not_arrive) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(UpgradingTest, head_is_told_when_to_look_again) {
+TEST_F(UpgradingTest, notified_upgrade_polls_at_the_given_time) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   client_->on_push(0, "n" + lease->token.substr(22) + "00250", now_);
@@ -90,7 +90,7 @@ TEST_F(UpgradingTest, head_is_told_when_to_look_again) {
   EXPECT_EQ(next_script(), "upgrade");
 }
 
-TEST_F(UpgradingTest, second_upgrader_is_told_at_once_and_reads_on) {
+TEST_F(UpgradingTest, second_upgrade_is_a_deadlock_and_keeps_the_reader) {
   const auto lease = held(reading());
   const auto request = upgrade(lease);
   reply_count("upgrade", -2);
@@ -105,7 +105,7 @@ TEST_F(UpgradingTest, second_upgrader_is_told_at_once_and_reads_on) {
   EXPECT_EQ(next_script(), "") << "nothing was queued";
 }
 
-TEST_F(UpgradingTest, timed_out_upgrade_is_taken_back_and_reads_on) {
+TEST_F(UpgradingTest, timed_out_upgrade_is_cancelled_and_keeps_the_reader) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease, 1'000);
   advance(1'000 * kMs);
@@ -118,7 +118,7 @@ TEST_F(UpgradingTest, timed_out_upgrade_is_taken_back_and_reads_on) {
   EXPECT_EQ(mode(lease), protocol::Mode::kRead);
 }
 
-TEST_F(UpgradingTest, upgrade_that_a_late_copy_made_is_undone) {
+TEST_F(UpgradingTest, upgrade_by_a_late_duplicate_is_downgraded) {
   const auto lease = held(reading());
   push_grant(lease->token, 0, 3000, "12345678", protocol::Mode::kUpgrade);
   ASSERT_EQ(next_script(), "downgrade") << "nobody asked for it";
@@ -130,7 +130,7 @@ TEST_F(UpgradingTest, upgrade_that_a_late_copy_made_is_undone) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(UpgradingTest, one_try_without_an_answer_is_unknown_and_undone) {
+TEST_F(UpgradingTest, unanswered_try_to_upgrade_is_unknown_and_downgraded) {
   const auto lease = held(reading());
   const auto request = upgrade(lease, 0);
   disconnect();
@@ -142,14 +142,14 @@ TEST_F(UpgradingTest, one_try_without_an_answer_is_unknown_and_undone) {
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(UpgradingTest, upgrade_after_a_downgrade_without_an_answer_is_asked) {
+TEST_F(UpgradingTest, upgrade_after_an_unanswered_downgrade_is_sent) {
   const auto lease = held();
   const auto request = downgrade(lease);
   client_->cancel(*request, now_);
   EXPECT_EQ(upgrade(lease)->status.load(), Status::kPending) << "others may read by now";
 }
 
-TEST_F(UpgradingTest, release_takes_a_waiting_upgrade_along) {
+TEST_F(UpgradingTest, release_ends_a_waiting_upgrade) {
   const auto lease = held(reading());
   const auto request = waiting_upgrade(lease);
   const auto released = release(lease);
@@ -177,7 +177,7 @@ TEST_F(UpgradingTest, shut_down_ends_a_waiting_upgrade) {
   EXPECT_EQ(state(lease), Lease::kReleased);
 }
 
-TEST_F(UpgradingTest, reader_that_enters_before_the_answer_to_a_downgrade_ends_nothing) {
+TEST_F(UpgradingTest, reader_granted_before_the_answer_to_a_downgrade_causes_no_loss) {
   const auto lease = held();
   const auto reader = acquire(-1, reading());
   const std::string token = argument(0);
@@ -190,7 +190,7 @@ TEST_F(UpgradingTest, reader_that_enters_before_the_answer_to_a_downgrade_ends_n
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(UpgradingTest, downgrade_without_an_answer_is_found_out_by_the_next_renewal) {
+TEST_F(UpgradingTest, unanswered_downgrade_is_settled_by_the_next_renewal) {
   const auto lease = held();
   const auto request = downgrade(lease);
   disconnect();
@@ -207,7 +207,7 @@ TEST_F(UpgradingTest, downgrade_without_an_answer_is_found_out_by_the_next_renew
   EXPECT_EQ(state(lease), Lease::kHeld);
 }
 
-TEST_F(UpgradingTest, owner_that_reads_twice_is_told_when_it_upgrades) {
+TEST_F(UpgradingTest, upgrade_of_an_owner_that_reads_twice_is_a_deadlock) {
   const auto first = held(reading("me"));
   const auto second = held(reading("me"));
   EXPECT_EQ(upgrade(first)->status.load(), Status::kDeadlock);
@@ -217,7 +217,7 @@ TEST_F(UpgradingTest, owner_that_reads_twice_is_told_when_it_upgrades) {
   EXPECT_EQ(next_script(), "upgrade");
 }
 
-TEST_F(UpgradingTest, owner_that_would_wait_for_itself_is_told_what_to_do) {
+TEST_F(UpgradingTest, owner_that_would_wait_for_itself_gets_already_held_with_advice) {
   const auto read = held(reading("me"));
   const auto write = acquire(-1, writing("me"));
   EXPECT_EQ(write->status.load(), Status::kAlreadyHeld);
@@ -239,7 +239,7 @@ TEST_F(UpgradingTest, owner_whose_lease_ended_may_acquire_again) {
   EXPECT_EQ(acquire(-1, writing("me"))->status.load(), Status::kPending);
 }
 
-TEST_F(UpgradingTest, formats_of_one_name_are_two_queues) {
+TEST_F(UpgradingTest, two_formats_of_one_name_share_no_place) {
   acquire(-1);
   acquire(-1, reentrant("me"));
   EXPECT_EQ(sent_.size(), 2u) << "they share no place";

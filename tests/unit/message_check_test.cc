@@ -15,7 +15,7 @@ using Command = MessageCheck::Command;
 
 constexpr Nanos kLimit = 2'000 * kMs;
 
-TEST(MessageCheckTest, nothing_is_asked_while_no_lock_is_waited_for) {
+TEST(MessageCheckTest, connection_without_waiters_is_not_checked) {
   MessageCheck check;
   check.on_waiting();
   EXPECT_EQ(check.due(), kNever) << "messages come with the replies";
@@ -27,7 +27,7 @@ TEST(MessageCheckTest, nothing_is_asked_while_no_lock_is_waited_for) {
   EXPECT_EQ(check.due(), kNever) << "the last waiter has gone";
 }
 
-TEST(MessageCheckTest, silence_is_asked_about_and_then_ends_the_connection) {
+TEST(MessageCheckTest, silence_causes_a_question_and_then_ends_the_connection) {
   MessageCheck check;
   check.open(kLimit, 0);
   check.on_waiting();
@@ -41,7 +41,7 @@ TEST(MessageCheckTest, silence_is_asked_about_and_then_ends_the_connection) {
   EXPECT_EQ(check.due(), kNever);
 }
 
-TEST(MessageCheckTest, a_grant_without_its_message_ends_the_connection) {
+TEST(MessageCheckTest, a_polled_grant_without_its_message_ends_the_connection) {
   MessageCheck check;
   EXPECT_EQ(check.on_late_grant(kLimit, 2 * kLimit), Command::kNone);
   check.open(kLimit, 0);
@@ -65,7 +65,7 @@ class DeafTest : public LockClientWorld {
   int asked_count_ = 0;
 };
 
-TEST_F(DeafTest, a_waiter_drops_a_connection_without_messages) {
+TEST_F(DeafTest, waiting_drops_a_second_connection_that_delivers_no_messages) {
   connect(resp2());
   acquire();
   reply_queued();
@@ -81,7 +81,7 @@ TEST_F(DeafTest, a_waiter_drops_a_connection_without_messages) {
   EXPECT_NE(warnings_.front().find("for messages"), std::string::npos);
 }
 
-TEST_F(DeafTest, with_resp3_nothing_is_asked) {
+TEST_F(DeafTest, resp3_connection_is_not_checked) {
   connect();
   acquire();
   reply_queued();

@@ -37,7 +37,7 @@ class NodeEligibilityTest : public ::testing::Test {
   Nanos now_ = 1000 * kSecond;
 };
 
-TEST_F(NodeEligibilityTest, old_primaries_vote) {
+TEST_F(NodeEligibilityTest, primaries_with_a_long_uptime_vote) {
   NodeEligibility eligibility(nodes_, settings_);
   EXPECT_FALSE(eligibility.was_tried(0));
   connect_all(eligibility);
@@ -103,7 +103,7 @@ TEST_F(NodeEligibilityTest, a_minority_of_replicas_is_not_fatal) {
   EXPECT_FALSE(eligibility.may_vote(0, now_));
 }
 
-TEST_F(NodeEligibilityTest, a_temporary_failure_leaves_no_refusal) {
+TEST_F(NodeEligibilityTest, a_later_temporary_failure_replaces_a_refusal) {
   NodeEligibility eligibility(nodes_, settings_);
   eligibility.on_connect_failed(0, failure(Status::kDenied, "node0: wrong password"));
   EXPECT_EQ(eligibility.refusal_of(0).status, Status::kDenied);

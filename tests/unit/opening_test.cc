@@ -82,7 +82,7 @@ class OpeningTest : public ::testing::Test {
   std::vector<std::string> sent_;
 };
 
-TEST_F(OpeningTest, with_resp3_one_connection_is_dialled) {
+TEST_F(OpeningTest, resp3_needs_one_connection) {
   Opening opening(settings_, "c", false, now_);
   EXPECT_TRUE(opening.is_dialling());
   EXPECT_EQ(opening.awaited_count(), 0U);
@@ -102,7 +102,7 @@ TEST_F(OpeningTest, with_resp3_one_connection_is_dialled) {
   EXPECT_FALSE(opening.has_messages());
 }
 
-TEST_F(OpeningTest, with_resp2_messages_get_a_connection_and_a_probe) {
+TEST_F(OpeningTest, resp2_messages_get_a_connection_and_a_probe) {
   Opening opening(settings_, "c", false, now_);
   reach_messages(opening);
   EXPECT_EQ(opening.limit(), now_ + 3 * kSecond);
@@ -120,7 +120,7 @@ TEST_F(OpeningTest, with_resp2_messages_get_a_connection_and_a_probe) {
 }
 
 // Kvrocks answers HELLO 3 so, unless its RESP3 is switched on.
-TEST_F(OpeningTest, messages_get_a_connection_if_hello_3_is_answered_with_resp2) {
+TEST_F(OpeningTest, hello_3_answered_with_resp2_opens_a_connection_for_messages) {
   const auto lowered_hello = [] {
     return MadeReply::list(MadeReply::text("version"), MadeReply::text("7.4.1"),
                            MadeReply::text("proto"), MadeReply::integer(2));
@@ -156,7 +156,7 @@ TEST_F(OpeningTest, a_message_is_never_taken_for_the_reply_to_the_probe) {
   EXPECT_FALSE(opening.facts().is_push_trusted);
 }
 
-TEST_F(OpeningTest, without_a_subscription_the_second_connection_is_of_no_use) {
+TEST_F(OpeningTest, a_refused_subscription_closes_the_second_connection) {
   Opening opening(settings_, "c", false, now_);
   reach_messages(opening);
   greet_messages(opening);
@@ -190,7 +190,7 @@ TEST_F(OpeningTest, plain_channels_get_a_new_second_connection) {
   EXPECT_FALSE(opening.facts().is_sharded);
 }
 
-TEST_F(OpeningTest, a_failure_on_either_connection_ends_it) {
+TEST_F(OpeningTest, a_failure_on_either_connection_ends_the_opening) {
   Opening first(settings_, "c", false, now_);
   dialled(first);
   reply(first, MadeReply::error("LOADING Redis is loading the dataset in memory"));
@@ -208,7 +208,7 @@ TEST_F(OpeningTest, a_failure_on_either_connection_ends_it) {
 
 // The time of the identity is not taken from what follows: a node that answered INFO after 1.9 of
 // its 2 s, and all else within 10 ms, was given up.
-TEST_F(OpeningTest, the_identity_has_a_limit_of_its_own) {
+TEST_F(OpeningTest, the_identity_has_its_own_time_limit) {
   Opening opening(settings_, "c", true, now_);
   dialled(opening);
   reply(opening, hello(), kSecond);
@@ -224,7 +224,7 @@ TEST_F(OpeningTest, the_identity_has_a_limit_of_its_own) {
 }
 
 // An answer that is read behind its limit leaves no time to what follows, and never all the time.
-TEST_F(OpeningTest, a_limit_that_has_passed_stays_passed) {
+TEST_F(OpeningTest, a_time_limit_that_has_passed_is_not_extended) {
   Opening opening(settings_, "c", true, now_);
   dialled(opening);
   reply(opening, hello());

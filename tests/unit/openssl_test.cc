@@ -23,7 +23,7 @@ REDLATCH_OPENSSL_FUNCTIONS(REDLATCH_SAME_FUNCTION)
 #define REDLATCH_SAME_NUMBER(name, value) static_assert((name) == (value), #name);
 REDLATCH_OPENSSL_CONSTANTS(REDLATCH_SAME_NUMBER)
 
-TEST(OpenSslTest, parts_of_error_codes_are_those_of_openssl) {
+TEST(OpenSslTest, error_code_parts_match_the_macros_of_openssl) {
   const unsigned long codes[] = {0UL, ERR_PACK(ERR_LIB_SSL, 0, SSL_R_CERTIFICATE_VERIFY_FAILED),
                                  ERR_PACK(ERR_LIB_X509, 0, ERR_R_MALLOC_FAILURE),
                                  static_cast<unsigned long>(ERR_SYSTEM_FLAG) | 111UL};

@@ -36,7 +36,7 @@ TEST(OptionTableTest, each_row_is_found_by_its_name) {
   EXPECT_EQ(find_option(""), nullptr);
 }
 
-TEST(OptionTableTest, defaults_are_those_of_the_rows) {
+TEST(OptionTableTest, settings_begin_with_the_defaults_of_the_table) {
   const Settings settings;
   EXPECT_EQ(option_of(settings, "connect_timeout"), "2000ms");
   EXPECT_EQ(option_of(settings, "command_timeout"), "2000ms");
@@ -75,7 +75,7 @@ TEST(OptionTableTest, acquire_options_are_set_by_name) {
   EXPECT_EQ(settings.owner, "o");
 }
 
-TEST(OptionTableTest, messages_say_what_is_allowed_and_what_was_given) {
+TEST(OptionTableTest, messages_name_the_allowed_and_the_given_value) {
   struct Row {
     const char *name;
     std::string value;
@@ -112,7 +112,7 @@ TEST(OptionTableTest, messages_say_what_is_allowed_and_what_was_given) {
   }
 }
 
-TEST(OptionTableTest, options_of_a_client_have_edges) {
+TEST(OptionTableTest, client_options_are_limited_to_their_ranges) {
   struct Row {
     const char *name;
     std::string value;
@@ -153,7 +153,7 @@ TEST(OptionTableTest, options_of_a_client_have_edges) {
   }
 }
 
-TEST(OptionTableTest, typed_values_have_the_same_ranges) {
+TEST(OptionTableTest, numbers_set_by_name_have_the_ranges_of_the_text) {
   AcquireSettings settings;
   EXPECT_TRUE(set_number(settings, "ttl", 10).ok());
   EXPECT_EQ(set_number(settings, "ttl", 9).message,
@@ -235,7 +235,7 @@ TEST(OptionTableTest, an_option_of_a_client_is_read_back) {
   EXPECT_EQ(options.get("password") + options.get("ttl") + options.get("url"), "");
 }
 
-TEST(OptionTableTest, zero_is_the_word_for_none_of_a_typed_duration) {
+TEST(OptionTableTest, zero_as_a_duration_means_off_if_the_option_has_that_word) {
   Option option{Scope::kAcquire, "x", Kind::kDURATION, 5, 10, "off"};
   Nanos value = 1;
   EXPECT_TRUE(read_value(option, "0ms", value).ok());
@@ -246,7 +246,7 @@ TEST(OptionTableTest, zero_is_the_word_for_none_of_a_typed_duration) {
   EXPECT_FALSE(read_value(option, "0ms", value).ok());
 }
 
-TEST(OptionTableTest, what_was_given_is_shown_with_spaces_and_empty) {
+TEST(OptionTableTest, messages_quote_the_given_value_unless_it_may_be_secret) {
   const Option *ttl = find_option("ttl");
   EXPECT_EQ(got(*ttl, "5 s"), " (got '5 s')");
   EXPECT_EQ(got(*ttl, ""), " (got '')");

@@ -77,7 +77,7 @@ TEST(OptionsTest, embedded_urls_give_a_folder) {
   EXPECT_TRUE(parsed("unix:///a").folder.empty());
 }
 
-TEST(OptionsTest, a_folder_has_room_for_a_socket) {
+TEST(OptionsTest, a_folder_too_long_for_a_socket_path_is_invalid) {
   const std::string longest = "/" + std::string(99, 'x');
   EXPECT_EQ(parsed("embedded://" + longest).socket_path.size(), 107U);
   Settings settings;
@@ -87,7 +87,7 @@ TEST(OptionsTest, a_folder_has_room_for_a_socket) {
       << outcome.message;
 }
 
-TEST(OptionsTest, tls_is_in_the_scheme_and_its_options_in_the_rest) {
+TEST(OptionsTest, the_scheme_turns_on_tls_and_options_configure_it) {
   Settings settings;
   ASSERT_TRUE(Options().resolve("redis://h", settings).ok());
   EXPECT_FALSE(settings.tls.is_on);
@@ -120,7 +120,7 @@ TEST(OptionsTest, tls_is_in_the_scheme_and_its_options_in_the_rest) {
   EXPECT_EQ(options.resolve("redis://a", settings).status, Status::kInvalid);
 }
 
-TEST(OptionsTest, wrong_urls_name_the_input_and_what_is_allowed) {
+TEST(OptionsTest, errors_of_urls_name_the_input_and_the_allowed_values) {
   expect_refused({
       {"", "no server was named"},
       {"localhost:6379", "redis"},
@@ -210,7 +210,7 @@ TEST(OptionsTest, sentinel_urls_give_sentinels_and_a_name) {
   EXPECT_FALSE(parsed("redis://h").has_sentinels());
 }
 
-TEST(OptionsTest, sentinels_get_nothing_of_the_server) {
+TEST(OptionsTest, sentinels_get_no_credentials_or_tls_options_of_the_server) {
   const Settings settings = parsed(
       "rediss-sentinel://us:pw@a:1/m/3?tls_verify=ca&sentinel_tls=yes&sentinel_tls_sni=watch"
       "&connect_timeout=1s");
@@ -227,7 +227,7 @@ TEST(OptionsTest, sentinels_get_nothing_of_the_server) {
   EXPECT_TRUE(primary.tls.sni.empty());
 }
 
-TEST(OptionsTest, wrong_sentinel_urls_are_named) {
+TEST(OptionsTest, errors_of_sentinel_urls_name_the_mistake) {
   std::string many = "redis-sentinel://h0";
   for (int i = 1; i < 16; i++) many += ",h" + std::to_string(i);
   expect_refused({
@@ -294,7 +294,7 @@ TEST(OptionsTest, cluster_urls_give_nodes) {
   EXPECT_FALSE(node.is_cluster());
 }
 
-TEST(OptionsTest, wrong_cluster_urls_are_named) {
+TEST(OptionsTest, errors_of_cluster_urls_name_the_mistake) {
   std::string many = "redis+cluster://h0";
   for (int i = 1; i <= 64; i++) many += ",h" + std::to_string(i);
   expect_refused({
@@ -343,7 +343,7 @@ TEST(OptionsTest, ipv6_addresses_are_shown_in_brackets) {
       << outcome.message;
 }
 
-TEST(OptionsTest, nodes_of_a_redlock_are_an_odd_number_of_servers) {
+TEST(OptionsTest, a_redlock_needs_an_odd_number_of_independent_servers) {
   std::string many = "redis://a0";
   for (int i = 1; i < 17; i++) many += " redis://a" + std::to_string(i);
   expect_refused_nodes({
@@ -368,7 +368,7 @@ TEST(OptionsTest, nodes_of_a_redlock_are_an_odd_number_of_servers) {
   EXPECT_EQ(nodes.size(), 3U);
 }
 
-TEST(OptionsTest, option_wins_over_the_url) {
+TEST(OptionsTest, an_option_overrides_the_url) {
   Options options;
   EXPECT_TRUE(options.set("db", "5").ok());
   EXPECT_TRUE(options.set("command_timeout", "1m").ok());
@@ -400,7 +400,7 @@ std::string password_file(const std::string &text) {
   return path;
 }
 
-TEST(OptionsTest, environment_counts_for_what_nobody_says) {
+TEST(OptionsTest, environment_variables_apply_where_no_option_or_url_is_set) {
   const Variable url("REDLATCH_URL", "redis://from-env/1");
   const Variable other_url("REDIS_URL", "redis://never");
   const Variable name_space("REDLATCH_NAMESPACE", "env:");
@@ -422,7 +422,7 @@ TEST(OptionsTest, environment_counts_for_what_nobody_says) {
   EXPECT_EQ(settings.name_space, "");
 }
 
-TEST(OptionsTest, the_environment_is_named_only_if_it_was_read) {
+TEST(OptionsTest, an_error_names_redlatch_url_only_if_the_environment_was_read) {
   Options options;
   Settings settings;
   EXPECT_EQ(options.resolve("", settings).message, "no server was named: give a URL");
@@ -431,7 +431,7 @@ TEST(OptionsTest, the_environment_is_named_only_if_it_was_read) {
             "no server was named: give a URL, or set REDLATCH_URL");
 }
 
-TEST(OptionsTest, an_empty_url_in_a_variable_is_named_by_its_place) {
+TEST(OptionsTest, an_error_of_an_empty_url_in_a_variable_has_its_position) {
   std::vector<Settings> nodes;
   QuorumSettings quorum;
   {
@@ -448,7 +448,7 @@ TEST(OptionsTest, an_empty_url_in_a_variable_is_named_by_its_place) {
   EXPECT_NE(outcome.message.find("URL 2 must not be empty"), std::string::npos) << outcome.message;
 }
 
-TEST(OptionsTest, wrong_variable_is_named) {
+TEST(OptionsTest, an_error_names_the_invalid_environment_variable) {
   const Variable name_space("REDLATCH_NAMESPACE", "a{b");
   Options options;
   const auto outcome = options.set_from_env();
@@ -532,7 +532,7 @@ TEST(OptionsTest, password_in_a_pipe_of_the_environment_is_for_all_nodes) {
   for (const Settings &node : nodes) EXPECT_EQ(node.password, "canary");
 }
 
-TEST(OptionsTest, password_in_a_pipe_without_a_writer_is_waited_for) {
+TEST(OptionsTest, password_pipe_without_data_is_invalid_after_a_second) {
   const Pipe pipe("");
   Options options;
   const auto outcome = options.set("password_file", pipe.path());
@@ -541,7 +541,7 @@ TEST(OptionsTest, password_in_a_pipe_without_a_writer_is_waited_for) {
       << outcome.message;
 }
 
-TEST(OptionsTest, password_in_a_file_is_read_again_wherever_the_process_is_then) {
+TEST(OptionsTest, password_file_is_read_again_after_a_change_of_folder) {
   const std::string before = std::filesystem::current_path();
   std::filesystem::current_path(std::filesystem::path(password_file("old\n")).parent_path());
   Options options;
@@ -555,7 +555,7 @@ TEST(OptionsTest, password_in_a_file_is_read_again_wherever_the_process_is_then)
   EXPECT_EQ(settings.password, "new");
 }
 
-TEST(OptionsTest, of_a_password_and_its_file_the_last_one_counts) {
+TEST(OptionsTest, the_last_of_password_and_password_file_counts) {
   const std::string file = password_file("of-file\n");
   Options options;
   Settings settings;

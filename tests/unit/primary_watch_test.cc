@@ -101,7 +101,7 @@ class PrimaryWatchTest : public ::testing::Test {
   PrimaryWatch watch_{settings_};
 };
 
-TEST_F(PrimaryWatchTest, the_first_switch_of_any_sentinel_ends_the_primary_once) {
+TEST_F(PrimaryWatchTest, the_first_reported_failover_ends_the_primary_once) {
   use(kA, 3);
   watch_all(3);
   EXPECT_TRUE(switched(2, kA, kB)) << "the last of the URL";
@@ -138,7 +138,7 @@ TEST_F(PrimaryWatchTest, a_greater_epoch_in_an_answer_ends_the_primary) {
   EXPECT_EQ(watch_.known().left_epoch, 3);
 }
 
-TEST_F(PrimaryWatchTest, an_epoch_does_not_go_back) {
+TEST_F(PrimaryWatchTest, an_answer_with_an_older_epoch_is_ignored) {
   use(kB, 4);
   ASSERT_EQ(watch_.begin_dial(now_), 0u);
   subscribe(0);
@@ -150,7 +150,7 @@ TEST_F(PrimaryWatchTest, an_epoch_does_not_go_back) {
   EXPECT_TRUE(switched(0, kC, kA)) << "it is not behind now";
 }
 
-TEST_F(PrimaryWatchTest, a_late_message_does_not_end_a_primary_that_is_back) {
+TEST_F(PrimaryWatchTest, a_late_message_of_an_earlier_failover_is_ignored) {
   use(kA, 3);
   watch_all(3);
   EXPECT_TRUE(switched(1, kA, kB));
@@ -164,14 +164,14 @@ TEST_F(PrimaryWatchTest, a_late_message_does_not_end_a_primary_that_is_back) {
   EXPECT_FALSE(switched(2, kB, kA));
 }
 
-TEST_F(PrimaryWatchTest, sentinels_that_were_reset_are_watched_as_before) {
+TEST_F(PrimaryWatchTest, sentinels_with_epoch_zero_are_watched) {
   use(kA, 7);
   use(kA, 0);
   watch_all(0);
   EXPECT_TRUE(switched(0, kA, kB));
 }
 
-TEST_F(PrimaryWatchTest, a_sentinel_that_hides_its_epoch_is_believed) {
+TEST_F(PrimaryWatchTest, a_sentinel_without_a_readable_epoch_is_believed) {
   use(kA, -1);
   ASSERT_EQ(watch_.begin_dial(now_), 0u);
   subscribe(0);
@@ -180,7 +180,7 @@ TEST_F(PrimaryWatchTest, a_sentinel_that_hides_its_epoch_is_believed) {
   EXPECT_TRUE(switched(0, kA, kB));
 }
 
-TEST_F(PrimaryWatchTest, a_sentinel_that_cannot_be_reached_is_tried_less_and_less_often) {
+TEST_F(PrimaryWatchTest, an_unreachable_sentinel_is_dialled_with_growing_pauses) {
   ASSERT_EQ(watch_.begin_dial(now_), 0u);
   ASSERT_EQ(watch_.begin_dial(now_), 1u);
   ASSERT_EQ(watch_.begin_dial(now_), 2u);
@@ -200,7 +200,7 @@ TEST_F(PrimaryWatchTest, a_sentinel_that_cannot_be_reached_is_tried_less_and_les
   EXPECT_FALSE(watch_.on_ended(0, now_, 0)) << "that was reported";
 }
 
-TEST_F(PrimaryWatchTest, few_are_dialled_at_a_time_and_those_that_answered_first) {
+TEST_F(PrimaryWatchTest, the_number_of_sentinels_dialled_at_once_is_limited) {
   name_sentinels(static_cast<int>(kMaxSentinels));
   for (size_t i = 0; i < PrimaryWatch::kMaxDials; i++) EXPECT_EQ(watch_.begin_dial(now_), i);
   EXPECT_FALSE(watch_.begin_dial(now_));
@@ -210,7 +210,7 @@ TEST_F(PrimaryWatchTest, few_are_dialled_at_a_time_and_those_that_answered_first
   EXPECT_EQ(watch_.begin_dial(now_), PrimaryWatch::kMaxDials) << "one that was not tried yet";
 }
 
-TEST_F(PrimaryWatchTest, sentinels_that_discoveries_find_are_watched) {
+TEST_F(PrimaryWatchTest, sentinels_found_by_a_discovery_are_watched) {
   name_sentinels(1);
   use(kA, 3);
   EXPECT_EQ(watch_.begin_dial(now_), 0u);

@@ -23,7 +23,7 @@
 
 namespace redlatch::protocol {
 
-TEST(KeysTest, auxiliary_keys_stand_in_the_slot_of_the_lock) {
+TEST(KeysTest, auxiliary_keys_are_in_the_slot_of_the_lock) {
   const LockKeys plain("", "a", Format::kString);
   EXPECT_EQ(plain.lock, "a");
   EXPECT_EQ(plain.queue, "{a}:rl1:q");
@@ -42,7 +42,7 @@ TEST(KeysTest, locks_with_and_without_braces_share_nothing) {
   EXPECT_NE(a.fence, b.fence);
 }
 
-TEST(KeysTest, formats_share_the_lock_and_the_fence_alone) {
+TEST(KeysTest, formats_share_only_the_lock_key_and_the_fence) {
   const LockKeys string("app:", "a", Format::kString);
   const LockKeys hash("app:", "a", Format::kHash);
   EXPECT_EQ(hash.lock, string.lock);
@@ -55,7 +55,7 @@ TEST(KeysTest, formats_share_the_lock_and_the_fence_alone) {
   for (const std::string_view key : keys) EXPECT_TRUE(is_auxiliary(key)) << key;
 }
 
-TEST(CommandTest, on_a_cluster_a_script_of_several_keys_names_one_that_never_exists) {
+TEST(CommandTest, cluster_scripts_with_several_keys_also_name_an_absent_key) {
   const LockKeys keys("app:", "a", Format::kString);
   EXPECT_EQ(keys.absent, "app:{app:a}:rl1:n");
   EXPECT_TRUE(is_auxiliary(keys.absent));
@@ -110,7 +110,7 @@ TEST(CommandTest, on_a_cluster_a_script_of_several_keys_names_one_that_never_exi
   }
 }
 
-TEST(CommandTest, a_lease_is_extended_by_one_key_alone) {
+TEST(CommandTest, a_lease_can_be_extended_with_one_key) {
   const LockKeys keys("", "a", Format::kHash);
   const ServerFeatures features{.is_sharded = true, .prefix = "", .is_cluster = true};
   const auto words_of = [](const Command &command) {
@@ -135,7 +135,7 @@ TEST(CommandTest, a_lease_is_extended_by_one_key_alone) {
   EXPECT_EQ(key, "{a}:token:rwlock_timeout:1");
 }
 
-TEST(KeysTest, names_are_any_bytes_but_auxiliary_keys) {
+TEST(KeysTest, names_are_any_bytes_except_auxiliary_keys) {
   EXPECT_TRUE(check_name(std::string(1024, '\0')).ok());
   EXPECT_TRUE(check_name("a:rl1:q2").ok());
   EXPECT_TRUE(check_name("rl1:q").ok());
@@ -148,7 +148,7 @@ TEST(KeysTest, names_are_any_bytes_but_auxiliary_keys) {
   EXPECT_EQ(check_namespace("a{b").status, Status::kInvalid);
 }
 
-TEST(TokenTest, tokens_have_their_width_and_differ) {
+TEST(TokenTest, tokens_are_unique_and_of_fixed_width) {
   std::array<uint8_t, 16> random{};
   std::set<std::string> seen;
   for (int i = 0; i < 256; i++) {
@@ -164,7 +164,7 @@ TEST(TokenTest, tokens_have_their_width_and_differ) {
   EXPECT_EQ(seen.size(), 256u * 3);
 }
 
-TEST(TokenTest, other_libraries_values_are_foreign) {
+TEST(TokenTest, values_of_other_libraries_are_foreign) {
   EXPECT_FALSE(is_token("d41d8cd98f00b204e9800998ecf8427e-"));
   EXPECT_FALSE(is_token("rl:shared"));
   EXPECT_FALSE(is_token(std::string(32, 'Z'))) << "the number is hex";
@@ -203,7 +203,7 @@ TEST(TokenTest, member_has_fixed_width_fields) {
   EXPECT_FALSE(parse_member(token + "y00010" + "0000000000005").has_value());
 }
 
-TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
+TEST(TokenTest, only_well_formed_pushes_are_parsed) {
   const auto grant = parse_push(
       "g00000000ffx03000"
       "1700000000000001"
@@ -234,7 +234,7 @@ TEST(TokenTest, pushes_are_read_by_position_and_nothing_else_is) {
   }
 }
 
-TEST(TokenTest, a_forged_push_with_a_fence_that_is_none_is_no_push) {
+TEST(TokenTest, a_push_with_a_fence_out_of_range_is_refused) {
   const std::string before = "g00000000ffx03000";
   const std::string after = "1700000000000abcdef01";
   EXPECT_TRUE(parse_push(before + "9007199254740991" + after).has_value());
@@ -242,7 +242,7 @@ TEST(TokenTest, a_forged_push_with_a_fence_that_is_none_is_no_push) {
   EXPECT_FALSE(parse_push(before + "9999999999999999" + after).has_value());
 }
 
-TEST(AnswerTest, a_grant_with_a_fence_that_is_none_is_no_grant) {
+TEST(AnswerTest, a_grant_with_an_invalid_fence_is_refused) {
   const auto is_granted = [](const char *fence) {
     AcquireAnswer answer;
     return !decode(MadeReply::list(MadeReply::integer(1), MadeReply::text(fence),
@@ -259,7 +259,7 @@ TEST(AnswerTest, a_grant_with_a_fence_that_is_none_is_no_grant) {
 }
 
 // Whatever a server says, callers add and subtract what they are shown.
-TEST(AnswerTest, numbers_of_an_inspection_are_within_what_sums_allow) {
+TEST(AnswerTest, inspection_numbers_are_limited_so_that_sums_do_not_overflow) {
   const std::string token = std::string(21, 'a') + "A0123456789";
   for (const int64_t number : {INT64_MAX, INT64_MIN, int64_t{-1}, int64_t{9'999'999'999'999}}) {
     const std::string digits = std::to_string(number);
@@ -293,7 +293,7 @@ TEST(AnswerTest, numbers_of_an_inspection_are_within_what_sums_allow) {
   }
 }
 
-TEST(AnswerTest, errors_are_told_apart_by_what_one_may_do) {
+TEST(AnswerTest, errors_are_classified_by_whether_a_retry_can_help) {
   using Kind = Refusal::Kind;
   const auto kind = [](const char *text) { return refusal_of(MadeReply::error(text).get()).kind; };
   EXPECT_EQ(kind("NOSCRIPT No matching script. Please use EVAL."), Kind::kNoScript);
@@ -312,7 +312,7 @@ TEST(AnswerTest, errors_are_told_apart_by_what_one_may_do) {
   EXPECT_EQ(refusal_of(MadeReply::error("ERR a\r\nb").get()).message, "ERR a  b");
 }
 
-TEST(AnswerTest, holders_that_do_not_speak_the_protocol_are_foreign) {
+TEST(AnswerTest, holders_of_other_libraries_are_foreign) {
   AcquireAnswer answer;
   answer.type = "string";
   answer.holder = "abc";
@@ -334,7 +334,7 @@ TEST(AnswerTest, holders_that_do_not_speak_the_protocol_are_foreign) {
   EXPECT_FALSE(answer.is_foreign());
 }
 
-TEST(CommandTest, raised_fence_names_the_lock_and_the_token_that_has_it) {
+TEST(CommandTest, raise_fence_sends_the_lock_key_and_the_holders_token) {
   const LockKeys keys("app:", "a", Format::kString);
   for (const bool is_sharded : {false, true}) {
     const ScriptText &script = script_text(Script::kRaiseFence, Format::kString, is_sharded);

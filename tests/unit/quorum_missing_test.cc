@@ -7,7 +7,7 @@
 
 namespace redlatch {
 
-TEST_F(QuorumTest, votes_that_are_missing_are_asked_for_with_each_renewal) {
+TEST_F(QuorumTest, missing_votes_are_requested_with_each_renewal) {
   connect_all();
   const auto lease = barely_held();
   advance(7 * kSecond);
@@ -29,7 +29,7 @@ TEST_F(QuorumTest, votes_that_are_missing_are_asked_for_with_each_renewal) {
   ASSERT_EQ(script(4), "acquire");
 }
 
-TEST_F(QuorumTest, a_node_that_forgot_is_asked_by_the_same_token_when_the_others_confirm) {
+TEST_F(QuorumTest, a_node_that_lost_its_vote_is_asked_again_with_the_same_token) {
   connect_all();
   const auto lease = held();
   advance(10 * kSecond);
@@ -62,7 +62,7 @@ TEST_F(QuorumTest, a_node_that_forgot_is_asked_by_the_same_token_when_the_others
 }
 
 // .. by force, or by all of them; it is not taken again from one node to the next.
-TEST_F(QuorumTest, a_lock_that_was_taken_away_everywhere_is_lost) {
+TEST_F(QuorumTest, a_lock_removed_from_a_majority_is_lost_and_not_requested_again) {
   connect_all();
   const auto lease = held();
   advance(10 * kSecond);
@@ -75,7 +75,7 @@ TEST_F(QuorumTest, a_lock_that_was_taken_away_everywhere_is_lost) {
 }
 
 // A node that keeps nothing is not asked without end.
-TEST_F(QuorumTest, a_node_that_forgets_at_once_is_asked_now_and_then) {
+TEST_F(QuorumTest, a_node_that_keeps_losing_its_vote_is_not_asked_in_a_loop) {
   auto options = lock::AcquireOptions();
   options.label = "written with an extension, at once";
   connect_all();
@@ -94,7 +94,7 @@ TEST_F(QuorumTest, a_node_that_forgets_at_once_is_asked_now_and_then) {
   EXPECT_EQ(request->lease->state_at(now_), Lease::kHeld);
 }
 
-TEST_F(QuorumTest, a_vote_that_was_missing_counts_from_its_request) {
+TEST_F(QuorumTest, validity_of_a_late_vote_counts_from_its_request) {
   connect_all();
   const auto lease = barely_held();
   const Nanos end = now_ + 10 * kSecond;
@@ -110,7 +110,7 @@ TEST_F(QuorumTest, a_vote_that_was_missing_counts_from_its_request) {
   EXPECT_EQ(lease->state_at(now_), Lease::kHeld);
 }
 
-TEST_F(QuorumTest, a_vote_that_was_missing_brings_nothing_back) {
+TEST_F(QuorumTest, a_late_vote_does_not_revive_a_lost_lease) {
   connect_all();
   const auto lease = barely_held();
   advance(10 * kSecond);
@@ -123,7 +123,7 @@ TEST_F(QuorumTest, a_vote_that_was_missing_brings_nothing_back) {
   for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "release") << node;
 }
 
-TEST_F(QuorumTest, without_renewal_its_user_renews_and_asks) {
+TEST_F(QuorumTest, an_extension_by_the_caller_also_requests_missing_votes) {
   auto options = lock::AcquireOptions();
   options.is_renewed = false;
   connect_all();
@@ -147,7 +147,7 @@ TEST_F(QuorumTest, without_renewal_its_user_renews_and_asks) {
   expect_nothing_at({1, 2, 3, 4});
 }
 
-TEST_F(QuorumTest, only_nodes_that_may_vote_are_asked_again) {
+TEST_F(QuorumTest, missing_votes_are_requested_only_of_nodes_that_may_vote) {
   for (const size_t node : {0, 1, 2}) connect(node, facts_of(node));
   connect(3, facts_of(3, 30));
   connect(4, facts_of(4));
@@ -182,7 +182,7 @@ TEST_F(QuorumTest, a_shutdown_releases_requested_votes) {
 // ---- fences -------------------------------------------------------------------------------------
 
 // Else the next owner, if the first three forget it, has a lower one.
-TEST_F(QuorumTest, a_fence_is_written_where_a_vote_was_missing_before_that_counts) {
+TEST_F(QuorumTest, a_late_vote_counts_only_after_its_fence_is_written) {
   settings_.is_fenced = true;
   connect_all();
   const auto request = acquire();
@@ -202,7 +202,7 @@ TEST_F(QuorumTest, a_fence_is_written_where_a_vote_was_missing_before_that_count
   EXPECT_EQ(request->lease->state_at(now_), Lease::kLost) << "3 has not written it";
 }
 
-TEST_F(QuorumTest, a_fence_that_was_written_later_makes_the_vote_count) {
+TEST_F(QuorumTest, a_late_vote_counts_once_its_fence_is_written) {
   settings_.is_fenced = true;
   connect_all();
   const auto request = acquire();
@@ -220,7 +220,7 @@ TEST_F(QuorumTest, a_fence_that_was_written_later_makes_the_vote_count) {
 
 // ---- replicas -----------------------------------------------------------------------------------
 
-TEST_F(QuorumTest, a_replica_has_no_vote_and_the_others_go_on) {
+TEST_F(QuorumTest, a_replica_has_no_vote_and_the_other_nodes_decide) {
   for (const size_t node : {0, 1, 2}) connect(node, facts_of(node));
   const auto request = acquire();
   for (const size_t node : {3, 4}) {
@@ -258,7 +258,7 @@ TEST_F(QuorumTest, too_many_replicas_are_an_error_that_names_one) {
 }
 
 // What was said of them lately is not held against those that are promoted.
-TEST_F(QuorumTest, too_many_replicas_are_looked_at_again_with_each_acquire) {
+TEST_F(QuorumTest, each_acquire_checks_again_for_a_majority_of_replicas) {
   nodes_.resize(3);
   connect(0, facts_of(0));
   connect(1, facts_of(1));

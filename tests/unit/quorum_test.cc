@@ -9,7 +9,7 @@ namespace redlatch {
 
 // ---- votes -------------------------------------------------------------------------------------
 
-TEST_F(QuorumTest, a_majority_is_enough_and_the_rest_may_come_later) {
+TEST_F(QuorumTest, a_majority_grants_the_lock_and_late_votes_are_released) {
   connect_all();
   const auto request = acquire();
   yes(0);
@@ -50,7 +50,7 @@ TEST_F(QuorumTest, all_nodes_of_a_round_see_one_token_and_each_round_has_its_own
   EXPECT_NE(argument(0, 0), first);
 }
 
-TEST_F(QuorumTest, no_is_certain_when_a_majority_cannot_be_any_more) {
+TEST_F(QuorumTest, an_acquire_is_busy_once_a_majority_is_impossible) {
   connect_all();
   const auto request = acquire();
   yes(0);
@@ -73,7 +73,7 @@ TEST_F(QuorumTest, validity_counts_from_the_moment_of_sending) {
   EXPECT_EQ(left(request->lease), lease - lease / 100 - 2 * kMs - 20 * kMs);
 }
 
-TEST_F(QuorumTest, silence_ends_with_the_node_limit_and_names_the_nodes) {
+TEST_F(QuorumTest, silent_nodes_are_named_when_the_node_timeout_ends) {
   connect_all();
   const auto request = acquire();
   yes(0);
@@ -89,7 +89,7 @@ TEST_F(QuorumTest, silence_ends_with_the_node_limit_and_names_the_nodes) {
   EXPECT_EQ(script(2), "release");
 }
 
-TEST_F(QuorumTest, a_lease_whose_client_is_gone_says_so) {
+TEST_F(QuorumTest, a_lease_is_lost_when_its_client_is_destroyed) {
   connect_all();
   const auto lease = held();
   quorum_.reset();
@@ -122,7 +122,7 @@ TEST_F(QuorumTest, validity_is_renewed_by_a_majority_only) {
   EXPECT_GT(lease->deadline.load(), before);
 }
 
-TEST_F(QuorumTest, a_lease_is_lost_with_the_majority_and_the_other_votes_are_released) {
+TEST_F(QuorumTest, a_lease_without_a_majority_is_lost_and_its_votes_are_released) {
   connect_all();
   const auto lease = held();
   advance(10 * kSecond);
@@ -142,7 +142,7 @@ TEST_F(QuorumTest, a_lease_is_lost_with_the_majority_and_the_other_votes_are_rel
 }
 
 // Others may have held it in between.
-TEST_F(QuorumTest, a_vote_that_comes_after_the_end_does_not_bring_it_back) {
+TEST_F(QuorumTest, a_vote_after_the_deadline_does_not_revive_the_lease) {
   for (const size_t node : {0, 1, 2, 3}) connect(node, facts_of(node));
   const auto request = acquire();
   advance(50 * kMs);
@@ -160,7 +160,7 @@ TEST_F(QuorumTest, a_vote_that_comes_after_the_end_does_not_bring_it_back) {
   EXPECT_EQ(ended_count_, 1);
 }
 
-TEST_F(QuorumTest, a_release_is_done_when_a_majority_says_so) {
+TEST_F(QuorumTest, a_release_is_decided_by_a_majority) {
   connect_all();
   auto lease = held();
   auto request = ask(Request::Op::kRelease, lease);
@@ -192,7 +192,7 @@ TEST_F(QuorumTest, a_young_node_has_no_vote_until_the_guard_is_over) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
-TEST_F(QuorumTest, an_uptime_is_believed_as_far_as_the_clocks_agree) {
+TEST_F(QuorumTest, an_uptime_is_trusted_only_if_the_clocks_of_the_nodes_agree) {
   for (size_t node = 0; node < kNodes; node++) {
     auto facts = facts_of(node, 3700);
     if (node < 3) facts.age.clock = 3650 * kSecond;  // .. stepped, and so is the uptime
@@ -204,7 +204,7 @@ TEST_F(QuorumTest, an_uptime_is_believed_as_far_as_the_clocks_agree) {
   for (const size_t node : {3, 4}) EXPECT_EQ(script(node), "");
 }
 
-TEST_F(QuorumTest, a_restart_takes_the_vote_away_and_is_counted_on_our_own_clock) {
+TEST_F(QuorumTest, a_restarted_node_loses_its_vote_even_if_it_reports_a_long_uptime) {
   connect_all();
   const auto lease = held();
   for (const size_t node : {0, 1}) {
@@ -244,7 +244,7 @@ TEST_F(QuorumTest, an_unsuitable_server_is_an_error_that_names_it) {
   expect_refusal(facts, Status::kDenied, "restart_guard=off");
 }
 
-TEST_F(QuorumTest, a_lease_is_not_longer_than_the_guard) {
+TEST_F(QuorumTest, a_ttl_above_the_restart_guard_is_invalid) {
   connect_all();
   auto options = lock::AcquireOptions();
   options.ttl = settings_.restart_guard + kMs;
@@ -272,7 +272,7 @@ TEST_F(QuorumTest, a_fence_is_written_to_a_majority_before_it_is_used) {
   EXPECT_EQ(request->lease->fence.load(), 900);
 }
 
-TEST_F(QuorumTest, a_fence_that_is_not_written_is_no_grant) {
+TEST_F(QuorumTest, a_grant_needs_its_fence_written_to_a_majority) {
   settings_.is_fenced = true;
   connect_all();
   const auto request = acquire();
@@ -327,7 +327,7 @@ TEST_F(QuorumTest, a_wait_that_ends_in_a_queue_has_timed_out) {
 }
 
 // Whatever the wait was at when it ended: in queued_at, asking all, or between two attempts.
-TEST_F(QuorumTest, a_wait_that_ends_names_the_holder) {
+TEST_F(QuorumTest, a_timeout_names_the_holder) {
   holder_name_ = "web-1/4711";
   connect_all();
   for (int64_t wait_ms = 20; wait_ms < 400; wait_ms += 19) {
@@ -346,7 +346,7 @@ TEST_F(QuorumTest, a_wait_that_ends_names_the_holder) {
   }
 }
 
-TEST_F(QuorumTest, a_thread_that_waits_for_itself_is_told) {
+TEST_F(QuorumTest, a_timeout_says_that_the_thread_waits_for_itself) {
   constexpr uint64_t kThread = 5;
   connect_all();
   const auto lease = held();
@@ -364,7 +364,7 @@ TEST_F(QuorumTest, a_thread_that_waits_for_itself_is_told) {
             "waits");
 }
 
-TEST_F(QuorumTest, a_wait_that_ends_leaves_nothing) {
+TEST_F(QuorumTest, a_timeout_releases_votes_and_cancels_the_place) {
   connect_all();
   const auto request = acquire(300);
   for (const size_t node : {0, 1}) yes(node);

@@ -49,7 +49,7 @@ MadeReply data() {
                          MadeReply::text("list"), MadeReply::integer(0));
 }
 
-TEST_F(QuorumTest, data_on_a_minority_costs_its_votes_only) {
+TEST_F(QuorumTest, data_on_a_minority_of_nodes_does_not_prevent_a_grant) {
   connect_all();
   const auto request = acquire(-1);
   for (size_t i = 0; i < 2; i++) reply(i, data());
@@ -72,7 +72,7 @@ TEST_F(QuorumTest, data_on_too_many_nodes_ends_the_wait_and_releases_the_votes) 
   }
 }
 
-TEST_F(QuorumTest, a_label_needs_the_time_of_the_grant) {
+TEST_F(QuorumTest, an_acquire_with_a_label_asks_for_the_time_of_the_grant) {
   connect_all();
   lock::AcquireOptions options;
   options.label = "nightly";

@@ -17,7 +17,7 @@ bool feed(ReplyReader &reader, std::string_view bytes, std::vector<ReplyPtr> &re
   return reader.feed({bytes.data(), bytes.size()}, replies);
 }
 
-TEST(ReaderTest, replies_are_the_same_in_any_slices) {
+TEST(ReaderTest, replies_may_arrive_in_pieces_of_any_size) {
   const std::string bytes =
       "*3\r\n:1\r\n$5\r\nhello\r\n_\r\n>2\r\n+a\r\n+b\r\n-ERR no\r\n%1\r\n+k\r\n:2\r\n";
   for (size_t slice = 1; slice <= bytes.size(); slice++) {
@@ -37,7 +37,7 @@ TEST(ReaderTest, replies_are_the_same_in_any_slices) {
   }
 }
 
-TEST(ReaderTest, what_is_too_large_or_no_reply_ends_the_connection) {
+TEST(ReaderTest, an_oversized_or_malformed_reply_is_refused) {
   std::string deep;
   for (int i = 0; i < 20; i++) deep += "*1\r\n";
   for (const std::string &bytes :
@@ -50,7 +50,7 @@ TEST(ReaderTest, what_is_too_large_or_no_reply_ends_the_connection) {
   }
 }
 
-TEST(ReaderTest, text_without_end_is_cut_off_at_the_limit) {
+TEST(ReaderTest, endless_text_is_refused_at_the_limit) {
   for (const char *head : {"$4611686018427387904\r\n", "+", "$2000000\r\n"}) {
     ReplyReader reader;
     std::vector<ReplyPtr> replies;
@@ -62,7 +62,7 @@ TEST(ReaderTest, text_without_end_is_cut_off_at_the_limit) {
   }
 }
 
-TEST(ReaderTest, elements_of_all_levels_count_together) {
+TEST(ReaderTest, the_limit_of_elements_counts_all_levels) {
   ReplyReader reader;
   std::vector<ReplyPtr> replies;
   std::string bytes = "*3\r\n";

@@ -76,7 +76,7 @@ TEST_F(ReplicationTest, enough_replicas_confirm) {
   EXPECT_FALSE(entry->is_wanted());
 }
 
-TEST_F(ReplicationTest, what_is_put_off_is_in_a_later_batch_within_its_time) {
+TEST_F(ReplicationTest, postponed_entry_is_in_a_later_batch_within_its_time) {
   const auto moving = want(), other = want();
   ASSERT_EQ(send(), 2u);
   machine_.on_put_off(*moving, now_ + 100 * kMs);
@@ -103,7 +103,7 @@ TEST_F(ReplicationTest, what_is_put_off_is_in_a_later_batch_within_its_time) {
   EXPECT_TRUE(machine_.is_idle());
 }
 
-TEST_F(ReplicationTest, what_is_put_off_can_be_dropped_given_up_and_repeated) {
+TEST_F(ReplicationTest, postponed_entry_can_be_dropped_refused_and_repeated) {
   const auto dropped = want(), repeated = want();
   ASSERT_EQ(send(), 2u);
   for (const auto *entry : {&dropped, &repeated}) machine_.on_put_off(**entry, now_ + 100 * kMs);
@@ -129,14 +129,14 @@ TEST_F(ReplicationTest, one_replica_fewer_is_too_few) {
   EXPECT_TRUE(counted.confirmed.empty());
 }
 
-TEST_F(ReplicationTest, count_without_the_extension_confirms_nothing) {
+TEST_F(ReplicationTest, replica_count_without_an_answered_extension_confirms_nothing) {
   const auto entry = want(1);
   send();
   now_ += 1'000 * kMs;
   EXPECT_EQ(count(5).too_few.size(), 1u) << "the extension was not answered";
 }
 
-TEST_F(ReplicationTest, what_comes_during_a_wait_shares_the_next_one) {
+TEST_F(ReplicationTest, entries_that_come_during_a_wait_share_the_next_one) {
   std::vector<std::unique_ptr<Entry>> entries;
   entries.push_back(want());
   ASSERT_EQ(send(), 1u);
@@ -153,7 +153,7 @@ TEST_F(ReplicationTest, what_comes_during_a_wait_shares_the_next_one) {
   EXPECT_TRUE(machine_.is_idle());
 }
 
-TEST_F(ReplicationTest, who_wants_fewer_replicas_has_a_wait_of_its_own) {
+TEST_F(ReplicationTest, entries_with_different_replica_counts_have_separate_waits) {
   const auto first = want(1);
   const auto second = want(2);
   const auto third = want(1);
@@ -180,7 +180,7 @@ TEST_F(ReplicationTest, shortest_time_ends_the_wait_and_the_others_wait_again) {
   EXPECT_EQ(machine_.wait_ms(now_), 900);
 }
 
-TEST_F(ReplicationTest, wait_is_no_longer_than_the_callers_and_the_lease) {
+TEST_F(ReplicationTest, wait_is_no_longer_than_the_time_of_the_caller_and_the_lease) {
   const auto entry = want(1, 1'000 * kMs, now_ + 300 * kMs);
   send();
   EXPECT_EQ(machine_.wait_ms(now_), 300);
@@ -192,7 +192,7 @@ TEST_F(ReplicationTest, wait_is_no_longer_than_the_callers_and_the_lease) {
   EXPECT_GE(machine_.wait_ms(now_), 190);
 }
 
-TEST_F(ReplicationTest, wait_without_a_limit_is_never_asked_for) {
+TEST_F(ReplicationTest, wait_is_never_sent_without_a_limit) {
   const auto entry = want(1, 1'000 * kMs, now_);
   send();
   EXPECT_EQ(machine_.wait_ms(now_), 1) << "0 would block for good";
@@ -200,7 +200,7 @@ TEST_F(ReplicationTest, wait_without_a_limit_is_never_asked_for) {
   EXPECT_EQ(machine_.wait_ms(now_), 1);
 }
 
-TEST_F(ReplicationTest, answer_that_is_a_little_early_is_not_asked_for_again) {
+TEST_F(ReplicationTest, wait_that_ends_slightly_early_is_not_repeated) {
   const auto entry = want(1);
   send();
   extend_all();
@@ -208,7 +208,7 @@ TEST_F(ReplicationTest, answer_that_is_a_little_early_is_not_asked_for_again) {
   EXPECT_EQ(count(0).too_few.size(), 1u);
 }
 
-TEST_F(ReplicationTest, what_was_dropped_gets_no_verdict) {
+TEST_F(ReplicationTest, dropped_entry_gets_no_verdict) {
   const auto left = want(1);
   const auto right = want(1);
   send();
@@ -222,7 +222,7 @@ TEST_F(ReplicationTest, what_was_dropped_gets_no_verdict) {
   EXPECT_TRUE(machine_.is_due());
 }
 
-TEST_F(ReplicationTest, lost_link_repeats_all_in_its_order_with_new_time) {
+TEST_F(ReplicationTest, lost_connection_repeats_all_entries_in_order_with_full_time) {
   const auto first = want(1);
   const auto second = want(1);
   send();
@@ -238,7 +238,7 @@ TEST_F(ReplicationTest, lost_link_repeats_all_in_its_order_with_new_time) {
   EXPECT_EQ(count(1).too_few.size(), 3u) << "the extension is sent and answered anew";
 }
 
-TEST_F(ReplicationTest, unknown_script_is_in_the_next_batch) {
+TEST_F(ReplicationTest, entry_with_an_unknown_script_is_in_the_next_batch) {
   const auto entry = want(1);
   send();
   machine_.on_unknown_script(*entry);
@@ -247,7 +247,7 @@ TEST_F(ReplicationTest, unknown_script_is_in_the_next_batch) {
   EXPECT_EQ(send(), 1u);
 }
 
-TEST_F(ReplicationTest, refused_wait_gives_out_the_batch_only) {
+TEST_F(ReplicationTest, refused_wait_fails_only_its_batch) {
   const auto first = want(1);
   const auto second = want(1);
   send();
@@ -262,7 +262,7 @@ TEST_F(ReplicationTest, refused_wait_gives_out_the_batch_only) {
   EXPECT_TRUE(machine_.is_idle());
 }
 
-TEST_F(ReplicationTest, wanted_anew_it_starts_over) {
+TEST_F(ReplicationTest, entry_that_is_wanted_again_starts_over) {
   const auto entry = want(1);
   send();
   extend_all();

@@ -105,7 +105,7 @@ class SurveyTest : public ::testing::Test {
 
 constexpr size_t kAnswering = 0, kNamed = 1, kQuorum = 2;
 
-TEST_F(SurveyTest, three_that_agree_are_ok) {
+TEST_F(SurveyTest, three_sentinels_that_agree_are_ok) {
   run();
   expect(kAnswering, FindingLevel::kOk, "3 of 3 sentinels answer");
   expect(kNamed, FindingLevel::kOk, "10.0.0.1:6379");
@@ -113,7 +113,7 @@ TEST_F(SurveyTest, three_that_agree_are_ok) {
   EXPECT_EQ(asked_.size(), 3u) << "also when most agree";
 }
 
-TEST_F(SurveyTest, one_that_does_not_answer_has_its_share_of_the_time) {
+TEST_F(SurveyTest, one_silent_sentinel_is_a_warning_and_the_others_are_asked) {
   all_[0].answers = false;
   run();
   expect(kAnswering, FindingLevel::kWarn, "2 of 3 sentinels answer: sentinel s1:26379: gone");
@@ -122,14 +122,14 @@ TEST_F(SurveyTest, one_that_does_not_answer_has_its_share_of_the_time) {
   EXPECT_EQ(asked_.size(), 3u);
 }
 
-TEST_F(SurveyTest, one_of_three_cannot_fail_over) {
+TEST_F(SurveyTest, one_answer_of_three_is_a_warning_that_no_failover_is_possible) {
   all_[0].answers = all_[1].answers = false;
   run();
   expect(kAnswering, FindingLevel::kWarn, "1 of 3");
   expect(kQuorum, FindingLevel::kWarn, "no failover");
 }
 
-TEST_F(SurveyTest, without_any_nothing_else_is_known) {
+TEST_F(SurveyTest, without_any_sentinel_the_other_findings_are_unknown) {
   for (One &one : all_) one.answers = false;
   run();
   expect(kAnswering, FindingLevel::kFail, "0 of 3");
@@ -137,7 +137,7 @@ TEST_F(SurveyTest, without_any_nothing_else_is_known) {
   expect(kQuorum, FindingLevel::kUnknown, "");
 }
 
-TEST_F(SurveyTest, fewer_than_three_are_warned_of) {
+TEST_F(SurveyTest, fewer_than_three_sentinels_are_a_warning) {
   all_.resize(2);
   settings_.sentinel.addresses.resize(2);
   for (One &one : all_) one.other_count = 1;
@@ -146,7 +146,7 @@ TEST_F(SurveyTest, fewer_than_three_are_warned_of) {
   expect(kQuorum, FindingLevel::kOk, "2 of 2");
 }
 
-TEST_F(SurveyTest, one_that_names_another_primary_is_found) {
+TEST_F(SurveyTest, a_sentinel_that_names_another_primary_is_found) {
   all_[1].primary = kB;
   run();
   expect(kNamed, FindingLevel::kWarn, "s2:26379 names 10.0.0.2:6379");
@@ -156,7 +156,7 @@ TEST_F(SurveyTest, one_that_names_another_primary_is_found) {
   expect(kNamed, FindingLevel::kWarn, "s3:26379 does not know 'main'");
 }
 
-TEST_F(SurveyTest, a_quorum_that_leaves_no_failover_is_found) {
+TEST_F(SurveyTest, a_quorum_too_high_for_a_failover_is_found) {
   for (One &one : all_) one.quorum = 3;
   run();
   expect(kQuorum, FindingLevel::kWarn, "without one of them there is no failover");
@@ -165,7 +165,7 @@ TEST_F(SurveyTest, a_quorum_that_leaves_no_failover_is_found) {
   expect(kQuorum, FindingLevel::kWarn, "4 of 3 sentinels: there is no failover");
 }
 
-TEST_F(SurveyTest, different_numbers_are_found) {
+TEST_F(SurveyTest, sentinels_with_different_quorums_or_counts_are_found) {
   all_[2].quorum = 1;
   run();
   expect(kQuorum, FindingLevel::kWarn, "2 of 3 sentinels at s1:26379, 1 of 3 sentinels at s3");
@@ -184,7 +184,7 @@ TEST_F(SurveyTest, a_sentinel_with_two_addresses_counts_once) {
   expect(kAnswering, FindingLevel::kOk, "3 of 3 sentinels answer");
 }
 
-TEST_F(SurveyTest, numbers_that_may_not_be_asked_are_not_known) {
+TEST_F(SurveyTest, refused_questions_make_the_quorum_unknown) {
   for (One &one : all_) one.quorum = -1;
   run();
   expect(kQuorum, FindingLevel::kUnknown, "");

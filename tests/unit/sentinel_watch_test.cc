@@ -82,7 +82,7 @@ class SentinelWatchTest : public ::testing::Test {
   }
 };
 
-TEST_F(SentinelWatchTest, it_asks_once_it_is_subscribed) {
+TEST_F(SentinelWatchTest, a_watch_asks_for_the_primary_once_it_is_subscribed) {
   subscribe();
   EXPECT_EQ(sent_,
             (std::vector<std::string>{"HELLO 3 SETNAME redlatch", "SUBSCRIBE +promoted-slave",
@@ -96,7 +96,7 @@ TEST_F(SentinelWatchTest, it_asks_once_it_is_subscribed) {
   EXPECT_EQ(watch_.stage(), Stage::kWatching);
 }
 
-TEST_F(SentinelWatchTest, a_switch_of_its_primary_is_news_and_is_dated) {
+TEST_F(SentinelWatchTest, a_failover_of_its_primary_is_reported_and_its_epoch_asked) {
   subscribe();
   EXPECT_FALSE(message("other 10.0.0.1 6379 10.0.0.2 6379"));
   EXPECT_FALSE(message("main 10.0.0.1 6379 10.0.0.2"));
@@ -116,7 +116,7 @@ TEST_F(SentinelWatchTest, a_switch_of_its_primary_is_news_and_is_dated) {
   EXPECT_EQ(sent_.size(), 9u) << "a message has no epoch";
 }
 
-TEST_F(SentinelWatchTest, a_promotion_of_its_replica_is_news) {
+TEST_F(SentinelWatchTest, a_promotion_of_a_replica_is_reported) {
   subscribe();
   answer(kA, 4);
   const std::string channel = "+promoted-slave";
@@ -128,7 +128,7 @@ TEST_F(SentinelWatchTest, a_promotion_of_its_replica_is_news) {
   EXPECT_EQ(news->primary, kB);
 }
 
-TEST_F(SentinelWatchTest, promotions_need_not_be_heard) {
+TEST_F(SentinelWatchTest, a_refused_subscription_to_promotions_is_not_fatal) {
   reply(hello());
   reply(MadeReply::error("NOPERM this user has no permissions"));
   push(MadeReply::list(MadeReply::text("subscribe"), MadeReply::text("+switch-master"),
@@ -136,7 +136,7 @@ TEST_F(SentinelWatchTest, promotions_need_not_be_heard) {
   EXPECT_EQ(watch_.stage(), Stage::kAsking);
 }
 
-TEST_F(SentinelWatchTest, what_cannot_be_watched_ends_it) {
+TEST_F(SentinelWatchTest, refused_subscriptions_end_the_watch) {
   reply(hello());
   reply(MadeReply::error("NOPERM this user has no permissions"));
   EXPECT_FALSE(watch_.is_over());
@@ -145,7 +145,7 @@ TEST_F(SentinelWatchTest, what_cannot_be_watched_ends_it) {
   EXPECT_EQ(watch_.outcome().status, Status::kDenied);
 }
 
-TEST_F(SentinelWatchTest, a_name_that_is_not_known_ends_it) {
+TEST_F(SentinelWatchTest, an_unknown_name_ends_the_watch) {
   subscribe();
   reply(MadeReply::error("ERR No such master with that name"));
   EXPECT_FALSE(watch_.is_over());
@@ -154,12 +154,12 @@ TEST_F(SentinelWatchTest, a_name_that_is_not_known_ends_it) {
   EXPECT_FALSE(message("main 10.0.0.1 6379 10.0.0.2 6379"));
 }
 
-TEST_F(SentinelWatchTest, a_server_ends_it) {
+TEST_F(SentinelWatchTest, a_server_that_is_not_a_sentinel_ends_the_watch) {
   reply(MadeReply::list(MadeReply::text("mode"), MadeReply::text("standalone")));
   EXPECT_TRUE(watch_.is_over());
 }
 
-TEST_F(SentinelWatchTest, a_silent_sentinel_is_asked_and_then_left) {
+TEST_F(SentinelWatchTest, a_silent_sentinel_is_asked_and_then_disconnected) {
   subscribe();
   answer(kA, 1);
   EXPECT_EQ(watch_.next_due() - now_, 3 * kSecond);
@@ -177,7 +177,7 @@ TEST_F(SentinelWatchTest, a_silent_sentinel_is_asked_and_then_left) {
   EXPECT_EQ(watch_.next_due(), kNever);
 }
 
-TEST_F(SentinelWatchTest, a_sentinel_that_answers_nothing_is_left) {
+TEST_F(SentinelWatchTest, a_sentinel_that_answers_nothing_is_disconnected) {
   EXPECT_EQ(watch_.next_due() - now_, settings().command_timeout);
   timer(settings().command_timeout);
   EXPECT_TRUE(watch_.is_over());

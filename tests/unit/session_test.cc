@@ -101,7 +101,7 @@ TEST_F(SessionTest, answers_go_to_the_commands_in_their_order) {
   EXPECT_FALSE(session.is_up());
 }
 
-TEST_F(SessionTest, what_could_not_be_sent_is_not_awaited) {
+TEST_F(SessionTest, a_call_that_was_not_sent_awaits_no_answer) {
   send(a);
   sent.is_full = true;
   protocol::Command command;
@@ -112,7 +112,7 @@ TEST_F(SessionTest, what_could_not_be_sent_is_not_awaited) {
   EXPECT_EQ(all, (Events{"a answered OK"}));
 }
 
-TEST_F(SessionTest, an_unknown_script_is_met_once_and_never_for_a_text) {
+TEST_F(SessionTest, unknown_script_is_reported_only_for_calls_by_digest) {
   send(a);
   send(b, kText);
   session.on_reply(kUnknown, now);
@@ -120,7 +120,7 @@ TEST_F(SessionTest, an_unknown_script_is_met_once_and_never_for_a_text) {
   EXPECT_EQ(all, (Events{"a unknown", "b answered NOSCRIPT No matching script"}));
 }
 
-TEST_F(SessionTest, each_call_is_notified_of_the_end_whatever_another_one_throws) {
+TEST_F(SessionTest, each_call_is_notified_of_the_end_even_if_another_one_throws) {
   for (const Recorder *call : {&a, &b, &c}) send(*call);
   EXPECT_EQ(session.late_at(5), now + 5);
   end();
@@ -133,7 +133,7 @@ TEST_F(SessionTest, each_call_is_notified_of_the_end_whatever_another_one_throws
   EXPECT_TRUE(session.begin_connect(now));
 }
 
-TEST_F(SessionTest, a_replica_is_left_and_has_done_nothing_of_what_is_repeated) {
+TEST_F(SessionTest, a_replica_is_disconnected_and_repeatable_calls_are_not_done) {
   EXPECT_FALSE(session.may_change_server());
   for (const Recorder *call : {&c, &a, &c}) send(*call);
   session.on_reply(kReadOnly, now);
@@ -150,7 +150,7 @@ TEST_F(SessionTest, a_replica_is_left_and_has_done_nothing_of_what_is_repeated) 
 }
 
 // A connection for WAIT: what could not be sent is not awaited, and its failures have no text.
-TEST_F(SessionTest, the_connection_for_wait_is_a_session_as_the_other) {
+TEST_F(SessionTest, a_connection_for_wait_is_a_session) {
   struct Side final : Transport {
     void send(size_t, std::span<const std::string_view>) override { ADD_FAILURE(); }
     void drop_link(size_t) override { ADD_FAILURE(); }
@@ -180,7 +180,7 @@ TEST_F(SessionTest, the_connection_for_wait_is_a_session_as_the_other) {
   EXPECT_EQ(wait.connect_at(), kNever) << "the end is not reported yet";
 }
 
-TEST_F(SessionTest, a_redirect_in_a_cluster_is_taken_before_it_counts_as_an_answer) {
+TEST_F(SessionTest, a_redirect_in_a_cluster_is_handled_before_the_answer) {
   Settings node;
   node.is_of_cluster = true;
   Session member{node, sent, entropy, 0, Session::Connection::kCommands};
@@ -203,7 +203,7 @@ TEST_F(SessionTest, a_redirect_in_a_cluster_is_taken_before_it_counts_as_an_answ
 }
 
 // Each connection to a replica would else be followed by the shortest pause.
-TEST_F(SessionTest, a_replica_that_answers_other_commands_keeps_the_pauses) {
+TEST_F(SessionTest, answers_of_a_replica_do_not_reset_the_connection_pauses) {
   Nanos longest = 0;
   for (int i = 0; i < 4; i++) {
     send(a);
@@ -218,7 +218,7 @@ TEST_F(SessionTest, a_replica_that_answers_other_commands_keeps_the_pauses) {
   EXPECT_GT(longest, 2 * 10 * kMs);
 }
 
-TEST(NodeClockTest, arrivals_are_compared_once_both_clocks_are_known) {
+TEST(NodeClockTest, a_new_nodes_clock_is_compared_once_both_clocks_are_known) {
   NodeClock source(true), clock(true);
   source.sample(0, 0, 1'000'000, 0);
   clock.note_arrivals(source);
@@ -235,7 +235,7 @@ TEST(NodeClockTest, arrivals_are_compared_once_both_clocks_are_known) {
   EXPECT_FALSE(clock.take_arrivals());
 }
 
-TEST(ChannelTest, a_channel_that_another_connection_has_is_left_four_times_at_most) {
+TEST(ChannelTest, a_taken_channel_is_replaced_at_most_four_times) {
   const std::array<uint8_t, 16> random{1};
   Channel channel("app:", random);
   Entropy entropy(1);

@@ -21,7 +21,7 @@ namespace {
 const HostPort kA{"a", "1"}, kB{"b", "2"}, kC{"c", "3"};
 using Ranges = std::vector<protocol::SlotRange>;
 
-TEST(SlotMapTest, nothing_is_known_at_first) {
+TEST(SlotMapTest, a_new_map_has_no_owners) {
   const SlotMap map;
   EXPECT_EQ(map.owner(0), SlotMap::kNone);
   EXPECT_EQ(map.owner(16383), SlotMap::kNone);
@@ -78,7 +78,7 @@ TEST(SlotMapTest, servers_beyond_the_limit_get_no_slot) {
   EXPECT_EQ(map.server(map.owner(8)), kA) << "one that is known";
 }
 
-TEST(SlotMapTest, one_slot_changes_alone) {
+TEST(SlotMapTest, setting_one_slot_leaves_its_neighbours) {
   SlotMap map;
   map.replace(Ranges{{0, 16383, kA}});
   map.set(7, kB);
@@ -93,7 +93,7 @@ TEST(SlotMapTest, one_slot_changes_alone) {
   EXPECT_EQ(ranges[1].primary, kA);
 }
 
-TEST(SlotMapTest, without_memory_no_slot_changes) {
+TEST(SlotMapTest, out_of_memory_changes_no_slot) {
   const Ranges next = {{0, 8000, kB}, {8001, 16383, kC}};
   int64_t nth = 1;
   for (bool has_failed = true; has_failed; nth++) {
@@ -130,7 +130,7 @@ MadeReply all_slots() {
       MadeReply::list(MadeReply::integer(0), MadeReply::integer(16383), std::move(server)));
 }
 
-TEST(ClusterInfoTest, two_questions_are_asked) {
+TEST(ClusterInfoTest, a_slot_query_is_cluster_info_and_cluster_slots) {
   std::vector<std::string> asked;
   protocol::ask_slots([&](std::span<const std::string_view> argv) {
     ASSERT_EQ(argv.size(), 2u);
@@ -148,7 +148,7 @@ TEST(ClusterInfoTest, slots_are_read) {
   EXPECT_EQ(ranges[0].primary, kB);
 }
 
-TEST(ClusterInfoTest, a_user_without_the_right_to_ask_for_the_state_reads_the_slots) {
+TEST(ClusterInfoTest, a_user_without_the_right_to_cluster_info_reads_the_slots) {
   Ranges ranges;
   const auto refused = MadeReply::error("NOPERM this user has no permissions");
   EXPECT_TRUE(read(refused, all_slots(), ranges).ok());
@@ -162,7 +162,7 @@ TEST(ClusterInfoTest, a_malformed_answer_is_refused) {
   EXPECT_EQ(outcome.message, "a:1: the answer to CLUSTER SLOTS is malformed");
 }
 
-TEST(ClusterInfoTest, a_node_of_a_cluster_that_is_down_is_not_believed) {
+TEST(ClusterInfoTest, slots_of_a_cluster_that_is_down_are_refused) {
   Ranges ranges;
   for (const bool is_empty : {false, true}) {
     const auto slots = is_empty ? MadeReply::list() : all_slots();

@@ -49,7 +49,7 @@ Redirect redirect_of(const std::string &text) {
 
 }  // namespace
 
-TEST(SlotsTest, a_key_has_the_slot_that_servers_give_it) {
+TEST(SlotsTest, slots_of_keys_match_cluster_keyslot) {
   // As CLUSTER KEYSLOT of Redis 7.0 and Valkey 9 answers.
   EXPECT_EQ(slot_of("123456789"), 0x31c3) << "the check value of CRC16/XMODEM";
   EXPECT_EQ(slot_of(""), 0);
@@ -132,7 +132,7 @@ TEST(SlotsTest, an_answer_that_is_no_slot_table_is_refused) {
                           kAsked, ranges));
 }
 
-TEST(SlotsTest, redirections_name_a_node) {
+TEST(SlotsTest, moved_and_ask_are_parsed) {
   const Redirect moved = redirect_of("MOVED 3999 127.0.0.1:6381");
   EXPECT_EQ(moved.kind, Redirect::Kind::kMoved);
   EXPECT_EQ(moved.slot, 3999);
@@ -154,7 +154,7 @@ TEST(SlotsTest, redirections_name_a_node) {
       << "no error";
 }
 
-TEST(SlotsTest, other_errors_of_a_cluster_are_told_apart) {
+TEST(SlotsTest, other_cluster_errors_are_classified) {
   using Kind = Redirect::Kind;
   EXPECT_EQ(redirect_of("TRYAGAIN Multiple keys request during rehashing of slot").kind,
             Kind::kTryAgain);
@@ -177,7 +177,7 @@ TEST(SlotsTest, other_errors_of_a_cluster_are_told_apart) {
   EXPECT_EQ(redirect_of("NOPERM non local").kind, Kind::kNone);
 }
 
-TEST(SlotsTest, a_cid_is_drawn_for_a_channel_in_the_slots_of_a_node) {
+TEST(SlotsTest, a_client_id_is_drawn_so_that_its_channel_is_in_given_slots) {
   std::array<uint8_t, 16> random{};
   std::set<std::string> seen;
   for (uint8_t i = 0; i < 20; i++) {

@@ -12,7 +12,7 @@ namespace redlatch {
 
 constexpr char kWrong[] = "\xef\xbf\xbd";  // U+FFFD
 
-TEST(TextTest, bytes_that_are_no_text_are_replaced) {
+TEST(TextTest, invalid_utf8_is_replaced) {
   const std::string wrong = kWrong;
   for (const auto &[given, expected] : std::initializer_list<std::pair<std::string, std::string>>{
            {"", ""},
@@ -51,7 +51,7 @@ TEST(TextTest, a_cut_leaves_whole_characters) {
   EXPECT_EQ(cut("\xf0\x9f\x94\x92x", 4), "\xf0\x9f\x94\x92");
 }
 
-TEST(TextTest, spans_are_in_seconds) {
+TEST(TextTest, durations_are_shown_in_seconds) {
   EXPECT_EQ(in_seconds(0), "0 s");
   EXPECT_EQ(in_seconds(5), "0.005 s");
   EXPECT_EQ(in_seconds(50), "0.05 s");

@@ -37,7 +37,7 @@ TEST(TimerQueueTest, random_operations_agree_with_a_plain_list) {
   }
 }
 
-TEST(TimerQueueTest, never_disarms) {
+TEST(TimerQueueTest, setting_never_disarms_a_timer) {
   Timed timed(Timed::Kind::kRecord);
   TimerQueue queue;
   queue.admit();
@@ -46,7 +46,7 @@ TEST(TimerQueueTest, never_disarms) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(TimerQueueTest, arming_what_was_admitted_allocates_nothing) {
+TEST(TimerQueueTest, arming_an_admitted_timer_allocates_nothing) {
   std::vector<std::unique_ptr<Timed>> timed;
   for (int i = 0; i < 1'000; i++) timed.push_back(std::make_unique<Timed>(Timed::Kind::kRecord));
   TimerQueue queue;

@@ -16,12 +16,12 @@ namespace redlatch::timing {
 
 constexpr Nanos kSecond = 1000 * kMs;
 
-TEST(LeaseClockTest, deadline_is_sending_plus_lease_less_drift) {
+TEST(LeaseClockTest, deadline_is_send_time_plus_ttl_less_drift) {
   EXPECT_EQ(deadline_of(5 * kSecond, 30 * kSecond), 35 * kSecond - 302 * kMs);
   EXPECT_EQ(deadline_of(0, 10 * kMs), 10 * kMs - 100'000 - 2 * kMs);
 }
 
-TEST(LeaseClockTest, lease_within_a_longest_hold_reaches_it_and_hardly_more) {
+TEST(LeaseClockTest, ttl_near_max_hold_covers_it_and_hardly_more) {
   const Nanos lease = lease_within(30 * kSecond, 0, 4 * kSecond);
   EXPECT_GE(deadline_of(0, lease), 4 * kSecond);
   EXPECT_LE(lease, 4'100 * kMs);
@@ -29,7 +29,7 @@ TEST(LeaseClockTest, lease_within_a_longest_hold_reaches_it_and_hardly_more) {
   EXPECT_EQ(lease_within(30 * kSecond, 5 * kSecond, 4 * kSecond), kMinTtlMs * kMs);
 }
 
-TEST(LeaseClockTest, retries_come_several_times_before_the_deadline) {
+TEST(LeaseClockTest, failed_renewal_is_retried_several_times_before_the_deadline) {
   Nanos now = 0;
   int tries = 0;
   for (; now < 2 * kSecond; tries++) now = renewal_retry(now, 2 * kSecond);
@@ -37,7 +37,7 @@ TEST(LeaseClockTest, retries_come_several_times_before_the_deadline) {
   EXPECT_LE(tries, 200);
 }
 
-TEST(ClockOffsetTest, what_is_no_time_is_not_believed) {
+TEST(ClockOffsetTest, impossible_server_times_are_not_believed) {
   // 13 digits of a push, and any number of a reply: nanoseconds have no room for them.
   constexpr int64_t kStamp = 1'700'000'000'000;
   for (const int64_t none :
@@ -99,7 +99,7 @@ TEST(ClockOffsetTest, server_clock_that_jumps_forward_drops_old_samples) {
   EXPECT_LE(*local, 11 * kSecond);
 }
 
-TEST(BackoffTest, pauses_double_within_half_of_their_step) {
+TEST(BackoffTest, pauses_double_with_random_jitter) {
   Backoff backoff = kReconnect;
   Entropy entropy(1);
   Nanos step = 10 * kMs;
@@ -113,7 +113,7 @@ TEST(BackoffTest, pauses_double_within_half_of_their_step) {
   EXPECT_LE(backoff.next(entropy.next()), 10 * kMs);
 }
 
-TEST(WaitingTest, poll_waits_for_the_holders_lease_and_for_those_before) {
+TEST(WaitingTest, poll_waits_for_the_holders_lease_and_the_waiters_in_front) {
   EXPECT_EQ(poll_delay(2'000, 0), 2'001 * kMs);
   EXPECT_EQ(poll_delay(2'000, 3), 2'001 * kMs + 150 * kMs / 1000);
   EXPECT_EQ(poll_delay(2'000, 1'500), 2'051 * kMs) << "hardly later than the head";
@@ -124,7 +124,7 @@ TEST(WaitingTest, poll_waits_for_the_holders_lease_and_for_those_before) {
   EXPECT_EQ(poll_delay(INT64_MAX, INT64_MAX), kLongestPoll);
 }
 
-TEST(WaitingTest, lock_passes_on_only_within_count_time_and_validity) {
+TEST(WaitingTest, local_hand_offs_are_limited_by_count_time_and_validity) {
   const LocalHandoffs fresh{0, 0};
   const Nanos lease = 30 * kSecond;
   EXPECT_TRUE(may_hand_off(fresh, 16, kSecond, 20 * kSecond, lease, lease));
@@ -135,7 +135,7 @@ TEST(WaitingTest, lock_passes_on_only_within_count_time_and_validity) {
   EXPECT_TRUE(may_hand_off(fresh, 16, kSecond, kSecond + 10 * kMs, lease, 20 * kMs));
 }
 
-TEST(QuorumPolicyTest, valid_as_long_as_a_majority_is) {
+TEST(QuorumPolicyTest, lease_is_valid_while_a_majority_of_votes_is) {
   const std::array<Nanos, 4> deadlines{7, 9, 3, 5};
   EXPECT_EQ(valid_until(deadlines, 3), 5);
   EXPECT_EQ(valid_until(deadlines, 5), 0);
@@ -143,20 +143,20 @@ TEST(QuorumPolicyTest, valid_as_long_as_a_majority_is) {
   EXPECT_EQ(majority_of(5), 3U);
 }
 
-TEST(QuorumPolicyTest, one_node_is_waited_for_within_bounds) {
+TEST(QuorumPolicyTest, node_timeout_has_bounds) {
   EXPECT_EQ(node_limit(10 * kMs), 5 * kMs);
   EXPECT_EQ(node_limit(600 * kMs), 30 * kMs);
   EXPECT_EQ(node_limit(30 * kSecond), 50 * kMs);
 }
 
 // Every client must get the same ranks: docs/wire.md lists them, and they never change.
-TEST(QuorumPolicyTest, the_order_of_the_nodes_is_that_of_the_wire) {
+TEST(QuorumPolicyTest, node_ranks_match_the_documented_protocol) {
   EXPECT_EQ(rank_of_node("a", "lock"), rank_of_node("alo", "ck"));
   EXPECT_NE(rank_of_node("a", "lock"), rank_of_node("b", "lock"));
   EXPECT_EQ(rank_of_node("run", "lock"), 0xdbf2300ff861aaaaU);
 }
 
-TEST(QuorumPolicyTest, an_uptime_is_doubted_by_what_the_clock_may_be_wrong) {
+TEST(QuorumPolicyTest, uptime_is_doubted_by_the_possible_error_of_the_clock) {
   const auto at = [](Nanos clock) { return ServerAge{.clock = clock}; };
   const Nanos hour = 3600 * kSecond;
   // One other is known, and one of three may be wrong: it is right, or this one is.

@@ -136,14 +136,14 @@ class TlsTest : public testing::Test {
   std::unique_ptr<Tls> client_;
 };
 
-TEST_F(TlsTest, both_ends_hear_what_the_other_says) {
+TEST_F(TlsTest, client_and_server_exchange_data) {
   ASSERT_TRUE(connect());
   EXPECT_STREQ(SSL_get_version(server_.get()), "TLSv1.3");
   EXPECT_STREQ(SSL_get_servername(server_.get(), TLSEXT_NAMETYPE_host_name), "server.example");
   expect_talk();
 }
 
-TEST_F(TlsTest, so_they_do_by_version_1_2) {
+TEST_F(TlsTest, client_and_server_exchange_data_with_tls_1_2) {
   SSL_CTX_set_max_proto_version(context_.get(), TLS1_2_VERSION);
   ASSERT_TRUE(connect());
   expect_talk();
@@ -159,7 +159,7 @@ TEST_F(TlsTest, bytes_may_come_one_by_one) {
   EXPECT_EQ(read_by_client(), "hello");
 }
 
-TEST_F(TlsTest, keys_are_renewed_when_the_server_asks) {
+TEST_F(TlsTest, client_answers_a_key_update_of_the_server) {
   ASSERT_TRUE(connect());
   ASSERT_EQ(SSL_key_update(server_.get(), SSL_KEY_UPDATE_REQUESTED), 1);
   say_by_server("a");
@@ -178,7 +178,7 @@ TEST_F(TlsTest, keys_are_renewed_when_the_server_asks) {
 }
 
 // A message after the handshake that takes several records.
-TEST_F(TlsTest, half_a_message_makes_a_writer_try_again) {
+TEST_F(TlsTest, write_needs_more_input_during_a_handshake_message) {
   ASSERT_TRUE(connect());
   const std::string large(2000, 'x');
   SSL_SESSION_set1_ticket_appdata(SSL_get_session(server_.get()), large.data(), large.size());
@@ -199,7 +199,7 @@ TEST_F(TlsTest, half_a_message_makes_a_writer_try_again) {
   EXPECT_EQ(read_by_server(), "a");
 }
 
-TEST_F(TlsTest, server_cannot_begin_anew) {
+TEST_F(TlsTest, server_cannot_renegotiate) {
   SSL_CTX_set_max_proto_version(context_.get(), TLS1_2_VERSION);
   ASSERT_TRUE(connect());
   SSL_renegotiate(server_.get());
@@ -211,7 +211,7 @@ TEST_F(TlsTest, server_cannot_begin_anew) {
   EXPECT_TRUE(answer.starts_with('\x15')) << "an alert, not a handshake";
 }
 
-TEST_F(TlsTest, changed_byte_ends_it) {
+TEST_F(TlsTest, changed_byte_ends_the_connection) {
   ASSERT_TRUE(connect());
   say_by_server("hello");
   std::string bytes = taken_from_server();
@@ -225,7 +225,7 @@ TEST_F(TlsTest, changed_byte_ends_it) {
   EXPECT_EQ(client_->write("more"), Tls::Step::kFailed);
 }
 
-TEST_F(TlsTest, goodbye_is_no_failure) {
+TEST_F(TlsTest, close_notify_is_not_a_failure) {
   ASSERT_TRUE(connect());
   SSL_shutdown(server_.get());
   carry_to_client();
@@ -234,7 +234,7 @@ TEST_F(TlsTest, goodbye_is_no_failure) {
   EXPECT_TRUE(client_->why().ok());
 }
 
-TEST_F(TlsTest, who_it_is_must_be_vouched_for) {
+TEST_F(TlsTest, certificate_must_match_the_host_and_have_a_trusted_ca) {
   settings_.host = "other.example";
   EXPECT_FALSE(connect());
   EXPECT_EQ(client_->why().status, Status::kDenied);
@@ -252,7 +252,7 @@ TEST_F(TlsTest, who_it_is_must_be_vouched_for) {
   EXPECT_TRUE(connect());
 }
 
-TEST_F(TlsTest, name_of_the_certificate_may_not_be_a_part_of_the_host) {
+TEST_F(TlsTest, certificate_name_must_match_the_whole_host) {
   settings_.host = "server.example.org";
   EXPECT_FALSE(connect());
   settings_.host = "a.server.example";

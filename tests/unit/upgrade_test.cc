@@ -117,14 +117,14 @@ class UpgradeTest : public ::testing::Test {
 
 // ---- the way there
 
-TEST_F(UpgradeTest, answer_makes_the_writer) {
+TEST_F(UpgradeTest, granted_answer_completes_the_upgrade) {
   EXPECT_EQ(start().command, Command::kUpgrade);
   grant();
   EXPECT_EQ(last_, Transition::kGranted);
   expect_idle();
 }
 
-TEST_F(UpgradeTest, without_a_connection_it_waits_for_one) {
+TEST_F(UpgradeTest, upgrade_without_a_connection_waits_for_one) {
   ready_.is_up = false;
   EXPECT_EQ(start().command, Command::kNone);
   EXPECT_EQ(upgrade_.due(), kNever) << "a timer would not help";
@@ -132,7 +132,7 @@ TEST_F(UpgradeTest, without_a_connection_it_waits_for_one) {
   EXPECT_EQ(next(), Command::kUpgrade);
 }
 
-TEST_F(UpgradeTest, it_waits_for_the_answer_to_an_acquire_of_the_same_token) {
+TEST_F(UpgradeTest, upgrade_waits_for_the_answer_to_an_acquire_of_the_same_token) {
   ready_.is_acquire_unanswered = true;
   EXPECT_EQ(start().command, Command::kNone);
   push();
@@ -141,7 +141,7 @@ TEST_F(UpgradeTest, it_waits_for_the_answer_to_an_acquire_of_the_same_token) {
   EXPECT_EQ(resume().command, Command::kUpgrade);
 }
 
-TEST_F(UpgradeTest, without_memory_the_timer_tries_again) {
+TEST_F(UpgradeTest, upgrade_that_ran_out_of_memory_is_retried_by_the_timer) {
   has_memory_ = false;
   start();
   EXPECT_EQ(upgrade_.due(), now_ + 20 * kMs);
@@ -152,7 +152,7 @@ TEST_F(UpgradeTest, without_memory_the_timer_tries_again) {
   EXPECT_EQ(upgrade_.due(), kNever);
 }
 
-TEST_F(UpgradeTest, what_was_never_sent_leaves_nothing_to_roll_back) {
+TEST_F(UpgradeTest, upgrade_that_was_never_sent_needs_no_rollback) {
   has_memory_ = false;
   start();
   has_memory_ = true;
@@ -160,7 +160,7 @@ TEST_F(UpgradeTest, what_was_never_sent_leaves_nothing_to_roll_back) {
   expect_idle();
 }
 
-TEST_F(UpgradeTest, queued_it_keeps_its_ticket_and_polls_when_it_was_said_to) {
+TEST_F(UpgradeTest, queued_upgrade_keeps_its_ticket_and_polls_at_the_given_time) {
   start();
   EXPECT_FALSE(upgrade_.is_queued());
   queue(5'000 * kMs);
@@ -176,14 +176,14 @@ TEST_F(UpgradeTest, queued_it_keeps_its_ticket_and_polls_when_it_was_said_to) {
   EXPECT_EQ(upgrade_.ticket(), "");
 }
 
-TEST_F(UpgradeTest, message_of_a_grant_makes_it_ask_at_once) {
+TEST_F(UpgradeTest, pushed_grant_is_confirmed_by_an_immediate_poll) {
   start_queued();
   EXPECT_EQ(push().command, Command::kNone);
   EXPECT_EQ(last_, Transition::kNone) << "the message may be of an earlier upgrade";
   EXPECT_EQ(upgrade_.due(), now_);
 }
 
-TEST_F(UpgradeTest, message_that_overtakes_the_answer_counts_behind_it) {
+TEST_F(UpgradeTest, pushed_grant_before_the_answer_causes_a_poll_after_it) {
   start();
   push();
   EXPECT_EQ(upgrade_.due(), kNever);
@@ -209,7 +209,7 @@ TEST_F(UpgradeTest, hints_bring_a_poll_forward_and_never_put_it_off) {
   EXPECT_EQ(upgrade_.due(), now_ + 3'000 * kMs) << "a hint counts once";
 }
 
-TEST_F(UpgradeTest, answer_that_asks_for_the_text_of_the_script_takes_up_a_hint) {
+TEST_F(UpgradeTest, unknown_script_repeats_the_upgrade_and_uses_up_a_hint) {
   start();
   upgrade_.on_hint(now_ + 70 * kMs);
   ASSERT_TRUE(answer_upgrade());
@@ -218,7 +218,7 @@ TEST_F(UpgradeTest, answer_that_asks_for_the_text_of_the_script_takes_up_a_hint)
   EXPECT_EQ(upgrade_.due(), now_ + 15'000 * kMs);
 }
 
-TEST_F(UpgradeTest, refusals_that_may_pass_are_met_with_growing_pauses) {
+TEST_F(UpgradeTest, temporary_refusals_are_retried_with_growing_pauses) {
   start();
   Nanos before = 0;
   for (const Nanos most : {20, 40, 80, 160, 320, 500, 500}) {
@@ -234,7 +234,7 @@ TEST_F(UpgradeTest, refusals_that_may_pass_are_met_with_growing_pauses) {
   }
 }
 
-TEST_F(UpgradeTest, lost_answer_is_asked_for_again_with_the_same_member) {
+TEST_F(UpgradeTest, upgrade_with_a_lost_answer_is_repeated_with_the_same_member) {
   start();
   const std::string member = upgrade_.member();
   disconnect();
@@ -246,7 +246,7 @@ TEST_F(UpgradeTest, lost_answer_is_asked_for_again_with_the_same_member) {
 
 // ---- denied
 
-TEST_F(UpgradeTest, denied_upgrade_left_nothing_on_the_server) {
+TEST_F(UpgradeTest, denied_upgrade_needs_no_rollback) {
   for (const bool is_one_try : {true, false}) {
     start(is_one_try);
     ASSERT_TRUE(answer_upgrade());
@@ -256,7 +256,7 @@ TEST_F(UpgradeTest, denied_upgrade_left_nothing_on_the_server) {
   }
 }
 
-TEST_F(UpgradeTest, refused_upgrade_may_have_taken_effect_and_is_rolled_back) {
+TEST_F(UpgradeTest, refused_upgrade_is_rolled_back) {
   start();
   ASSERT_TRUE(answer_upgrade());
   EXPECT_EQ(take(upgrade_.on_refused(now_, ready_)).command, Command::kCancel);
@@ -265,14 +265,14 @@ TEST_F(UpgradeTest, refused_upgrade_may_have_taken_effect_and_is_rolled_back) {
   expect_idle();
 }
 
-TEST_F(UpgradeTest, refused_try_has_no_place_to_cancel) {
+TEST_F(UpgradeTest, refused_try_is_downgraded_without_a_cancel) {
   start(kOneTry);
   EXPECT_EQ(upgrade_.member(), "");
   ASSERT_TRUE(answer_upgrade());
   EXPECT_EQ(take(upgrade_.on_refused(now_, ready_)).command, Command::kDowngrade);
 }
 
-TEST_F(UpgradeTest, try_that_got_no_answer_ends_and_is_rolled_back_by_the_next_connection) {
+TEST_F(UpgradeTest, unanswered_try_ends_and_is_rolled_back_on_the_next_connection) {
   start(kOneTry);
   disconnect();
   EXPECT_EQ(last_, Transition::kEnded);
@@ -285,7 +285,7 @@ TEST_F(UpgradeTest, try_that_got_no_answer_ends_and_is_rolled_back_by_the_next_c
 
 // ---- the way back
 
-TEST_F(UpgradeTest, given_up_in_the_queue_it_cancels_its_place) {
+TEST_F(UpgradeTest, queued_upgrade_that_is_given_up_cancels_its_place) {
   start_queued();
   EXPECT_EQ(give_up().command, Command::kCancel);
   EXPECT_EQ(last_, Transition::kNone) << "the caller has its result already";
@@ -294,7 +294,7 @@ TEST_F(UpgradeTest, given_up_in_the_queue_it_cancels_its_place) {
   expect_idle();
 }
 
-TEST_F(UpgradeTest, cancel_that_came_too_late_is_followed_by_a_downgrade) {
+TEST_F(UpgradeTest, cancel_after_the_grant_is_followed_by_a_downgrade) {
   start_queued();
   give_up();
   answer_rollback(Command::kCancel, 2);
@@ -304,7 +304,7 @@ TEST_F(UpgradeTest, cancel_that_came_too_late_is_followed_by_a_downgrade) {
   expect_idle();
 }
 
-TEST_F(UpgradeTest, answer_behind_which_a_cancel_was_sent_does_not_count) {
+TEST_F(UpgradeTest, answer_to_an_upgrade_that_was_given_up_does_not_count) {
   start();
   EXPECT_EQ(give_up().command, Command::kCancel);
   EXPECT_FALSE(answer_upgrade());
@@ -312,7 +312,7 @@ TEST_F(UpgradeTest, answer_behind_which_a_cancel_was_sent_does_not_count) {
   EXPECT_EQ(next(), Command::kDowngrade);
 }
 
-TEST_F(UpgradeTest, downgrade_of_a_token_that_the_server_does_not_know_is_a_loss) {
+TEST_F(UpgradeTest, downgrade_of_an_unknown_token_is_a_loss) {
   start(kOneTry);
   give_up();
   EXPECT_FALSE(answer_upgrade());
@@ -364,7 +364,7 @@ TEST_F(UpgradeTest, next_upgrade_waits_until_the_one_before_is_rolled_back) {
   expect_idle();
 }
 
-TEST_F(UpgradeTest, upgrade_that_starts_behind_a_refused_rollback_does_not_stop_it) {
+TEST_F(UpgradeTest, upgrade_after_a_refused_rollback_repeats_the_rollback_first) {
   start_queued();
   give_up();
   answer(Command::kCancel);
@@ -374,7 +374,7 @@ TEST_F(UpgradeTest, upgrade_that_starts_behind_a_refused_rollback_does_not_stop_
   EXPECT_EQ(next(), Command::kUpgrade);
 }
 
-TEST_F(UpgradeTest, upgrade_given_up_before_it_was_sent_leaves_the_rollback_before_it_alone) {
+TEST_F(UpgradeTest, upgrade_given_up_before_it_is_sent_does_not_disturb_a_rollback) {
   start_queued();
   give_up();
   start(kOneTry);
@@ -385,14 +385,14 @@ TEST_F(UpgradeTest, upgrade_given_up_before_it_was_sent_leaves_the_rollback_befo
 
 // ---- found by others
 
-TEST_F(UpgradeTest, grant_that_nothing_waits_for_is_undone) {
+TEST_F(UpgradeTest, unexpected_grant_is_downgraded) {
   EXPECT_EQ(push().command, Command::kDowngrade);
   EXPECT_EQ(push().command, Command::kNone) << "once";
   answer_rollback(Command::kDowngrade, 1);
   expect_idle();
 }
 
-TEST_F(UpgradeTest, grant_that_crosses_a_cancel_is_left_to_its_answer) {
+TEST_F(UpgradeTest, pushed_grant_during_a_cancel_is_left_to_the_answer_of_the_cancel) {
   start_queued();
   give_up();
   EXPECT_EQ(push().command, Command::kNone);
@@ -400,7 +400,7 @@ TEST_F(UpgradeTest, grant_that_crosses_a_cancel_is_left_to_its_answer) {
   expect_idle();
 }
 
-TEST_F(UpgradeTest, writer_that_an_extension_finds_is_undone_unless_that_is_under_way) {
+TEST_F(UpgradeTest, writer_found_by_an_extension_is_downgraded_unless_wanted) {
   EXPECT_EQ(take(upgrade_.on_found_writing(now_, ready_)).command, Command::kDowngrade);
   answer_rollback(Command::kDowngrade, 1);
   start_queued();
@@ -428,7 +428,7 @@ TEST_F(UpgradeTest, failed_downgrade_is_repeated_also_before_the_next_upgrade) {
 
 // ---- the end of the lease, and defects
 
-TEST_F(UpgradeTest, end_of_the_lease_ends_everything) {
+TEST_F(UpgradeTest, end_of_the_lease_ends_upgrade_and_rollback) {
   start();
   end();
   EXPECT_FALSE(upgrade_.is_wanted());
@@ -453,7 +453,7 @@ TEST_F(UpgradeTest, next_lease_of_the_same_token_may_upgrade) {
   EXPECT_EQ(last_, Transition::kGranted);
 }
 
-TEST_F(UpgradeTest, event_that_the_state_does_not_allow_is_a_defect_and_changes_nothing) {
+TEST_F(UpgradeTest, event_in_the_wrong_state_is_a_defect_and_changes_nothing) {
   const std::vector<std::function<Step()>> answers{
       [&] { return upgrade_.on_granted(); },
       [&] { return upgrade_.on_queued("17", now_); },
@@ -573,7 +573,7 @@ class UpgradeWalk : public UpgradeTest {
   bool writes_ = false;  // as the client believes
 };
 
-TEST_F(UpgradeWalk, whatever_happens_the_server_and_the_client_agree_in_the_end) {
+TEST_F(UpgradeWalk, random_events_leave_client_and_server_in_the_same_mode) {
   int grant_count = 0;
   for (unsigned seed = 1; seed <= 500 && !HasFailure(); seed++) {
     SCOPED_TRACE(seed);

@@ -125,7 +125,7 @@ TEST(UrlTest, planted_secrets_are_never_shown) {
   EXPECT_GT(opened_count, 800U / kEvery) << "nothing was planted where a password may be";
 }
 
-TEST(UrlTest, planted_secrets_are_never_shown_of_a_redlock) {
+TEST(UrlTest, planted_secrets_in_urls_of_a_redlock_are_never_shown) {
   size_t place = 0;
   for (const std::string &url : all_planted()) {
     std::vector<std::string> parts = {"redis://a", "redis://b"};
@@ -140,7 +140,7 @@ TEST(UrlTest, planted_secrets_are_never_shown_of_a_redlock) {
 }
 static_assert(kWords.size() % 3 != 0 && kSeparators.size() % 3 != 0);
 
-TEST(UrlTest, secrets_behind_a_password_are_a_part_of_it) {
+TEST(UrlTest, text_that_may_be_part_of_a_password_is_not_shown) {
   for (const std::string url : {"redis://h?password=ab&S3cretC4nary=x",
                                 "redis://h:1:S3cretC4nary",
                                 "redis://h?password=ab&S3cretC4nary",
@@ -181,7 +181,7 @@ TEST(UrlTest, secrets_behind_a_password_are_a_part_of_it) {
   }
 }
 
-TEST(UrlTest, well_formed_urls_are_shown_without_secrets_only) {
+TEST(UrlTest, well_formed_urls_are_shown_without_their_secrets) {
   struct Row {
     const char *url;
     const char *shown;
@@ -220,7 +220,7 @@ TEST(UrlTest, well_formed_urls_are_shown_without_secrets_only) {
   }
 }
 
-TEST(UrlTest, values_set_by_name_are_shown_only_if_they_are_plain) {
+TEST(UrlTest, values_with_separators_are_not_quoted_in_messages) {
   Options options;
   EXPECT_NE(options.set("command_timeout", "soon").message.find("(got 'soon')"), std::string::npos);
   for (const char *name :
@@ -234,14 +234,14 @@ TEST(UrlTest, values_set_by_name_are_shown_only_if_they_are_plain) {
   }
 }
 
-TEST(UrlTest, a_message_is_utf8_whatever_the_url_has) {
+TEST(UrlTest, a_message_about_an_invalid_url_is_valid_utf8) {
   Settings settings;
   const auto outcome = parse_url("redis://h?client_name=\xff", settings);
   EXPECT_NE(outcome.message.find("(in redis://h?client_name=\xef\xbf\xbd)"), std::string::npos)
       << outcome.message;
 }
 
-TEST(UrlTest, an_endless_url_is_refused_before_it_is_looked_at) {
+TEST(UrlTest, an_oversized_url_is_refused_unparsed) {
   std::string url = "redis://h?";
   while (url.size() < 1'000'000) url += "a=1&";
   Settings settings;

@@ -111,7 +111,7 @@ TEST_F(WaitlistTest, any_caller_may_leave) {
   EXPECT_EQ(list_.state(), State::kIdle);
 }
 
-TEST_F(WaitlistTest, last_of_the_list_may_leave_and_come_back) {
+TEST_F(WaitlistTest, last_caller_may_leave_and_join_again) {
   three_wait();
   leave(c_);
   join(c_);
@@ -149,14 +149,14 @@ TEST_F(WaitlistTest, grant_uses_up_the_place) {
   EXPECT_EQ(list_.state(), State::kIdle) << "nothing is left on the server";
 }
 
-TEST_F(WaitlistTest, others_are_never_left_without_a_place) {
+TEST_F(WaitlistTest, grant_without_a_new_place_for_the_others_is_a_defect) {
   three_wait();
   EXPECT_EQ(serve(first_, nullptr).transition, Transition::kDefect);
   EXPECT_EQ(list_.front(), &a_);
   EXPECT_EQ(list_.place(), &first_);
 }
 
-TEST_F(WaitlistTest, no_place_is_opened_without_others) {
+TEST_F(WaitlistTest, grant_with_a_new_place_but_no_others_is_a_defect) {
   open(first_);
   join(a_);
   EXPECT_EQ(serve(first_, &other_).transition, Transition::kDefect);
@@ -180,7 +180,7 @@ TEST_F(WaitlistTest, hand_off_keeps_the_place_for_others) {
   EXPECT_EQ(list_.front(), &b_);
 }
 
-TEST_F(WaitlistTest, hand_off_to_the_last_keeps_a_vacant_place_for_a_moment) {
+TEST_F(WaitlistTest, hand_off_to_the_last_caller_keeps_a_vacant_place_briefly) {
   open(first_);
   join(a_);
   const Step step = hand_off();
@@ -198,7 +198,7 @@ TEST_F(WaitlistTest, closing_another_place_changes_nothing) {
   EXPECT_EQ(list_.place(), &first_);
 }
 
-TEST_F(WaitlistTest, turn_of_other_libraries_limits_hand_offs) {
+TEST_F(WaitlistTest, turns_of_other_libraries_limit_hand_offs) {
   EXPECT_EQ(Waitlist::handoff_limit(4, 0), 4) << "no turn";
   EXPECT_EQ(Waitlist::handoff_limit(4, -1), 4) << "only where others were seen: scripts count";
   EXPECT_EQ(Waitlist::handoff_limit(4, 3), 2) << "the grant by the server is one of three";

@@ -30,7 +30,7 @@ class AsyncTest extends ServerTest {
   }
 
   @Test
-  void futureIsTheLease() throws Exception {
+  void futureCompletesWithTheLease() throws Exception {
     Redlatch client = client();
     Lease held = Wait.get(client.lock("x").acquireAsync());
     CompletableFuture<Lease> next = client.lock("x").acquireAsync();
@@ -43,7 +43,7 @@ class AsyncTest extends ServerTest {
   }
 
   @Test
-  void failureIsThatOfAcquire() throws Exception {
+  void futureFailsWithTheExceptionOfAcquire() throws Exception {
     Redlatch client = client();
     try (Lease held = client.lock("x").acquire()) {
       Throwable late = causeOf(client.lock("x").acquireAsync(Duration.ofSeconds(1)));
@@ -57,7 +57,7 @@ class AsyncTest extends ServerTest {
   }
 
   @Test
-  void cancelLeavesTheLine() throws Exception {
+  void cancelLeavesTheQueue() throws Exception {
     Redlatch client = client();
     try (Lease held = client.lock("x").with(LONG).acquire()) {
       CompletableFuture<Lease> future = client.lock("x").acquireAsync();
@@ -77,7 +77,7 @@ class AsyncTest extends ServerTest {
 
   /** A grant and a cancel cross: then nobody has the lock, and nothing is used that was freed. */
   @Test
-  void grantsThatCrossACancelAreGivenBack() throws Exception {
+  void grantsThatCrossACancelAreReleased() throws Exception {
     Redlatch client = client();
     ExecutorService cancelling = Executors.newFixedThreadPool(2);
     try {
@@ -101,7 +101,7 @@ class AsyncTest extends ServerTest {
 
   /** An executor may be busy for long, and may drop what it was given. */
   @Test
-  void cancelGivesBackWhatTheExecutorHasNotTakenYet() throws Exception {
+  void cancelReleasesALeaseThatTheExecutorHasNotDelivered() throws Exception {
     Redlatch client = client();
     Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
     CompletableFuture<Lease> future =
@@ -144,7 +144,7 @@ class AsyncTest extends ServerTest {
 
   /** Whatever it does, and wherever: what it waits for may be something that is told later. */
   @Test
-  void whatDependsOnAFutureMayWait() throws Exception {
+  void dependentsOfAFutureMayBlock() throws Exception {
     Redlatch client = client();
     NamedReadWriteLock x = client.readWriteLock("x");
     NamedLock y = client.lock("y");
@@ -173,7 +173,7 @@ class AsyncTest extends ServerTest {
   }
 
   @Test
-  void thousandsNeedNoThreads() throws Exception {
+  void thousandsOfFuturesNeedNoThreads() throws Exception {
     Redlatch client = client();
     List<CompletableFuture<Lease>> futures = new ArrayList<>();
     Lease held = client.lock("x").acquire();

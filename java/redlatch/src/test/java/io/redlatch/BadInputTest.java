@@ -24,7 +24,7 @@ class BadInputTest {
   }
 
   @Test
-  void optionsOfALock() {
+  void invalidLockOptionsAreRefused() {
     LockOptions options = LockOptions.DEFAULT;
     Map<String, LockOptions> wrong =
         Map.of(
@@ -55,7 +55,7 @@ class BadInputTest {
   }
 
   @Test
-  void urlsAndOptionsOfAClient() {
+  void invalidUrlsAndClientOptionsAreRefused() {
     for (String url : List.of("", "http://x", "redis://h?comand_timeout=1s", "\0")) {
       assertSays("open: ", assertThrows(RedlatchException.class, () -> Redlatch.open(url)));
     }
@@ -128,7 +128,7 @@ class BadInputTest {
   }
 
   @Test
-  void serversOfARedlock() {
+  void invalidServerListsOfARedlockAreRefused() {
     ClientOptions options = ClientOptions.DEFAULT;
     Map<List<String>, String> wrong =
         Map.of(
@@ -152,7 +152,7 @@ class BadInputTest {
   }
 
   @Test
-  void nullIsNamed() {
+  void nullArgumentsAreNamed() {
     ClientOptions options = ClientOptions.DEFAULT;
     assertNames("url", () -> Redlatch.open(null));
     assertNames("options", () -> Redlatch.open("redis://h", null));
@@ -188,7 +188,7 @@ class BadInputTest {
   }
 
   @Test
-  void longNamesAreCut() {
+  void longNamesAreCutInMessages() {
     try (Redlatch client = Redlatch.open("unix:///nowhere")) {
       String name = "x".repeat(10_000);
       NamedLock lock = client.lock(name);
@@ -205,7 +205,7 @@ class BadInputTest {
   }
 
   @Test
-  void passwordsAreNotInErrors() {
+  void errorsContainNoPassword() {
     for (String url :
         List.of(
             "redis://h?db=1;password=canary", "redis://:canary\uD83D@h", "canary")) {
@@ -223,7 +223,7 @@ class BadInputTest {
   }
 
   @Test
-  void passwordsAreNotShown() {
+  void toStringContainsNoPassword() {
     try (Redlatch client = Redlatch.open("redis://user:secret@h")) {
       assertEquals("Redlatch[redis://user:***@h]", client.toString());
       assertEquals("", client.option("password"));

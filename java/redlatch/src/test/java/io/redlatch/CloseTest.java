@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 
 class CloseTest extends ServerTest {
   @Test
-  void closeEndsFutures() throws Exception {
+  void closingTheClientFailsWaitingFutures() throws Exception {
     Redlatch client = client();
     Redlatch other = client();
     try (Lease elsewhere = other.lock("y").with(LONG).acquire()) {
@@ -35,7 +35,7 @@ class CloseTest extends ServerTest {
   }
 
   @Test
-  void anyOrderOfClosesWillDo() throws Exception {
+  void clientAndLeasesMayBeClosedInAnyOrder() throws Exception {
     Redlatch client = client();
     Lease detached = client.lock("y").with(SHORT).acquire();
     detached.detach();
@@ -52,7 +52,7 @@ class CloseTest extends ServerTest {
 
   /** Of all who end a lease at the same time, each has what it wanted. */
   @Test
-  void endsAtTheSameTimeAreOne() throws Exception {
+  void concurrentEndsOfALeaseAreSafe() throws Exception {
     Redlatch client = client();
     for (int i = 0; i < 200; i++) {
       Lease lease = client.lock("x").acquire();
@@ -83,7 +83,7 @@ class CloseTest extends ServerTest {
   }
 
   @Test
-  void closeDoesNotWaitForASilentServerForLong() throws Exception {
+  void closeDoesNotWaitLongForASilentServer() throws Exception {
     Redlatch client = client();
     Lease one = client.lock("one").acquire();
     Lease two = client.lock("two").acquire();

@@ -25,7 +25,7 @@ class CredentialsTest extends ServerTest {
   }
 
   @Test
-  void anExceptionIsTheReason() {
+  void exceptionOfTheProviderIsInTheError() {
     String reason =
         reasonFor(
             () -> {
@@ -44,7 +44,7 @@ class CredentialsTest extends ServerTest {
   }
 
   @Test
-  void credentialsThatHaveEndedAreRefused() {
+  void expiredCredentialsAreRefused() {
     for (long nanos : new long[] {0, -1, -500_000, -1_000_000, -2_000_000, 999_999_999}) {
       Duration valid = Duration.ofNanos(nanos);
       String reason = reasonFor(() -> new Credentials("app", "S3cret", valid));
@@ -54,7 +54,7 @@ class CredentialsTest extends ServerTest {
   }
 
   @Test
-  void wrongAnswersAreNamedButNotShown() {
+  void errorsNameInvalidCredentialsWithoutShowingThem() {
     String empty = reasonFor(() -> new Credentials("app", ""));
     assertTrue(empty.contains("password must be 1 to"), empty);
     String none = reasonFor(() -> null);
@@ -75,7 +75,7 @@ class CredentialsTest extends ServerTest {
   }
 
   @Test
-  void nothingThatIsThrownEndsTheRenewal() throws Exception {
+  void anyThrowableOfTheProviderLeavesTheRenewalRunning() throws Exception {
     AtomicInteger calls = new AtomicInteger();
     rotate("S3cret");
     Redlatch client =
@@ -91,7 +91,7 @@ class CredentialsTest extends ServerTest {
   }
 
   @Test
-  void aClientIsClosedWhileItsProviderIsAsked() throws Exception {
+  void clientCanBeClosedWhileItsProviderRuns() throws Exception {
     CountDownLatch isAsked = new CountDownLatch(1);
     CountDownLatch isClosed = new CountDownLatch(1);
     Redlatch client = Redlatch.open(server.url());

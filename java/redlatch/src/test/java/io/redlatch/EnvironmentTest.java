@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 
 class EnvironmentTest extends ServerTest {
   @Test
-  void environmentCountsWhenItIsAskedFor() throws Exception {
+  void environmentIsReadOnlyOnRequest() throws Exception {
     String url = "REDLATCH_URL=" + server.url();
     List<String> java = List.of("env", url, "REDLATCH_NAMESPACE=env:", Child.java());
     Child child = Child.run(java, FromEnvironment.class);

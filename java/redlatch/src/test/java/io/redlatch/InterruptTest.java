@@ -20,7 +20,7 @@ class InterruptTest extends ServerTest {
   }
 
   @Test
-  void interruptLeavesTheLine() throws Exception {
+  void interruptLeavesTheQueue() throws Exception {
     Redlatch client = client();
     Redlatch other = client();
     try (Lease held = client.lock("x").with(LONG).acquire()) {
@@ -38,7 +38,7 @@ class InterruptTest extends ServerTest {
   }
 
   @Test
-  void threadThatIsInterruptedDoesNotBegin() {
+  void interruptedThreadDoesNotBeginToAcquire() {
     Redlatch client = client();
     List<Callable<?>> calls =
         List.of(
@@ -55,7 +55,7 @@ class InterruptTest extends ServerTest {
   }
 
   @Test
-  void whatDoesNotWaitGoesOnAndStaysInterrupted() throws Exception {
+  void callsThatDoNotWaitSucceedAndKeepTheInterrupt() throws Exception {
     Redlatch client = client();
     Thread.currentThread().interrupt();
     Lease lease = client.lock("x").tryAcquire().orElseThrow();
@@ -83,7 +83,7 @@ class InterruptTest extends ServerTest {
   }
 
   @Test
-  void connectIsEndedByAnInterrupt() throws Exception {
+  void interruptEndsConnect() throws Exception {
     Redlatch client = closing(Redlatch.open("unix:///nowhere"));
     Worker<Boolean> connecting =
         new Worker<>(
@@ -97,7 +97,7 @@ class InterruptTest extends ServerTest {
   }
 
   @Test
-  void connectIsNotBegunAfterAnInterrupt() throws Exception {
+  void interruptedThreadDoesNotConnect() throws Exception {
     Redlatch client = client();
     for (int i = 0; i < 20; i++) {
       Thread.currentThread().interrupt();

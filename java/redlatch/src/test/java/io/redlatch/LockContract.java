@@ -211,7 +211,7 @@ abstract class LockContract extends ServerTest {
 
   /** Also one that is too short for an answer. */
   @Test
-  void timedTryLockOfALittleTimeDoesNotFail() throws Exception {
+  void timedTryLockWithATinyTimeReturnsFalse() throws Exception {
     server.pause();
     assertFalse(lock.tryLock(1, TimeUnit.NANOSECONDS));
     server.resume();
@@ -233,7 +233,7 @@ abstract class LockContract extends ServerTest {
 
   /** "The lock is acquired by the current thread": "the value true is returned". */
   @Test
-  void timedTryLockIsTrueWhenItsTurnComes() throws Exception {
+  void timedTryLockReturnsTrueWhenTheLockIsGranted() throws Exception {
     assertWaits(
         () -> {
           boolean isLocked = lock.tryLock(Long.MAX_VALUE, TimeUnit.DAYS);
@@ -262,7 +262,7 @@ abstract class LockContract extends ServerTest {
 
   /** "only the holder of the lock can release it and may throw an (unchecked) exception". */
   @Test
-  void unlockIsForTheThreadThatHasLocked() throws Exception {
+  void onlyTheThreadThatLockedMayUnlock() throws Exception {
     assertThrows(IllegalMonitorStateException.class, lock::unlock);
     lock.lock();
     Wait.inThread(() -> assertThrows(IllegalMonitorStateException.class, lock::unlock));
@@ -275,7 +275,7 @@ abstract class LockContract extends ServerTest {
   }
 
   @Test
-  void unlockAfterALossSaysSo() {
+  void unlockAfterALossThrows() {
     lock.lock();
     client.forceRelease("x");
     IllegalMonitorStateException failure =
@@ -286,7 +286,7 @@ abstract class LockContract extends ServerTest {
   }
 
   @Test
-  void unlockDoesNotMindAnInterrupt() {
+  void unlockIgnoresAnInterrupt() {
     lock.lock();
     Thread.currentThread().interrupt();
     lock.unlock();
@@ -298,7 +298,7 @@ abstract class LockContract extends ServerTest {
 
   /** "throws UnsupportedOperationException if this Lock implementation does not support [them]". */
   @Test
-  void thereAreNoConditions() {
+  void conditionsAreNotSupported() {
     assertThrows(UnsupportedOperationException.class, lock::newCondition);
     lock.lock();
     assertThrows(UnsupportedOperationException.class, lock::newCondition);
@@ -325,7 +325,7 @@ abstract class LockContract extends ServerTest {
   }
 
   @Test
-  void whoLocksAgainIsInterruptedAsWell() {
+  void lockingAgainIsInterrupted() {
     lock.lock();
     Thread.currentThread().interrupt();
     assertThrows(InterruptedException.class, lock::lockInterruptibly);
@@ -337,7 +337,7 @@ abstract class LockContract extends ServerTest {
 
   /** Whoever locks a lost lock again must not think that it is alone. */
   @Test
-  void lostLockIsNotLockedAgain() {
+  void lostLockCannotBeLockedAgain() {
     Lock lost = shortView();
     lost.lock();
     client.forceRelease("x");
@@ -361,7 +361,7 @@ abstract class LockContract extends ServerTest {
   abstract Lock shortView();
 
   @Test
-  void otherFailuresAreOurExceptions() {
+  void otherFailuresThrowRedlatchExceptions() {
     client.close();
     assertFails(Status.E_CLOSED, lock::lock);
     assertFails(Status.E_CLOSED, lock::lockInterruptibly);

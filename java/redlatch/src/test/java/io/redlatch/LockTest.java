@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 
 class LockTest extends ServerTest {
   @Test
-  void leaseIsShown() throws Exception {
+  void leaseDescribesItself() throws Exception {
     Lease held = client().lock("report").acquire();
     assertEquals("report", held.name());
     assertEquals(1, held.holdCount());
@@ -43,7 +43,7 @@ class LockTest extends ServerTest {
   }
 
   @Test
-  void waitMayBeAsLongAsADuration() throws Exception {
+  void waitMayBeTheLongestDuration() throws Exception {
     Redlatch client = client();
     Worker<Optional<Lease>> waiter;
     try (Lease held = client.lock("x").acquire(max())) {
@@ -55,7 +55,7 @@ class LockTest extends ServerTest {
   }
 
   @Test
-  void leaseIsClosedByAnyThread() throws Exception {
+  void leaseMayBeReleasedByAnyThread() throws Exception {
     Redlatch client = client();
     Lease lease = client.lock("x").acquire();
     assertTrue(Wait.inThread(lease::release));
@@ -63,7 +63,7 @@ class LockTest extends ServerTest {
   }
 
   @Test
-  void callHoldsTheLockMeanwhile() throws Exception {
+  void callHoldsTheLockDuringTheWork() throws Exception {
     Redlatch client = client();
     assertEquals(7, client.lock("x").call(() -> server.has("x") ? 7 : 0));
     assertFalse(server.has("x"));

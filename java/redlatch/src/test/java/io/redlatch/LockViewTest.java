@@ -41,7 +41,7 @@ class LockViewTest extends LockContract {
   }
 
   @Test
-  void whatIsNotLockedLeavesNothingWithItsThread() throws Exception {
+  void unlockedViewLeavesNoThreadLocal() throws Exception {
     boolean[] isKept = {false};
     ThreadLocal<LockView.Hold> holds =
         new ThreadLocal<>() {
@@ -77,7 +77,7 @@ class LockViewTest extends LockContract {
 
   /** "must enforce the same memory synchronization semantics as provided by the monitor lock". */
   @Test
-  void whatWasWrittenUnderItIsSeen() throws Exception {
+  void writesUnderTheLockAreVisibleToTheNextHolder() throws Exception {
     Redlatch other = client();
     List<Lock> views = List.of(view(), view(), other.lock("x").asLock());
     List<Worker<?>> workers = new ArrayList<>();

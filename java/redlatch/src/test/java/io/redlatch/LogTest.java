@@ -88,7 +88,7 @@ class LogTest extends ServerTest {
   }
 
   @Test
-  void oneIsToldAtATime() throws Exception {
+  void onlyTheLastLoggerGetsLines() throws Exception {
     Lines first = new Lines();
     Lines second = new Lines();
     Redlatch client = client();
@@ -109,7 +109,7 @@ class LogTest extends ServerTest {
 
   /** Lines that are there already when it is closed are for the next one. */
   @Test
-  void closedOneIsToldNothing() throws Exception {
+  void closedLoggerGetsNoMoreLines() throws Exception {
     Redlatch client = client();
     loseALock(client, "x");
     loseALock(client, "y");
@@ -161,7 +161,7 @@ class LogTest extends ServerTest {
 
   /** A logger that fails is not the end of the log. */
   @Test
-  void loggerMayFail() throws Exception {
+  void failingLoggerGetsLaterLines() throws Exception {
     Redlatch client = client();
     Lines lines =
         new Lines(

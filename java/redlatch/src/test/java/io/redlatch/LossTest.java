@@ -23,7 +23,7 @@ class LossTest extends ServerTest {
   }
 
   @Test
-  void lossIsToldToAllWhoAsked() throws Exception {
+  void lossNotifiesAllActionsAndFutures() throws Exception {
     Redlatch client = client();
     Lease lease = client.lock("x").with(SHORT).acquire();
     AtomicInteger told = new AtomicInteger();
@@ -42,7 +42,7 @@ class LossTest extends ServerTest {
   }
 
   @Test
-  void whatAnActionThrowsIsTold() throws Exception {
+  void exceptionOfAnActionGoesToTheUncaughtExceptionHandler() throws Exception {
     Redlatch client = client();
     CompletableFuture<Throwable> told = new CompletableFuture<>();
     Executor executor =
@@ -62,7 +62,7 @@ class LossTest extends ServerTest {
   }
 
   @Test
-  void whatIsLostIsNotHeld() throws Exception {
+  void lostLeaseIsNotHeld() throws Exception {
     Redlatch client = client();
     Lease lease = lost(client);
     assertFalse(lease.isHeld());
@@ -90,7 +90,7 @@ class LossTest extends ServerTest {
   }
 
   @Test
-  void callFailsIfTheLockWasLostMeanwhile() {
+  void callFailsIfTheLockIsLostDuringTheWork() {
     Redlatch client = client();
     NamedLock lock = client.lock("x").with(SHORT);
     assertThrows(
@@ -115,7 +115,7 @@ class LossTest extends ServerTest {
   }
 
   @Test
-  void givenBackIsNotLost() throws Exception {
+  void releasedAndDetachedLeasesAreNotLost() throws Exception {
     Redlatch client = client();
     Lease released = client.lock("x").acquire();
     Lease detached = client.lock("y").acquire();
@@ -138,7 +138,7 @@ class LossTest extends ServerTest {
 
   /** What is told may not keep others waiting. */
   @Test
-  void whoIsToldMayWait() throws Exception {
+  void dependentOfALossMayBlock() throws Exception {
     Redlatch client = client();
     Lease lease = client.lock("x").with(SHORT).acquire();
     CompletableFuture<Boolean> waited = new CompletableFuture<>();

@@ -18,7 +18,7 @@ class NamesTest extends ServerTest {
   }
 
   @Test
-  void namesAreTheirUtf8() throws Exception {
+  void namesAreSentAsUtf8() throws Exception {
     Redlatch client = client();
     // As a String, SWIG would make six bytes of the lock, and two of the NUL.
     for (String name : List.of("\uD83D\uDD12", "a\0b", "\0", "café", "{a}", " ", "\n")) {
@@ -36,7 +36,7 @@ class NamesTest extends ServerTest {
   }
 
   @Test
-  void namesAreAnyBytes() throws Exception {
+  void namesMayBeAnyBytes() throws Exception {
     Redlatch client = client();
     byte[] all = new byte[256];
     for (int i = 0; i < all.length; i++) {
@@ -57,7 +57,7 @@ class NamesTest extends ServerTest {
   }
 
   @Test
-  void otherTextIsAnyBytesAsWell() throws Exception {
+  void namespaceHolderLabelAndOwnerMayBeAnyText() throws Exception {
     ClientOptions options = ClientOptions.DEFAULT.namespace("\uD83D\uDD12:").with("holder", "été");
     Redlatch client = client(options);
     assertEquals("\uD83D\uDD12:", client.option("namespace"));
@@ -84,7 +84,7 @@ class NamesTest extends ServerTest {
 
   /** Two names that are not text must not become the same lock. */
   @Test
-  void halfACharacterIsRefused() {
+  void nameWithHalfASurrogatePairIsRefused() {
     Redlatch client = client();
     for (String half : List.of("a\uD83D", "\uDD12", "\uDD12\uD83D")) {
       RedlatchException failure = assertFails(Status.E_INVALID, () -> client.lock(half));

@@ -39,7 +39,7 @@ class NativeLibraryTest {
   }
 
   @Test
-  void copyIsPrivateAndRemovedAtOnce() throws Exception {
+  void unpackedLibraryIsPrivateAndRemovedAtOnce() throws Exception {
     List<String> lines = load("-Djava.io.tmpdir=" + folder);
     assertEquals(List.of("loaded", "loaded"), lines.subList(0, 2));
     // A folder made by Files.createTempDirectory() is for its owner alone.
@@ -52,7 +52,7 @@ class NativeLibraryTest {
   }
 
   @Test
-  void propertyNamesAnother() throws Exception {
+  void propertyNamesAnotherLibrary() throws Exception {
     Path library = folder.resolve("other/libredlatchjni.so");
     Files.createDirectory(library.getParent());
     try (Stream<Path> all = Files.walk(Path.of(Child.folderOf(Redlatch.class)))) {
@@ -65,14 +65,14 @@ class NativeLibraryTest {
   }
 
   @Test
-  void wrongPropertyIsNamed() throws Exception {
+  void errorNamesThePropertyWithAWrongPath() throws Exception {
     String said = assertSaidTwice(load("-Dio.redlatch.library=/nowhere/x.so"));
     String begin = "redlatch cannot load io.redlatch.library=/nowhere/x.so: ";
     assertTrue(said.startsWith(begin) && said.length() > begin.length(), said);
   }
 
   @Test
-  void folderThatCannotBeWrittenToIsNamed() throws Exception {
+  void errorNamesAFolderThatIsNotWritable() throws Exception {
     // Not even root can.
     for (String tmpdir : List.of("/proc", "/nowhere")) {
       String said = assertSaidTwice(load("-Djava.io.tmpdir=" + tmpdir));
@@ -83,7 +83,7 @@ class NativeLibraryTest {
   }
 
   @Test
-  void folderThatMayNotRunProgramsIsNamed() throws Exception {
+  void errorNamesAFolderMountedWithNoexec() throws Exception {
     String script = "mount -t tmpfs -o noexec none '" + folder + "' && exec \"$@\"";
     List<String> noexec = List.of("unshare", "-rm", "sh", "-c", script, "sh");
     assumeTrue(works(noexec), "needs unshare, to mount a folder without exec");
@@ -103,7 +103,7 @@ class NativeLibraryTest {
   }
 
   @Test
-  void machineWithoutALibraryIsNamed() throws Exception {
+  void errorNamesAMachineWithoutALibrary() throws Exception {
     String said = assertSaidTwice(load("-Dos.arch=riscv64"));
     String begin =
         "redlatch has no library for riscv64-linux-gnu (os.name=Linux, os.arch=riscv64, libc=gnu),"

@@ -38,7 +38,7 @@ class OperatingTest extends ServerTest {
   }
 
   @Test
-  void valuesAndLabelsNeedNotBeText() throws Exception {
+  void valuesAndLabelsMayBeAnyBytes() throws Exception {
     Redlatch client = client();
     byte[] value = {(byte) 0xff, 0, 'x'};
     server.ask("EVAL", "return redis.call('SET', 'theirs', '\\255\\0x')", "0");
@@ -53,7 +53,7 @@ class OperatingTest extends ServerTest {
   }
 
   @Test
-  void listFindsWhatIsHeld() throws Exception {
+  void listFindsHeldLocks() throws Exception {
     Redlatch client = client();
     for (int i = 0; i < 30; i++) {
       client.lock("n" + i).acquire();
@@ -72,7 +72,7 @@ class OperatingTest extends ServerTest {
   }
 
   @Test
-  void forceReleaseLeavesWhatIsNoLockOfOurs() throws Exception {
+  void forceReleaseRefusesKeysThatAreNotRedlatchLocks() throws Exception {
     Redlatch client = client();
     for (String[] command :
         new String[][] {

@@ -59,7 +59,7 @@ class ReadWriteLockViewTest {
     }
 
     @Test
-    void theyAreTheSameEachTime() {
+    void viewAlwaysReturnsTheSameTwoLocks() {
       ReadWriteLock both = view();
       assertSame(both.readLock(), both.readLock());
       assertSame(both.writeLock(), both.writeLock());
@@ -67,7 +67,7 @@ class ReadWriteLockViewTest {
 
     /** "The read lock may be held simultaneously by multiple reader threads [...]". */
     @Test
-    void manyReadAndOneWrites() throws Exception {
+    void manyThreadsMayReadAndOneMayWrite() throws Exception {
       ReadWriteLock both = view();
       both.readLock().lock();
       assertEquals("Lock[x, locked by this thread]", both.readLock().toString());
@@ -83,7 +83,7 @@ class ReadWriteLockViewTest {
     }
 
     @Test
-    void writerMayReadAndGoOnReading() throws Exception {
+    void writerMayReadAndKeepReadingAfterItsUnlock() throws Exception {
       ReadWriteLock both = view();
       both.writeLock().lock();
       both.readLock().lock();
@@ -100,7 +100,7 @@ class ReadWriteLockViewTest {
 
     /** "may throw an (unchecked) exception" for "an invocation that would cause deadlock". */
     @Test
-    void readerMayNotWrite() throws Exception {
+    void readerMayNotLockTheWriteLock() throws Exception {
       ReadWriteLock both = view();
       both.readLock().lock();
       assertFalse(both.writeLock().tryLock());
@@ -116,7 +116,7 @@ class ReadWriteLockViewTest {
     }
 
     @Test
-    void eachSideIsUnlockedByItself() {
+    void readAndWriteLockAreUnlockedSeparately() {
       ReadWriteLock both = view();
       both.writeLock().lock();
       assertThrows(IllegalMonitorStateException.class, both.readLock()::unlock);

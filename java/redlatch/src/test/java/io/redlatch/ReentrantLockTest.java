@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 
 class ReentrantLockTest extends ServerTest {
   @Test
-  void threadMayTakeItAgain() throws Exception {
+  void threadMayAcquireALockThatItHolds() throws Exception {
     Redlatch client = client();
     NamedLock lock = client.reentrantLock("x");
     Lease one = lock.acquire();

@@ -39,7 +39,7 @@ class SelfWaitTest extends ServerTest {
   }
 
   @Test
-  void isInTheLogOnce() throws Exception {
+  void selfWaitIsLoggedOnce() throws Exception {
     Redlatch client = client();
     Lease held = client.lock("x").acquire();
     Worker<Boolean> releasing =
@@ -59,7 +59,7 @@ class SelfWaitTest extends ServerTest {
   }
 
   @Test
-  void anotherThreadIsNotItself() throws Exception {
+  void waitForAnotherThreadIsNoSelfWait() throws Exception {
     Redlatch client = client();
     Worker<Lease> waiter;
     try (Lease held = client.lock("x").acquire()) {

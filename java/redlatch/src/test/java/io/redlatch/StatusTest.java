@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 
 class StatusTest {
   @Test
-  void numbersNamesAndTextsAreThoseOfTheLibrary() {
+  void statusesMatchNumbersAndNamesOfTheLibrary() {
     Set<Integer> numbers = new HashSet<>();
     for (Status status : Status.values()) {
       assertTrue(numbers.add(status.number()));
@@ -27,7 +27,7 @@ class StatusTest {
   }
 
   @Test
-  void traitsSayWhatMayBeDoneNext() {
+  void traitsSayWhetherARetryIsUseful() {
     assertTrue(Status.E_UNAVAILABLE.isRetryable());
     assertFalse(Status.E_UNAVAILABLE.maybeApplied());
     assertTrue(Status.E_OUTCOME_UNKNOWN.maybeApplied());

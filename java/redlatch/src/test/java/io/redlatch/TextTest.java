@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 
 class TextTest {
   @Test
-  void moreThanNoTimeIsAMillisecond() {
+  void durationsAreRoundedAwayFromZeroToMilliseconds() {
     assertEquals(1, Text.ms(Duration.ofNanos(1)));
     assertEquals(2, Text.ms(Duration.ofNanos(1_999_999)));
     assertEquals(-1, Text.ms(Duration.ofNanos(-1)));
@@ -26,7 +26,7 @@ class TextTest {
   }
 
   @Test
-  void textIsAskedForUntilAllOfItIsThere() {
+  void textLongerThanTheBufferIsReadWhole() {
     for (int length : new int[] {0, 1, 127, 128, 129, 4000}) {
       byte[] all = "x".repeat(length).getBytes();
       byte[] read =
@@ -42,7 +42,7 @@ class TextTest {
   }
 
   @Test
-  void namesAreShownInALine() {
+  void quotedNamesAreEscapedAndCut() {
     assertEquals("'a\\x00\\x0ab é'", Text.quoted("a\0\nb é"));
     assertEquals("'" + "x".repeat(64) + "'", Text.quoted("x".repeat(64)));
     assertEquals("'" + "x".repeat(64) + "'..", Text.quoted("x".repeat(65)));

@@ -21,7 +21,7 @@ class ThreadsTest extends ServerTest {
 
   /** All that is left of fifty clients, which were closed and not collected yet, is the pump. */
   @Test
-  void clientsThatAreClosedLeaveNoThreadsOrDescriptors() throws Exception {
+  void closedClientsLeaveNoThreadsOrDescriptors() throws Exception {
     Child child = Child.run(List.of(Child.java()), ManyClients.class, server.url());
     assertEquals("[redlatch-pump]\n", child.output);
     assertEquals(0, child.exitCode);
@@ -32,7 +32,7 @@ class ThreadsTest extends ServerTest {
   }
 
   @Test
-  void manyThreadsWaitAndHaveTheirTurns() throws Exception {
+  void allOfManyWaitingThreadsGetTheLock() throws Exception {
     Redlatch client = client();
     int[] counter = {0};
     List<Worker<Integer>> crowd = new ArrayList<>();
@@ -51,7 +51,7 @@ class ThreadsTest extends ServerTest {
   }
 
   @Test
-  void manyThreadsAreInterruptedThoughTheServerIsSilent() throws Exception {
+  void interruptsEndWaitsForASilentServer() throws Exception {
     Redlatch client = client();
     server.pause();
     List<Worker<Lease>> crowd = new ArrayList<>();
@@ -87,7 +87,7 @@ class ThreadsTest extends ServerTest {
   }
 
   @Test
-  void virtualThreadsThatWaitHaveNoCarrier() throws Exception {
+  void waitingVirtualThreadsDoNotPinTheirCarrier() throws Exception {
     List<String> java =
         List.of(
             findJavaWithVirtualThreads(),

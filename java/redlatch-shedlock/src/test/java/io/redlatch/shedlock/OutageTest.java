@@ -34,7 +34,7 @@ class OutageTest extends NodesTest {
   }
 
   @Test
-  void outageEndsNoLockAndFailsNoTask() throws Exception {
+  void outageKeepsLocksAndDoesNotFailAnUnlock() throws Exception {
     SimpleLock lock = lock("x");
     SimpleLock ending = lock("y");
     server.pause();
@@ -51,7 +51,7 @@ class OutageTest extends NodesTest {
 
   /** Locks that wait for the server at the end of their lockAtLeastFor. */
   @Test
-  void outageKeepsNobodyElseWaiting() throws Exception {
+  void outageDoesNotBlockTheCommonPool() throws Exception {
     int threads = ForkJoinPool.getCommonPoolParallelism();
     assertEquals(2, threads);
     Duration soon = Duration.ofMillis(500);
@@ -73,7 +73,7 @@ class OutageTest extends NodesTest {
   }
 
   @Test
-  void serverThatIsGoneIsSaid() {
+  void unreachableServerIsReportedAndLogged() {
     SimpleLock lock = lock("x");
     node.lock(task("y", LONG, Duration.ofSeconds(2))).orElseThrow().unlock();
     server.kill();

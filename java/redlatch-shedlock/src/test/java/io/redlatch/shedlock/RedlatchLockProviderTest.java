@@ -47,7 +47,7 @@ class RedlatchLockProviderTest extends NodesTest {
   // ---- lock and unlock --------------------------------------------------------------------------
 
   @Test
-  void oneNodeHasTheLock() {
+  void onlyOneNodeHasTheLock() {
     for (int i = 0; i < 10; i++) {
       SimpleLock lock = lock(LONG, Duration.ZERO);
       assertTrue(server.has("x"));
@@ -63,7 +63,7 @@ class RedlatchLockProviderTest extends NodesTest {
   }
 
   @Test
-  void lockEndsWithItsLockAtMostFor() {
+  void lockIsFreeAfterLockAtMostFor() {
     long began = System.nanoTime();
     lock(SOME, Duration.ZERO);
     Wait.until(() -> gets(other, "x"));
@@ -72,7 +72,7 @@ class RedlatchLockProviderTest extends NodesTest {
   }
 
   @Test
-  void taskThatHasLostItsLockIsNotFailed() {
+  void lostLockDoesNotFailItsTask() {
     taskLosesItsLock(Duration.ZERO);
     taskLosesItsLock(LONG);
   }
@@ -90,7 +90,7 @@ class RedlatchLockProviderTest extends NodesTest {
   }
 
   @Test
-  void taskWhoseClientIsClosedIsNotFailed() {
+  void closedClientDoesNotFailItsTask() {
     SimpleLock lock = lock(LONG, Duration.ZERO);
     SimpleLock keeping = lock("y", LONG, LONG);
     client.close();
@@ -103,7 +103,7 @@ class RedlatchLockProviderTest extends NodesTest {
   }
 
   @Test
-  void whatIsNotAllowedIsSaid() {
+  void invalidConfigurationIsRefusedWithTheReason() {
     for (LockConfiguration wrong :
         List.of(
             task("x", Duration.ofMillis(9), Duration.ZERO),
@@ -119,7 +119,7 @@ class RedlatchLockProviderTest extends NodesTest {
   // ---- lockAtLeastFor ---------------------------------------------------------------------------
 
   @Test
-  void lockIsKeptForItsLockAtLeastFor() {
+  void lockIsKeptForLockAtLeastFor() {
     long began = System.nanoTime();
     lock(LONG, SOME).unlock();
     Wait.until(() -> gets(other, "x"));
@@ -134,14 +134,14 @@ class RedlatchLockProviderTest extends NodesTest {
   }
 
   @Test
-  void clientThatIsClosedKeepsIt() {
+  void lockIsKeptForLockAtLeastForAfterTheClientIsClosed() {
     lock(LONG, LONG).unlock();
     client.close();
     assertFalse(gets(other, "x"));
   }
 
   @Test
-  void whatHasEndedMeanwhileIsLeftAlone() {
+  void lockThatEndedBeforeLockAtLeastForIsNotReleased() {
     lock(LONG, SECOND).unlock();
     lock("y", LONG, SECOND).unlock();
     otherClient.forceRelease("x");
@@ -156,7 +156,7 @@ class RedlatchLockProviderTest extends NodesTest {
   // ---- extend -----------------------------------------------------------------------------------
 
   @Test
-  void extendedLockGoesOnAndTheOldOneIsOver() {
+  void extendReplacesTheLockByALongerOne() {
     long began = System.nanoTime();
     SimpleLock lock = lock(SECOND, Duration.ZERO);
     SimpleLock longer = lock.extend(LONG, Duration.ZERO).orElseThrow();
@@ -168,7 +168,7 @@ class RedlatchLockProviderTest extends NodesTest {
   }
 
   @Test
-  void lockThatWasLostIsNotExtended() {
+  void lostLockIsNotExtended() {
     SimpleLock forced = lock(LONG, Duration.ZERO);
     otherClient.forceRelease("x");
     assertEquals(Optional.empty(), forced.extend(LONG, Duration.ZERO));
@@ -180,7 +180,7 @@ class RedlatchLockProviderTest extends NodesTest {
   }
 
   @Test
-  void lockAtLeastForIsExtendedToo() {
+  void extendAlsoSetsLockAtLeastFor() {
     SimpleLock lock = lock(LONG, Duration.ZERO);
     long began = System.nanoTime();
     lock.extend(LONG, SOME).orElseThrow().unlock();
@@ -190,7 +190,7 @@ class RedlatchLockProviderTest extends NodesTest {
 
   /** The server would keep it for longer, so that the client gives it back. */
   @Test
-  void lockMayBeMadeShorter() {
+  void extendMayShortenTheLock() {
     SimpleLock lock = lock(LONG, Duration.ZERO);
     long began = System.nanoTime();
     lock.extend(SOME, Duration.ZERO).orElseThrow();
@@ -201,7 +201,7 @@ class RedlatchLockProviderTest extends NodesTest {
   // ---- several servers --------------------------------------------------------------------------
 
   @Test
-  void redlockNeedsMostOfItsServers() {
+  void redlockNeedsAMajorityOfItsServers() {
     try (TestServer second = new TestServer();
         TestServer third = new TestServer();
         Redlock redlock =

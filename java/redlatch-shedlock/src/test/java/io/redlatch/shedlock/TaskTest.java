@@ -63,7 +63,7 @@ class TaskTest extends NodesTest {
   }
 
   @Test
-  void taskMayExtendItsLockAndFail() throws Exception {
+  void taskThatFailsReleasesItsExtendedLock() throws Exception {
     Exception failure =
         assertThrows(
             InterruptedException.class,
@@ -97,7 +97,7 @@ class TaskTest extends NodesTest {
   }
 
   @Test
-  void keepAliveExtends() {
+  void keepAliveProviderExtendsTheLock() {
     Impatient timer = new Impatient();
     try {
       SimpleLock lock =

@@ -26,7 +26,7 @@ class PlatformTest {
         "/usr/lib/libc.musl-x86_64.so.1",
         "/usr/lib/x86_64-linux-musl/libc.so"
       })
-  void muslIsKnownByItsLoader(String file) {
+  void muslIsRecognisedByItsLoader(String file) {
     assertEquals("musl", libcOf(file));
   }
 
@@ -38,7 +38,7 @@ class PlatformTest {
         "/lib64/ld-linux-x86-64.so.2",
         "/srv/ld-musl-data/libc.so.conf"
       })
-  void allElseIsGlibc(String file) {
+  void anyOtherLibraryMeansGlibc(String file) {
     assertEquals("gnu", libcOf(file));
   }
 
@@ -50,12 +50,12 @@ class PlatformTest {
     "Linux, arm64, musl, aarch64-linux-musl",
     "Mac OS X, aarch64, gnu, aarch64-mac-os-x-gnu"
   })
-  void nameIsThatOfTheFolder(String system, String machine, String libc, String name) {
+  void nameMatchesTheFolderOfTheLibrary(String system, String machine, String libc, String name) {
     assertEquals(name, new Platform(system, machine, libc).name());
   }
 
   @Test
-  void presentPlatformIsOneThatIsReleased() {
+  void currentPlatformIsReleased() {
     assertEquals(1, Platform.RELEASED.stream().filter(Platform.current().name()::equals).count());
   }
 }

@@ -64,7 +64,7 @@ class AggregatorTest extends RegistriesTest {
   }
 
   @Test
-  void interruptEndsItsWait() {
+  void interruptEndsTheWaitOfAnAggregator() {
     other.obtain(KEY).lock();
     Worker<?> waiter = handling(aggregator(registry), 1);
     Wait.until(() -> waiting(KEY) == 1);

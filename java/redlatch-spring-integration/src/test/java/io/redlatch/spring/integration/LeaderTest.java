@@ -43,7 +43,7 @@ class LeaderTest extends RegistriesTest {
   }
 
   @Test
-  void leadPassesOnWhenItsHolderStops() {
+  void nextCandidateLeadsWhenTheLeaderStops() {
     Candidate first = new Candidate("first");
     Candidate second = new Candidate("second");
     LockRegistryLeaderInitiator one = start(registry, first);
@@ -61,7 +61,7 @@ class LeaderTest extends RegistriesTest {
   }
 
   @Test
-  void lossEndsTheLead() {
+  void lossOfTheLockRevokesTheLeader() {
     Candidate first = new Candidate("first");
     LockRegistryLeaderInitiator one = start(registry, first);
     Wait.until(() -> first.granted.get() == 1);

@@ -36,7 +36,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   // ---- keys -------------------------------------------------------------------------------------
 
   @Test
-  void twoOfOneKeyAreTheSameLock() throws Exception {
+  void locksOfOneKeyAreTheSameLock() throws Exception {
     registry.obtain("x").lock();
     assertTrue(registry.obtain("x").tryLock());
     assertTrue(registry.obtain("x").tryLock(1, TimeUnit.HOURS));
@@ -55,7 +55,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
-  void oneKeyIsOneObject() throws Exception {
+  void oneKeyAlwaysGivesTheSameObject() throws Exception {
     Lock lock = registry.obtain("x");
     assertSame(lock, registry.obtain(new String("x")));
     assertEquals(lock, registry.obtain("x"));
@@ -73,7 +73,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
-  void lockedOneIsTheSameThoughNobodyKeepsIt() {
+  void lockedObjectIsNotCollectedWithoutAReference() {
     registry.obtain("x").lock();
     int identity = System.identityHashCode(registry.obtain("x"));
     WeakReference<Object> collected = new WeakReference<>(new Object());
@@ -88,7 +88,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
-  void manyThreadsObtainTheSame() throws Exception {
+  void threadsThatObtainOneKeyTogetherGetTheSameObject() throws Exception {
     for (int round = 0; round < 20; round++) {
       String key = "key" + round;
       CyclicBarrier start = new CyclicBarrier(64);
@@ -125,7 +125,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   // ---- nothing stays ----------------------------------------------------------------------------
 
   @Test
-  void nothingStaysOfWhatIsNotLocked() {
+  void unlockedObjectsAreCollected() {
     List<WeakReference<NamedLock>> made = new ArrayList<>();
     RedlatchLockRegistry many =
         new RedlatchLockRegistry(
@@ -157,7 +157,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   // ---- tasks ------------------------------------------------------------------------------------
 
   @Test
-  void taskWaitsForTheLock() throws Exception {
+  void executeLockedWaitsForTheLock() throws Exception {
     int[] counter = {0};
     registry.executeLocked("x", () -> counter[0]++);
     other.obtain("x").lock();
@@ -171,7 +171,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   // ---- unlocking and loss -----------------------------------------------------------------------
 
   @Test
-  void lockOfOthersIsNotUnlocked() throws Exception {
+  void unlockByAnotherThreadOrRegistryIsRefused() throws Exception {
     registry.obtain("x").lock();
     IllegalMonitorStateException failure =
         assertThrows(
@@ -201,7 +201,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
-  void unlockAfterALossSaysSo() throws Exception {
+  void unlockAfterALossThrows() throws Exception {
     Lock lock = registry.obtain("x");
     lock.lock();
     lock.lock();
@@ -224,7 +224,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
-  void renewalIsForWhoHasTheLock() throws Exception {
+  void onlyTheHolderMayRenewTheLock() throws Exception {
     registry.obtain("x").lock();
     registry.renewLock("x");
     IllegalStateException failure =
@@ -242,7 +242,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
-  void closeOfTheClientEndsIt() throws Exception {
+  void closingTheClientEndsTheLock() throws Exception {
     Lock lock = registry.obtain("x");
     lock.lock();
     client.close();
@@ -256,7 +256,7 @@ class RedlatchLockRegistryTest extends RegistriesTest {
   }
 
   @Test
-  void thereAreNoConditions() {
+  void conditionsAreNotSupported() {
     UnsupportedOperationException failure =
         assertThrows(UnsupportedOperationException.class, registry.obtain("x")::newCondition);
     assertTrue(failure.getMessage().startsWith("Conditions are not supported"));
