@@ -228,8 +228,9 @@ std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
 
 // The findings of a finished inspection.
 void read_result(Request &request, rl_info &info) noexcept {
-  info.name = std::move(request.name);
-  info.data = std::move(request.arguments->info);
+  auto &inspection = request.as<runtime::Inspect>();
+  info.name = std::move(inspection.name);
+  info.data = std::move(inspection.info);
 }
 
 Outcome fill_name(Request &request, const char *name, size_t name_len) {
@@ -244,7 +245,7 @@ auto force_with(const char *name, size_t name_len, const char *token, size_t tok
     if (outcome.ok() && text_of(token, token_len).empty()) {
       outcome = failure(Status::kInvalid, "token must be that of a holder (got an empty text)");
     }
-    if (outcome.ok()) request.arguments->token = text_of(token, token_len);
+    if (outcome.ok()) request.as<runtime::Force>().token = text_of(token, token_len);
     return outcome;
   };
 }
@@ -281,7 +282,7 @@ static auto next_step(rl_list *list) {
     list->row = std::make_unique<rl_info>();
     list->is_filled = false;
     list->step = request;
-    request->arguments->listing = list->listing;
+    request->as<runtime::List>().listing = list->listing;
     return Outcome{};
   };
 }

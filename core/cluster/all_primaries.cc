@@ -12,7 +12,7 @@ using lock::Request;
 
 // Lists the locks of one primary after the other. A lock whose slot moves meanwhile may be missing.
 void AllPrimaries::start_list(const std::shared_ptr<Request> &request, Nanos now) {
-  lock::Listing &listing = *request->arguments->listing;
+  operate::Listing &listing = *request->as<operate::List>().listing;
   const bool is_done = listing.is_last_step && listing.keys.empty();
   const size_t primary = next_primary(listing.node + (is_done ? 1 : 0));
   if (primary >= router_.map().server_count()) return finish(*request, Status::kEnd, {});
@@ -27,7 +27,8 @@ void AllPrimaries::start_list(const std::shared_ptr<Request> &request, Nanos now
 }
 
 bool AllPrimaries::continues_list(const std::shared_ptr<Request> &request) {
-  const size_t next = next_primary(request->arguments->listing->node + 1);
+  const operate::Listing &listing = *request->as<operate::List>().listing;
+  const size_t next = next_primary(listing.node + 1);
   if (next >= router_.map().server_count()) return false;
   lists_.push_back(request);
   return true;

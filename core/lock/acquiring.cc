@@ -244,7 +244,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
   if (!acquisition->is_queueable() && answer.has_more) return ask(record, now);
   LockState &lock = *record.lock;
   if (answer.is_wrong_type()) {
-    const std::string message = wrong_type_message(lock.name, answer.type);
+    const std::string message = protocol::wrong_type_message(lock.name, answer.type);
     if (!acquisition->is_queueable()) return refuse_try(record, Status::kWrongType, message, now);
     return fail_callers(record, Status::kWrongType, message, now);
   }

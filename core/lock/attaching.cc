@@ -16,46 +16,57 @@ void LockClient::start_detach(const std::shared_ptr<Request> &request, Nanos now
   if (is_held(*request, now)) start_immediate(request, now);
 }
 
-void LockClient::on_detach_sent(TokenRecord &record) {
-  if (record.phase == Phase::kDetaching) return;
-  locks_.set_phase(record, Phase::kDetaching);
-  (void)confirmations_.end(record);
-  record.lease->state.store(Lease::kDetached, std::memory_order_release);
-  timers_.remove(record);
+// ---- detach ------------------------------------------------------------------------------------
+
+void LockClient::Calls::Detach::write(protocol::Command &out, TokenRecord &record,
+                                      Call &call) const {
+  if (record.upgrader) {
+    client_.give_up_upgrade(record, Status::kNotHeld, "detached meanwhile", call.sent_at);
+  }
+  protocol::detach(out, client_.features_, call.eval, record.lock->keys, record.proof(),
+                   record.held()->attach_count());
 }
 
-void LockClient::on_detach_reply(Request &request, int64_t result, Nanos now) {
-  if (request.lease->record == nullptr) {
-    return finish_not_held(request);
-  }
+void LockClient::Calls::Detach::on_sent(TokenRecord &record) const {
+  if (record.phase == Phase::kDetaching) return;
+  client_.locks_.set_phase(record, Phase::kDetaching);
+  (void)client_.confirmations_.end(record);
+  record.lease->state.store(Lease::kDetached, std::memory_order_release);
+  client_.timers_.remove(record);
+}
+
+void LockClient::Calls::Detach::on_result(const Call &call, const Answer &answer, Nanos now) const {
+  Request &request = call.about<Request>();
+  if (request.lease->record == nullptr) return client_.finish_not_held(request);
   const auto record = request.lease->record->shared_from_this();
   // An earlier copy without an answer may have taken effect, and its mark may be used up.
-  const bool is_attached = result == 2 && request.is_unanswered;
-  if (result == 1 || is_attached) {
-    end_lease(*record, Lease::kDetached, {});
-    clean_up_detached(*record, now);
-    return finish_immediate(request, Status::kOk);
+  const bool is_attached = answer.result == 2 && request.is_unanswered;
+  if (answer.result == 1 || is_attached) {
+    client_.end_lease(*record, Lease::kDetached, {});
+    client_.clean_up_detached(*record, now);
+    return client_.finish_immediate(request, Status::kOk);
   }
   if (request.is_unanswered) {
-    return finish_immediate(request, Status::kOutcomeUnknown,
-                            "the connection broke while the lease was detached: it may have been "
-                            "detached, attached elsewhere and ended since");
+    return client_.finish_immediate(
+        request, Status::kOutcomeUnknown,
+        "the connection broke while the lease was detached: it may have been detached, attached "
+        "elsewhere and ended since");
   }
-  end_lease(*record, Lease::kLost, kGone);
-  clean_up_detached(*record, now);
-  finish_not_held(request);
+  client_.end_lease(*record, Lease::kLost, kGone);
+  client_.clean_up_detached(*record, now);
+  client_.finish_not_held(request);
 }
 
 // The only copy was refused: the lease is held as before.
-void LockClient::on_detach_refused(Request &request, Nanos now) {
-  if (request.op != Request::Op::kDetach || request.is_unanswered) return;
+void LockClient::Calls::Detach::on_refused(Request &request, Nanos now) const {
+  if (request.is_unanswered) return;
   TokenRecord *record = request.lease->record;
   if (record == nullptr || record->phase != Phase::kDetaching) return;
-  locks_.set_phase(*record, Phase::kHeld);
+  client_.locks_.set_phase(*record, Phase::kHeld);
   record->lease->state.store(Lease::kHeld, std::memory_order_release);
-  if (record->lease->is_abandoned) return give_back(*record, nullptr, now);
-  schedule(*record, now);
-  resume_upgrade(*record, now);  // what was put off
+  if (record->lease->is_abandoned) return client_.give_back(*record, nullptr, now);
+  client_.schedule(*record, now);
+  client_.resume_upgrade(*record, now);  // what was put off
 }
 
 // @return whether the server may have marked the lease of `request`, which is then left to its ttl.
@@ -81,46 +92,81 @@ void LockClient::clean_up_detached(TokenRecord &record, Nanos now) {
   cleanups_.start(record, now);
 }
 
-// The attach used up the mark, and its caller has cancelled it or shut the client down: mark the
-// lease again. If no answer comes, the lease ends with its ttl.
-void LockClient::undo_attach(const std::shared_ptr<Request> &request, int64_t attach_count,
-                             Nanos now, protocol::EvalMode eval) {
+// ---- attach ------------------------------------------------------------------------------------
+
+void LockClient::Calls::Attach::send(Call call) const {
+  Request &request = call.about<Request>();
+  RequestArguments &arguments = *request.arguments;
+  if (arguments.call.empty()) {
+    arguments.call = protocol::make_token(client_.channel_.cid(), client_.locks_.take_numbers(1));
+  }
+  call.lease = request.options.ttl;
   protocol::Command command;
-  protocol::detach(command, features_, eval, request->lock->keys, {request->arguments->token, {}},
-                   attach_count);
-  (void)session_.try_send(command, Call{&calls_->undo_attach, eval, now, attach_count, request});
+  protocol::attach(command, client_.features_, call.eval, request.lock->keys, arguments.token,
+                   call.lease / kMs, arguments.call);
+  client_.session_.send(command, std::move(call));
+  request.is_sent = true;
 }
 
-void LockClient::on_attached(Request &request, const Call &call,
-                             const protocol::CountAnswer &answer, Nanos now) {
+void LockClient::Calls::Attach::on_result(const Call &call, const Answer &answer, Nanos now) const {
+  Request &request = call.about<Request>();
   if (answer.result < 1) {
     const char *why = answer.result == 0 ? " is not held by that token"
                                          : " is held by that token, which was not detached: only "
                                            "its holder can detach it";
-    return finish_immediate(request, Status::kNotHeld, "lock " + quoted(request.name) + why);
+    return client_.finish_immediate(request, Status::kNotHeld,
+                                    "lock " + quoted(request.name) + why);
   }
   const Nanos lease = call.lease;
   const Nanos deadline = timing::deadline_of(call.sent_at, lease);
   if (deadline <= now) {
-    return finish_immediate(request, Status::kOutcomeUnknown,
-                            "the answer came after the lease had ended");
+    return client_.finish_immediate(request, Status::kOutcomeUnknown,
+                                    "the answer came after the lease had ended");
   }
   // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;
   request.lease->token = request.arguments->token;
-  const auto lock = locks_.name_of(request.name, protocol::Format::kString);
-  TokenRecord &record = locks_.new_record(lock, request, channel_.cid());
+  const auto lock = client_.locks_.name_of(request.name, protocol::Format::kString);
+  TokenRecord &record = client_.locks_.new_record(lock, request, client_.channel_.cid());
   record.identity.token = std::move(request.arguments->token);
   record.is_sharing = answer.result == 2;
   if (record.is_sharing) record.identity.mode = protocol::Mode::kRead;
   record.acquisition.give(&Acquisition::served);
-  locks_.set_phase(record, Phase::kHeld);
+  client_.locks_.set_phase(record, Phase::kHeld);
   const auto keep = *request.place;
-  immediate_.erase(request.place);
+  client_.immediate_.erase(request.place);
   const Grant grant{.deadline = deadline,
                     .renewal_at = timing::renewal_of(call.sent_at, lease),
                     .attach_count = answer.attach_count};
-  give_lease(record, keep, &grant, now);
+  client_.give_lease(record, keep, &grant, now);
+}
+
+// The attach used up the mark, and its caller has cancelled it or shut the client down: mark the
+// lease again.
+void LockClient::Calls::Attach::on_late_answer(const Call &call, const Reply &reply,
+                                               Nanos now) const {
+  Answer answer;
+  if (!delays_end(call) || read(call, reply, answer) || answer.result < 1) return;
+  const UndoAttach &undo = client_.calls_->undo_attach;
+  undo.send({&undo, protocol::EvalMode::kDigest, now, answer.attach_count, call.subject});
+}
+
+bool LockClient::Calls::Attach::delays_end(const Call &call) const {
+  const Status status = call.about<Request>().status.load();
+  return status == Status::kCancelled || status == Status::kClosed;
+}
+
+// Call::lease has the count of ATTACH.
+void LockClient::Calls::UndoAttach::send(Call call) const {
+  const Request &request = call.about<Request>();
+  protocol::Command command;
+  protocol::detach(command, client_.features_, call.eval, request.lock->keys,
+                   {request.arguments->token, {}}, call.lease);
+  (void)client_.session_.try_send(command, std::move(call));
+}
+
+void LockClient::Calls::UndoAttach::on_unknown_script(const Call &call, Nanos now) const {
+  send({this, protocol::EvalMode::kText, now, call.lease, call.subject});
 }
 
 }  // namespace redlatch::lock

@@ -48,10 +48,8 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
     locks_.for_each([&](TokenRecord &record) { resume(record, now); });
   }
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
-    const bool is_done = request->op == Request::Op::kForce && request->is_sent;
-    const LockState *lock = moving_.empty() ? nullptr : lock_of(*request);
-    const bool is_moved = lock != nullptr && is_moving(*lock);
-    if (!is_done && !is_moved) send_request(request, now);
+    const bool is_done = !request->is_repeatable() && request->is_sent;
+    if (!is_done && may_send(*request)) send_request(request, now);
   });
 }
 

@@ -159,34 +159,43 @@ void LockClient::start_extend(const std::shared_ptr<Request> &request, Nanos now
   start_immediate(request, now);
 }
 
-// For an answer about a lease. Otherwise the request is finished with the reason.
-bool LockClient::is_held_still(Request &request, int64_t result, Nanos now) {
-  TokenRecord *record = request.lease->record;
-  if (record != nullptr && record->phase == Phase::kHeld) {
-    if (record->held()->is_over(now)) {
-      on_record_due(*record, now);
-    } else if (result < 1) {
-      lose(*record, loss_by(result), true, now);
-    } else {
-      return true;
-    }
+void LockClient::Calls::Prolong::write(protocol::Command &out, TokenRecord &record,
+                                       Call &call) const {
+  call.lease = call.about<Request>().extend_to;
+  if (call.extent == protocol::Extent::kAll) {
+    client_.write_extend(out, record, call.lease, call.eval, nullptr);
+  } else {
+    client_.write_extend_part(out, record, call.lease, call.eval, call.extent);
   }
-  finish_not_held(request);
-  return false;
 }
 
-void LockClient::on_extended(Request &request, Nanos sent_at, int64_t result, Nanos now) {
-  if (!is_held_still(request, result, now)) return;
+void LockClient::Calls::Prolong::extend_lock_key(const Call &call, Nanos now) const {
+  const auto request = call.shared<Request>();
+  if (request->is_finished()) return;
+  client_.send_request(request, now, call.eval, protocol::Extent::kLock);
+}
+
+protocol::Refusal LockClient::Calls::Prolong::read(const Call &call, const Reply &reply,
+                                                   Answer &answer) const {
+  return read_extension(call, reply, answer);
+}
+
+void LockClient::Calls::Prolong::on_result(const Call &call, const Answer &answer,
+                                           Nanos now) const {
+  Request &request = call.about<Request>();
+  if (client_.extend_next_part(call, answer, now)) return;
+  if (!is_held_still(request, answer.result, now)) return;
   TokenRecord &record = *request.lease->record;
-  const auto step =
-      record.held().give(&HeldLease::change_ttl, sent_at, request.extend_to, now, entropy_.next());
-  schedule(record, now);
-  send_extend(record, step, now);
-  if (record.phase != Phase::kHeld) return finish_not_held(request);  // a defect was met
-  if (!record.held()->is_over(now)) return finish_immediate(request, Status::kOk);
-  lose(record, {LossReason::kExpired, "the answer to an extension came after the lease had ended"},
-       false, now);
-  finish_not_held(request);
+  const auto step = record.held().give(&HeldLease::change_ttl, call.sent_at, request.extend_to, now,
+                                       client_.entropy_.next());
+  client_.schedule(record, now);
+  client_.send_extend(record, step, now);
+  if (record.phase != Phase::kHeld) return client_.finish_not_held(request);  // a defect was met
+  if (!record.held()->is_over(now)) return client_.finish_immediate(request, Status::kOk);
+  client_.lose(record,
+               {LossReason::kExpired, "the answer to an extension came after the lease had ended"},
+               false, now);
+  client_.finish_not_held(request);
 }
 
 // ---- the end -----------------------------------------------------------------------------------

@@ -184,25 +184,17 @@ class LockClient final : public LockService,
   // The kinds of commands: what is done with their answers.
   struct Calls;
 
-  // lock_client.cc: requests and replies; connecting.cc: the connection
+  // lock_client.cc, requests.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept override;
   void finish_immediate(Request &request, Status status, std::string_view message = {}) noexcept;
   // End a request of a caller before its answer; what it began is undone.
   void end_request(Request &request, Status status, std::string_view message, Nanos now);
   void finish_not_held(Request &request);  // with the reason
+  bool may_send(const Request &request) const;
   void send_request(const std::shared_ptr<Request> &request, Nanos now,
                     protocol::EvalMode eval = protocol::EvalMode::kDigest,
                     protocol::Extent extent = protocol::Extent::kAll);
   void start_immediate(const std::shared_ptr<Request> &request, Nanos now);
-  static protocol::Refusal read_answer(Request &request, const Reply &reply,
-                                       protocol::CountAnswer &answer);
-  bool is_of_other_format(Request &request, const protocol::CountAnswer &answer);
-  // A listing first asks for keys, and then looks at one of them after the other.
-  static bool is_inspection(const Request &request) {
-    return request.op == Request::Op::kInspect ||
-           (request.op == Request::Op::kList && !request.name.empty());
-  }
-  void on_request_reply(const Call &call, const Reply &reply, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
   void draw_channel(Nanos now) noexcept;
@@ -279,7 +271,6 @@ class LockClient final : public LockService,
   void on_rollback_reply(const Call &call, const Reply &reply, Nanos now);
   void on_upgrade_push(TokenRecord &record, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void on_downgraded(Request &request, const Call &call, int64_t result, Nanos now);
   void roll_back_downgrade(Request &request, Nanos now);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
 
@@ -313,26 +304,11 @@ class LockClient final : public LockService,
 
   // attaching.cc: from one client to another
   void start_detach(const std::shared_ptr<Request> &request, Nanos now);
-  void on_detach_sent(TokenRecord &record);
-  void on_detach_reply(Request &request, int64_t result, Nanos now);
-  void on_detach_refused(Request &request, Nanos now);
   bool end_detach(Request &request) noexcept;
   void leave_to_ttl(Lease &lease) noexcept;
   void clean_up_detached(TokenRecord &record, Nanos now);
-  void on_attached(Request &request, const Call &call, const protocol::CountAnswer &answer,
-                   Nanos now);
 
-  void undo_attach(const std::shared_ptr<Request> &request, int64_t attach_count, Nanos now,
-                   protocol::EvalMode eval = protocol::EvalMode::kDigest);
-
-  // listing.cc: the locks of a server
-  void start_list(const std::shared_ptr<Request> &request, Nanos now);
-  void choose_key(Request &request);
-  void inspect_keys(const std::shared_ptr<Request> &request, Nanos now);
-  void on_key_seen(const std::shared_ptr<Request> &request, const Reply &reply, Nanos now);
-  void on_list_reply(const std::shared_ptr<Request> &request, Nanos now);
-
-  // operate::Health::Owner (checking.cc), operate::Names::Owner (naming.cc)
+  // operate::Health::Owner (requests.cc), operate::Names::Owner (naming.cc)
   void on_health(const protocol::HealthFacts &facts, const protocol::LockTrial *trial) override;
   void on_health_answered(const std::shared_ptr<void> &asker) override;
   void on_health_lost(const std::shared_ptr<void> &asker) override;
@@ -358,8 +334,6 @@ class LockClient final : public LockService,
   void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                     protocol::EvalMode eval, const protocol::HolderInfo *info) const override;
   void on_extend_reply(const Call &call, const Reply &reply, Nanos now);
-  bool is_held_still(Request &request, int64_t result, Nanos now);
-  void on_extended(Request &request, Nanos sent_at, int64_t result, Nanos now);
   bool is_held(Request &request, Nanos now);
   void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) override;
   void schedule(TokenRecord &record, Nanos now);

@@ -17,7 +17,6 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "lock/acquisition.h"
 #include "lock/cleanup.h"
 #include "lock/held_lease.h"
@@ -70,25 +69,6 @@ struct LockState {
   size_t node = 0;              // of a cluster, whose client has it
   size_t delegated_count = 0;   // commands about it that another node was asked
 };
-
-// Why a key of `type`, which no lock has, is refused.
-inline std::string wrong_type_message(std::string_view name, std::string_view type) {
-  return "the key of lock " + quoted(name) + " must be a string or a hash (got " +
-         std::string(cut(type, 64)) + ")";
-}
-
-// Scripts expect any type at the lock key itself, so a refusal is about another key of the lock.
-inline std::string refusal_message(std::string_view name, const protocol::Refusal &refusal) {
-  if (refusal.kind != protocol::Refusal::Kind::kWrongType) return refusal.message;
-  return "the keys beside that of lock " + quoted(name) +
-         ", such as its queue, must have the types that redlatch gives them (got " +
-         refusal.message + ")";
-}
-
-inline std::string refusal_message(const Request &request, const protocol::Refusal &refusal) {
-  const std::string &name = request.lease ? request.lease->name : request.name;
-  return name.empty() ? refusal.message : refusal_message(name, refusal);
-}
 
 // Why a lock of a cluster is kept, but neither acquired nor released.
 inline std::string slot_moves_message(const std::string &what) {

@@ -19,9 +19,8 @@ namespace redlatch::lock {
 
 // ---- what a command is about -------------------------------------------------------------------
 
-// nullptr: no lock. A listing belongs to its node, also while it inspects a lock.
+// nullptr: no lock. A listing belongs to its node.
 const LockState *LockClient::lock_of(const Request &request) {
-  if (request.op == Request::Op::kList) return nullptr;
   if (request.lock) return request.lock.get();
   const TokenRecord *record = request.record;
   if (record == nullptr && request.lease) record = request.lease->record;
@@ -105,11 +104,11 @@ bool LockClient::follow_redirect(const Call &call, const Reply &reply, Nanos now
   const auto redirect = protocol::read_redirect(reply, own);
   const LockState *lock = kind_of(call).lock_of(call);
   if (const Request *request = kind_of(call).request(call)) {
-    // The lock has left the node whose locks are listed.
-    const bool is_listed = request->op == Request::Op::kList && is_inspection(*request);
-    if (is_listed && redirect.kind != Kind::kNone && !request->is_finished()) {
-      on_list_reply(call.shared<Request>(), now);
-      return true;
+    if (redirect.kind != Kind::kNone && request->task && !request->is_finished()) {
+      if (const auto step = request->task->on_left()) {
+        calls_->operation.carry_out(call, *step, now);
+        return true;
+      }
     }
     // The request has ended meanwhile; the slot has moved all the same.
     const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
@@ -196,9 +195,9 @@ void LockClient::resend_postponed(Nanos now) {
   resend_at_ = kNever;
   if (!session_.is_up()) return;  // the next connection sends them all
   for_each_immediate([&](const std::shared_ptr<Request> &request) {
-    if (!std::exchange(request->is_postponed, false)) return;
-    const LockState *lock = lock_of(*request);
-    if (lock == nullptr || !is_moving(*lock)) send_request(request, now);
+    if (std::exchange(request->is_postponed, false) && may_send(*request)) {
+      send_request(request, now);
+    }
   });
 }
 

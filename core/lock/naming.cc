@@ -16,34 +16,6 @@ namespace {
 
 constexpr std::string_view kHolderIs = "; holder: ";
 
-std::string_view client_of(std::string_view token) { return token.substr(0, protocol::kCidSize); }
-
-void fill(protocol::InspectAnswer &info, std::string_view cid, std::string_view name) {
-  const auto is_its = [cid](std::string_view token) {
-    return protocol::is_token(token) && client_of(token) == cid;
-  };
-  if (info.who.empty() && is_its(info.value)) info.who = name;
-  for (auto &holder : info.holders) {
-    if (is_its(holder.token)) holder.who = name;
-  }
-  for (auto &waiter : info.waiters) {
-    if (is_its(waiter.token)) waiter.who = name;
-  }
-}
-
-std::vector<std::string> clients_in(const protocol::InspectAnswer &info) {
-  std::vector<std::string> cids;
-  const auto add = [&cids](std::string_view token) {
-    if (protocol::is_token(token)) cids.emplace_back(client_of(token));
-  };
-  if (info.who.empty()) add(info.value);
-  for (const auto &holder : info.holders) add(holder.token);
-  for (const auto &waiter : info.waiters) add(waiter.token);
-  std::sort(cids.begin(), cids.end());
-  cids.erase(std::unique(cids.begin(), cids.end()), cids.end());
-  return cids;
-}
-
 }  // namespace
 
 // When a lock of this client needs its name.
@@ -70,19 +42,19 @@ std::optional<uint16_t> LockClient::slot_of(const operate::NameQuery &asked) con
 
 // @return whether the answer to an inspection waits for names.
 bool LockClient::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
-  RequestArguments &arguments = *request->arguments;
-  arguments.unnamed_count = 0;
-  for (auto &cid : clients_in(arguments.info)) {
+  auto &inspection = request->as<operate::Inspect>();
+  inspection.unnamed_count = 0;
+  for (auto &cid : inspection.clients()) {
     if (cid == channel_.cid()) {
-      fill(arguments.info, cid, settings_.holder);
+      inspection.name_client(cid, settings_.holder);
       continue;
     }
     auto query = std::make_shared<NameQuery>();
     query->cid = std::move(cid);
     query->request = request;
-    if (client_names_.ask(std::move(query), now)) arguments.unnamed_count++;
+    if (client_names_.ask(std::move(query), now)) inspection.unnamed_count++;
   }
-  return arguments.unnamed_count > 0;
+  return inspection.unnamed_count > 0;
 }
 
 // @return whether a refused try is answered later, when the name of the holder is known.
@@ -127,14 +99,15 @@ void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos
   const auto &request = query.request;
   try {
     if (!name.empty()) query.message.append(kHolderIs).append(name);
-    if (request) fill(request->arguments->info, query.cid, name);
+    if (request) request->as<operate::Inspect>().name_client(query.cid, name);
   } catch (const std::bad_alloc &) {
     name = {};  // it stays unknown
   }
   const auto record = std::exchange(query.record, nullptr);
   if (record && !record->is_gone && record->front() != nullptr)
     refuse_try(*record, Status::kBusy, query.message, now);
-  if (request && !request->is_finished() && --request->arguments->unnamed_count == 0) {
+  if (!request || request->is_finished()) return;
+  if (--request->as<operate::Inspect>().unnamed_count == 0) {
     finish_immediate(*request, Status::kOk);
   }
 }

@@ -13,11 +13,9 @@
 #include <list>
 #include <memory>
 #include <new>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/settings.h"
@@ -26,7 +24,7 @@
 #include "lock/replication.h"
 #include "lock/timer_queue.h"
 #include "lock/waitlist.h"
-#include "protocol/answer.h"
+#include "operate/operation.h"
 #include "protocol/command.h"
 
 namespace redlatch::lock {
@@ -122,28 +120,11 @@ struct Lease {
   }
 };
 
-// A listing of the locks of a server. Its requests follow one another; each goes to one lock.
-struct Listing {
-  std::string pattern;  // of keys
-  size_t node = 0;      // of a cluster, by number of the server in its map
-  std::string cursor = "0";
-  bool is_last_step = false;
-  std::vector<std::string> keys;    // found, and not yet inspected
-  std::set<std::string> seen_keys;  // a server may find a key twice
-};
-
-// Arguments and results of attach, inspect, force, list and raise fence.
+// Arguments of attach and raise fence.
 struct RequestArguments {
-  std::string token;                 // attach, force
-  std::string call;                  // attach: a name that no other call has
-  int64_t fence = 0;                 // raise fence; attach: what the lease shows
-  protocol::InspectAnswer earlier;   // inspect, list: the answer in the previous format
-  protocol::InspectAnswer info;      // inspect, list: the result
-  std::shared_ptr<Listing> listing;  // list
-  protocol::ListAnswer found;        // list: the keys of one step
-  protocol::Format format = protocol::Format::kString;  // inspect, force: as far as is known
-  size_t unnamed_count = 0;  // inspect: names of clients that are asked for
-  size_t unseen_count = 0;   // list: keys in `found` that were not looked at, its last ones
+  std::string token;  // attach
+  std::string call;   // attach: a name that no other call has
+  int64_t fence = 0;  // to raise; attach: what the lease shows
 };
 
 // The confirmation by replicas: first of a grant, then of its lease again after an outage.
@@ -174,9 +155,17 @@ struct Request : Timed, Waitlist::Caller {
   };
 
   explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
-    const bool has_arguments = op == Op::kAttach || op == Op::kInspect || op == Op::kForce ||
-                               op == Op::kList || op == Op::kRaiseFence;
+    const bool has_arguments = op == Op::kAttach || op == Op::kRaiseFence;
     if (has_arguments) arguments = std::make_unique<RequestArguments>();
+    if (op == Op::kInspect) task = std::make_unique<operate::Inspect>();
+    if (op == Op::kForce) task = std::make_unique<operate::Force>();
+    if (op == Op::kList) task = std::make_unique<operate::List>();
+  }
+
+  // Its task, which has this type.
+  template <class T>
+  T &as() const {
+    return static_cast<T &>(*task);
   }
 
   // Set the result; once. Without memory the message stays empty: the status says enough.
@@ -201,11 +190,6 @@ struct Request : Timed, Waitlist::Caller {
   bool is_about_lease() const {
     return op == Op::kExtend || op == Op::kDowngrade || op == Op::kRaiseFence || op == Op::kDetach;
   }
-  // An attach that was sent and then given up by its caller: it is undone once its answer is here.
-  bool is_unwanted_attach() const {
-    const Status result = status.load();
-    return op == Op::kAttach && (result == Status::kCancelled || result == Status::kClosed);
-  }
   // It waits for a release by another holder, not for a reply.
   bool is_queued() const;
   // This client holds the lock that it waits for. The thread that releases it then most likely
@@ -228,7 +212,8 @@ struct Request : Timed, Waitlist::Caller {
   uint64_t rid = 0;                 // acquire: a vote, and the number of its token; 0: none
   std::string name;                 // acquire (until started: then the lease has it), attach, ..
   std::shared_ptr<LockState> lock;  // acquire, attach, inspect, force: its keys
-  std::unique_ptr<RequestArguments> arguments;  // attach, inspect, force, list, raise fence
+  std::unique_ptr<operate::Operation> task;     // inspect, force, list
+  std::unique_ptr<RequestArguments> arguments;  // attach, raise fence
   std::unique_ptr<Confirmation> replicas;       // acquire: that must confirm the grant
 
   // While it waits.
@@ -244,6 +229,8 @@ struct Request : Timed, Waitlist::Caller {
       false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
+  // If the answer is lost, it is sent again.
+  bool is_repeatable() const { return !task || task->is_repeatable(); }
 };
 
 }  // namespace redlatch::lock

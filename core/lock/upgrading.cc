@@ -225,10 +225,20 @@ void LockClient::roll_back_downgrade(Request &request, Nanos now) {
   if (record->phase == Phase::kHeld) resume_upgrade(*record, now);
 }
 
-void LockClient::on_downgraded(Request &request, const Call &call, int64_t result, Nanos now) {
-  if (!is_held_still(request, result, now)) return;
-  prolong(*request.lease->record, call.sent_at, call.lease, now);
-  finish_immediate(request, Status::kOk);
+void LockClient::Calls::Downgrade::write(protocol::Command &out, TokenRecord &record,
+                                         Call &call) const {
+  const Checked<HeldLease> &held = record.held();
+  call.lease = timing::lease_within(held->ttl(), call.sent_at, held->end_at());
+  protocol::downgrade(out, client_.features_, call.eval, record.lock->keys, record.identity.token,
+                      call.lease / kMs, held->granted_fence());
+}
+
+void LockClient::Calls::Downgrade::on_result(const Call &call, const Answer &answer,
+                                             Nanos now) const {
+  Request &request = call.about<Request>();
+  if (!is_held_still(request, answer.result, now)) return;
+  client_.prolong(*request.lease->record, call.sent_at, call.lease, now);
+  client_.finish_immediate(request, Status::kOk);
 }
 
 // The mode in the answer to an extension of a lease that may share: the answer to DOWNGRADE may

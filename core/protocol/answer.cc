@@ -206,6 +206,19 @@ bool is_lock_of_ours(const Reply &reply) {
   return is_token(reply.text()) || reply.text() == kShared;
 }
 
+std::string wrong_type_message(std::string_view name, std::string_view type) {
+  return "the key of lock " + quoted(name) + " must be a string or a hash (got " +
+         std::string(cut(type, 64)) + ")";
+}
+
+std::string refusal_message(std::string_view name, const Refusal &refusal) {
+  const bool is_of_lock = refusal.kind == Refusal::Kind::kWrongType && !name.empty();
+  if (!is_of_lock) return refusal.message;
+  return "the keys beside that of lock " + quoted(name) +
+         ", such as its queue, must have the types that redlatch gives them (got " +
+         refusal.message + ")";
+}
+
 std::string name_text(std::string_view holder) { return std::string(kNameVersion).append(holder); }
 
 std::string decode_name(const Reply &reply) {

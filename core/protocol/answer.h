@@ -50,6 +50,12 @@ bool lacks_replicas(const Reply &reply);
 // A refused write of a replica, or a refused WAIT of one, also if it became one meanwhile.
 bool is_not_primary(const Reply &reply);
 
+// Scripts expect any type at the lock key itself, so a refusal is about another key of the lock.
+// `name`: empty if it is about no lock.
+std::string refusal_message(std::string_view name, const Refusal &refusal);
+// Why a key of `type`, which no lock has, is refused.
+std::string wrong_type_message(std::string_view name, std::string_view type);
+
 struct AcquireAnswer {
   bool is_granted = false;
   bool is_lost = false;      // UPGRADE: its lease as a reader has ended, too

@@ -57,7 +57,6 @@ namespace redlatch::runtime {
 
 // Names of core/lock, core/protocol and core/embedded for the users of this folder.
 using lock::AcquireOptions;
-using lock::Listing;
 using protocol::Format;
 using protocol::is_held_by_client;
 using protocol::kShared;
@@ -68,6 +67,10 @@ using ServerInfo = embedded::ServerStatus;
 using embedded::read_status;
 using lock::LossReason;
 using lock::needs_one_server;
+using operate::Force;
+using operate::Inspect;
+using operate::List;
+using operate::Listing;
 
 class Runtime final : public Wakeup,
                       public Source,

@@ -159,10 +159,10 @@ CORE_MUTANTS = (
         Edit(
             "lock/attaching.cc",
             "  record.lease->state.store(Lease::kDetached, std::memory_order_release);\n"
-            "  timers_.remove(record);",
+            "  client_.timers_.remove(record);",
             "  if (!IS_ON) {\n"
             "    record.lease->state.store(Lease::kDetached, std::memory_order_release);\n  }\n"
-            "  timers_.remove(record);",
+            "  client_.timers_.remove(record);",
         ),
         scenario="kHandover",
     ),

@@ -300,8 +300,8 @@ TEST_F(ClusterTest, a_notice_whose_receiver_was_not_counted_is_answered_at_once)
 
 TEST_F(ClusterTest, a_listing_asks_one_node_after_the_other) {
   auto request = std::make_shared<Request>(Request::Op::kList);
-  request->arguments->listing = std::make_shared<lock::Listing>();
-  request->arguments->listing->pattern = "*";
+  request->as<operate::List>().listing = std::make_shared<operate::Listing>();
+  request->as<operate::List>().listing->pattern = "*";
   cluster().start(request, now_);
   run();
   const auto keys = [](const char *cursor, auto... names) {
@@ -338,8 +338,8 @@ TEST_F(ClusterTest, a_listing_asks_one_node_after_the_other) {
 
 TEST_F(ClusterTest, a_listing_keeps_no_more_than_a_million_keys) {
   auto request = std::make_shared<Request>(Request::Op::kList);
-  const auto listing = std::make_shared<lock::Listing>();
-  request->arguments->listing = listing;
+  const auto listing = std::make_shared<operate::Listing>();
+  request->as<operate::List>().listing = listing;
   for (int i = 0; i < 999'999; i++) listing->seen_keys.insert(std::to_string(i));
   cluster().start(request, now_);
   run();

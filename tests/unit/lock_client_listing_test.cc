@@ -20,8 +20,8 @@ class ListingTest : public LockClientWorld {
 
   RequestPtr list() {
     auto request = std::make_shared<Request>(Request::Op::kList);
-    request->arguments->listing = std::make_shared<lock::Listing>();
-    request->arguments->listing->pattern = "app:*";
+    request->as<operate::List>().listing = std::make_shared<operate::Listing>();
+    request->as<operate::List>().listing->pattern = "app:*";
     client_->start(request, now_);
     return request;
   }
@@ -48,7 +48,7 @@ TEST_F(ListingTest, a_lock_among_invalid_keys_is_found) {
   reply_keys("7", std::string("app:lock"), std::string("a"));
   answer_names();
   EXPECT_EQ(next_script(), "inspect");
-  EXPECT_EQ(request->name, "lock");
+  EXPECT_EQ(request->as<operate::List>().name, "lock");
 }
 
 }  // namespace

@@ -266,9 +266,9 @@ TEST_F(NamingTest, inspection_names_holder_and_waiters) {
   ASSERT_EQ(next_script(), "inspect");
   reply(info(std::string(kOther) + "0000000001"));
   ASSERT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(request->arguments->info.who, "web-1/4711");
-  ASSERT_EQ(request->arguments->info.waiters.size(), 1u);
-  EXPECT_EQ(request->arguments->info.waiters[0].who, "web-1/4711");
+  EXPECT_EQ(request->as<operate::Inspect>().info.who, "web-1/4711");
+  ASSERT_EQ(request->as<operate::Inspect>().info.waiters.size(), 1u);
+  EXPECT_EQ(request->as<operate::Inspect>().info.waiters[0].who, "web-1/4711");
   EXPECT_EQ(count("GETRANGE"), 1u) << "one for each client";
 }
 
@@ -279,7 +279,7 @@ TEST_F(NamingTest, inspection_succeeds_without_names_if_the_connection_ends) {
   EXPECT_EQ(request->status.load(), Status::kPending);
   disconnect();
   EXPECT_EQ(request->status.load(), Status::kOk);
-  EXPECT_EQ(request->arguments->info.waiters.size(), 1u);
+  EXPECT_EQ(request->as<operate::Inspect>().info.waiters.size(), 1u);
 }
 
 TEST_F(NamingTest, text_that_is_no_name_is_not_shown) {

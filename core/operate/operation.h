@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Operation: what a server is asked about locks that need no record here. It writes its commands,
+// reads the answers and says what follows; a request has it, and ends with it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/reply.h"
+#include "base/status.h"
+#include "protocol/answer.h"
+#include "protocol/command.h"
+#include "protocol/keys.h"
+
+namespace redlatch::operate {
+
+class Operation {
+ public:
+  using EvalMode = protocol::EvalMode;
+  using Features = protocol::ServerFeatures;
+  using Send = std::function<void(protocol::Command &)>;
+
+  enum class Next : uint8_t {
+    kEnd,    // with the outcome
+    kNames,  // the same, once the names of clients are known (Inspect)
+    kAgain,  // ask again: the key has another format
+    kStep,   // ask for the next step, which has a time limit of its own
+    kWait,   // for the other answers of this step
+  };
+  struct Step {
+    Next next = Next::kEnd;
+    Outcome outcome = {};
+    int64_t server_ms = 0;
+    bool has_more = false;  // send SERVE QUEUE
+  };
+
+  virtual ~Operation() = default;
+
+  // It is sent from now on. The namespace outlives it. @return false: there is nothing to ask.
+  virtual bool begin(std::string_view name_space, std::string_view lock_name) {
+    name_space_ = name_space;
+    return lock_name.empty() || choose(lock_name);
+  }
+  // Sends the commands of this step.
+  virtual void ask(const Features &features, EvalMode eval, const Send &send) = 0;
+  virtual Step on_answer(const Reply &reply) = 0;
+  // The lock is at another node. nullopt: its answer is awaited from there.
+  virtual std::optional<Step> on_left() { return std::nullopt; }
+  virtual void on_end(Status) noexcept {}
+  // An answer is lost. Without more, ask() is called again, if it is repeatable.
+  virtual void on_lost() {}
+  virtual bool is_repeatable() const { return true; }
+
+  protocol::Format format() const { return keys_->format; }
+
+  std::string name;  // of the lock; empty: none
+
+ protected:
+  bool choose(std::string_view lock_name) {
+    name.clear();  // without memory it is about no lock
+    keys_ = std::make_unique<protocol::LockKeys>(name_space_, lock_name, protocol::Format::kString);
+    name = lock_name;
+    return true;
+  }
+  // Only the name is known: the usual format comes first, and another one if the key has that.
+  // @return false: there is no other.
+  bool choose_next_format() {
+    using protocol::Format;
+    if (format() == Format::kHashRw) return false;
+    const Format next = format() == Format::kString ? Format::kHash : Format::kHashRw;
+    keys_ = std::make_unique<protocol::LockKeys>(name_space_, name, next);
+    return true;
+  }
+  const protocol::LockKeys &keys() const { return *keys_; }
+  std::string_view name_space() const { return name_space_; }
+  Step refused(const protocol::Refusal &refusal) const {
+    return {Next::kEnd, {refusal.status(), protocol::refusal_message(name, refusal)}};
+  }
+
+ private:
+  std::string_view name_space_;
+  std::unique_ptr<const protocol::LockKeys> keys_;
+};
+
+// Takes a lock away from its holders.
+class Force final : public Operation {
+ public:
+  std::string token;  // only from the one with this token; empty: from all
+
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  // Sent twice it might remove the next holder.
+  bool is_repeatable() const override { return false; }
+};
+
+// The holders of a lock, and its waiters.
+class Inspect : public Operation {
+ public:
+  protocol::InspectAnswer info;
+  size_t unnamed_count = 0;  // names of clients that are asked for
+
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  // The ids of the clients in `info`.
+  std::vector<std::string> clients() const;
+  void name_client(std::string_view cid, std::string_view name_text);
+
+ protected:
+  void forget_answers() { earlier_ = info = {}; }
+
+ private:
+  protocol::InspectAnswer earlier_;  // in the previous format
+};
+
+// The locks of a server. The operations of a listing follow one another; each goes to one lock.
+struct Listing {
+  std::string pattern;  // of keys
+  size_t node = 0;      // of a cluster, by number of the server in its map
+  std::string cursor = "0";
+  bool is_last_step = false;
+  std::vector<std::string> keys;    // found, and not yet inspected
+  std::set<std::string> seen_keys;  // a server may find a key twice
+};
+
+class List final : public Inspect {
+ public:
+  std::shared_ptr<Listing> listing;
+
+  bool begin(std::string_view name_space, std::string_view) override;
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  std::optional<Step> on_left() override;
+  void on_end(Status status) noexcept override;
+  // The step is repeated from its SCAN.
+  void on_lost() override { unseen_count_ = 0; }
+
+ private:
+  bool choose_key();
+  Step on_found();
+  Step on_seen(const Reply &reply);
+  Step next();
+
+  protocol::ListAnswer found_;  // the keys of one step
+  size_t unseen_count_ = 0;     // its last ones, which were not looked at
+};
+
+}  // namespace redlatch::operate
