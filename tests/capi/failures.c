@@ -78,7 +78,8 @@ VISIBLE int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
 
 /* ---- scenarios ------------------------------------------------------------------------------- */
 
-enum { MOST_CALLS = 5000 };
+/* Time for a busy machine, and less than the 30 s of a lock that stays behind. */
+enum { MOST_CALLS = 5000, LEFT_LIMIT_MS = 20000 };
 
 static int64_t scenario_began_ms;
 
@@ -104,7 +105,7 @@ void use_with_threads(rl_client* client, long thread_count) {
   rl_request_free(waiting);
   atomic_store(&threads_left, -1);
   atomic_store(&calls_left, 0);
-  CHECK_INT(RL_OK, rl_client_connect(client, 10000, NULL));
+  CHECK_INT(RL_OK, rl_client_connect(client, LEFT_LIMIT_MS, NULL));
   rl_client_close(client);
 }
 
@@ -113,10 +114,13 @@ static void check_nothing_is_left(rl_client* looker) {
   rl_error* err = rl_error_new();
   size_t i;
   for (i = 0; i < TEST_COUNT(names); ++i) {
-    rl_lease* lease =
-        rl_acquire(looker, names[i], strlen(names[i]), SCENARIO_TTL_MS + 5000, NULL, err);
+    rl_lease* lease = rl_acquire(looker, names[i], strlen(names[i]), LEFT_LIMIT_MS, NULL, err);
     if (!CHECK(lease != NULL)) fprintf(stderr, "  %s\n", rl_error_message(err));
-    if (lease != NULL) CHECK_INT(RL_OK, rl_release(lease, err));
+    /* An answer may take longer than command_timeout. */
+    if (lease != NULL) {
+      const rl_status status = rl_release(lease, err);
+      CHECK(status == RL_OK || status == RL_E_OUTCOME_UNKNOWN);
+    }
     rl_lease_free(lease);
   }
   rl_error_free(err);
