@@ -316,7 +316,7 @@ void LockClient::drop(Lease &lease, Nanos now) {
 void LockClient::release_async(Lease &lease, Nanos now) {
   if (lease.record == nullptr) return;
   if (lease.record->phase == Phase::kDetaching) {
-    lease.is_abandoned = true;  // the answer decides: on_detach_refused()
+    lease.is_abandoned = true;  // the answer decides: Detach::on_refused()
     return;
   }
   if (now < lease.deadline.load() && hand_off_locally(*lease.record, now)) return;

@@ -135,11 +135,8 @@ bool LockClient::Calls::Immediate::on_postponed(const Call &call, Nanos retry_at
 }
 
 void LockClient::Calls::Immediate::ask_again(const Call &call, Nanos now) const {
-  Request &request = call.about<Request>();
-  if (request.is_finished()) return;
-  request.is_postponed = true;
-  const Nanos retry_at = client_.session_.next_retry(now);
-  client_.resend_at_ = std::min(client_.resend_at_, retry_at);
+  if (call.about<Request>().is_finished()) return;
+  (void)on_postponed(call, client_.session_.next_retry(now), now);
 }
 
 // ---- those that have a task --------------------------------------------------------------------

@@ -350,6 +350,11 @@ QUORUM_MUTANTS = (
             "  vote.fence.reset();\n  vote.why = {};\n",
         ),
         Edit(
+            "quorum/votes.cc",
+            '#include "timing/quorum.h"\n',
+            '#include "timing/lease_clock.h"\n#include "timing/quorum.h"\n',
+        ),
+        Edit(
             "lock/held_lease.h",
             "  const char *check() const;\n",
             "  const char *check() const;\n"
