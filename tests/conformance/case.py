@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 CASES = Path(__file__).parent / "cases"
-DEFAULT_UNTIL_MS = 3000
+DEFAULT_UNTIL_MS = 10_000
 # Bound from the beginning, as $all.
 ALL_BYTES = "".join(f"%{byte:02x}" for byte in range(256))
 

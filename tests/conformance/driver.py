@@ -27,6 +27,10 @@ POLL_SECONDS = 0.005
 PROXIED = "proxied=1"
 # .. it goes by TLS, and the server is one that it trusts, or not.
 TRUSTING, DISTRUSTING = "tls=trusting", "tls=distrusting"
+# Of a client, unless its case names them or takes the server away: on a busy machine an answer may
+# take longer than the 2 s of the defaults.
+LIMITS = ("connect_timeout=20s", "command_timeout=20s")
+STRIKES = {"kill", "restart", "pause", "drop_connections", "lose_reply", "lose_request"}
 # Commands of the server that make a key which is none of ours, and may have no expiry.
 WRITING = {"set", "rpush", "lpush", "hset", "sadd", "zadd", "xadd"}
 
@@ -62,6 +66,14 @@ def assignments(case: Case, able: dict[str, set[str]]) -> list[dict[str, str]]:
     turn = zlib.crc32(case.name.encode())
     mixed = {client: names[(i + turn) % len(names)] for i, client in enumerate(clients)}
     return [*same, mixed]
+
+
+def limits_of(case: Case, options: list[str]) -> list[str]:
+    is_struck = any(step.target == "@" and step.words[0] in STRIKES for step in case.steps)
+    if is_struck or case.node_count > 1:
+        return []
+    named = {option.partition("=")[0] for option in options}
+    return [limit for limit in LIMITS if limit.partition("=")[0] not in named]
 
 
 class World:
@@ -100,6 +112,7 @@ class World:
                 urls = [server.tls_url for server in self.servers]
             ours = (PROXIED, TRUSTING, DISTRUSTING)
             words = [option for option in options if option not in ours]
+            words += limits_of(case, words)
             key = "url" if case.node_count == 1 else "urls"
             text = encode(" ".join(urls).encode())
             self._expect_open(name, f"- open {key}={text} {' '.join(words)}")
