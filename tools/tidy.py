@@ -89,8 +89,8 @@ SESSION = "core/session/session"  # It owns MessageCheck.
 # The only other files that may name machines: LockClient, its parts that own one, and its state, of
 # which machines are parts. Another file that needs one is a part of LockClient.
 CLIENT_FILES = ("lock_client", "calls", "acquiring", "attaching", "cleanups", "confirmations",
-                "connecting", "holding", "locks", "moving", "naming", "requests", "upgrading",
-                "watching", "lock_state", "request")
+                "connecting", "holding", "leases", "leases_upgrading", "locks", "moving", "naming",
+                "requests", "watching", "lock_state", "request")
 MACHINE_HEADERS = tuple(f"{name}.h" for name in MACHINES)
 CLIENT_ONLY = "only the files of LockClient know machines (CLIENT_FILES of tools/tidy.py)"
 MACHINE_VALUES = "lock/lock_types.h"  # the values that machines share

@@ -187,12 +187,12 @@ void LockClient::on_acquire_reply(const Call &call, const Reply &reply, Nanos no
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
       if (record.held()->is_over(now)) return on_record_due(record, now);
       if (!refusal && answer.is_granted && answer.fence != record.held()->granted_fence()) {
-        return lose(record, kForced, false, now);
+        return leases_.lose(record, kForced, false, now);
       }
-      if (!refusal && answer.is_granted) prolong(record, call.sent_at, call.lease, now);
+      if (!refusal && answer.is_granted) leases_.prolong(record, call.sent_at, call.lease, now);
       if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
       // An upgrade that was started meanwhile has waited for this answer.
-      if (record.upgrader) resume_upgrade(record, now);
+      if (record.upgrader) leases_.resume_upgrade(record, now);
       return;
     case Phase::kDetaching:
       if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
@@ -229,7 +229,7 @@ void LockClient::follow(TokenRecord &record, const Acquisition::Step &step, Nano
     case Transition::kGranted:
       return serve_front(record, step.grant, now);
     case Transition::kUnwanted:
-      return give_back(record, nullptr, now);
+      return leases_.give_back(record, nullptr, now);
     default:
       // The event may have been a grant.
       return fail_callers(record, Status::kInternal, report_defect("acquisition"), now, true);
@@ -274,7 +274,7 @@ void LockClient::on_queued(TokenRecord &record, const protocol::AcquireAnswer &a
 void LockClient::refuse_try(TokenRecord &record, Status status, std::string_view message,
                             Nanos now) {
   if (const auto caller = take_front(record)) finish(*caller, status, message);
-  if (record.is_vote) return give_back(record, nullptr, now);
+  if (record.is_vote) return leases_.give_back(record, nullptr, now);
   cleanups_.start_gone(record, now);
 }
 
@@ -313,12 +313,12 @@ void LockClient::on_grant_push(TokenRecord &record, const protocol::Push &push, 
   if (record.phase == Phase::kCleanup) {
     return cleanups_.on_grant(record, now);
   }
-  if (push.mode == protocol::Mode::kUpgrade) return on_upgrade_push(record, now);
+  if (push.mode == protocol::Mode::kUpgrade) return leases_.on_upgrade_push(record, now);
   if (push.mode != record.identity.mode) return;
   if (record.phase == Phase::kHeld) {
     const bool is_later = push.fence > record.held()->granted_fence();
     if (is_later && push.key_digest == record.acquisition->key_digest())
-      lose(record, kForced, false, now);
+      leases_.lose(record, kForced, false, now);
     return;
   }
   const auto granted_at = clock_.local_time(push.server_ms, now);
@@ -364,11 +364,11 @@ LockClient::Served LockClient::take_with_place(TokenRecord &record) {
 }
 
 void LockClient::serve_front(TokenRecord &record, const Grant &grant, Nanos now) {
-  lose_predecessor(record, now);
+  leases_.lose_predecessor(record, now);
   const auto [caller, next] = take_with_place(record);
   if (!caller) {  // a defect
     if (next != nullptr) cleanups_.start(*next, now);
-    return give_back(record, nullptr, now);
+    return leases_.give_back(record, nullptr, now);
   }
   record.acquisition.give(&Acquisition::served);
   locks_.set_phase(record, Phase::kHeld);
@@ -405,13 +405,13 @@ void LockClient::give_lease(TokenRecord &record, const std::shared_ptr<Request> 
   if (!owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   announce_held(now);
-  schedule(record, now);
+  leases_.schedule(record, now);
   // A local hand-off changes nothing on the server: what replicas have of the token, they have.
   if (grant != nullptr) record.replicas.count = 0;
-  if (!confirmations_.start(record, request)) finish(caller, Status::kOk);
+  if (!leases_.confirmations.start(record, request)) finish(caller, Status::kOk);
   const bool is_quiet =
       step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
-  if (!is_quiet) send_extend(record, step, now);
+  if (!is_quiet) leases_.send_extend(record, step, now);
 }
 
 void LockClient::fail_front(TokenRecord &record, Status status, std::string_view message,

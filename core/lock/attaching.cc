@@ -13,7 +13,7 @@
 namespace redlatch::lock {
 
 void LockClient::start_detach(const std::shared_ptr<Request> &request, Nanos now) {
-  if (is_held(*request, now)) start_immediate(request, now);
+  if (leases_.is_held(*request, now)) start_immediate(request, now);
 }
 
 // ---- detach ------------------------------------------------------------------------------------
@@ -21,7 +21,7 @@ void LockClient::start_detach(const std::shared_ptr<Request> &request, Nanos now
 void LockClient::Calls::Detach::write(protocol::Command &out, TokenRecord &record,
                                       Call &call) const {
   if (record.upgrader) {
-    client_.give_up_upgrade(record, Status::kNotHeld, "detached meanwhile", call.sent_at);
+    client_.leases_.give_up_upgrade(record, Status::kNotHeld, "detached meanwhile", call.sent_at);
   }
   protocol::detach(out, client_.features_, call.eval, record.lock->keys, record.proof(),
                    record.held()->attach_count());
@@ -30,7 +30,7 @@ void LockClient::Calls::Detach::write(protocol::Command &out, TokenRecord &recor
 void LockClient::Calls::Detach::on_sent(TokenRecord &record) const {
   if (record.phase == Phase::kDetaching) return;
   client_.locks_.set_phase(record, Phase::kDetaching);
-  (void)client_.confirmations_.end(record);
+  (void)client_.leases_.confirmations.end(record);
   record.lease->state.store(Lease::kDetached, std::memory_order_release);
   client_.timers_.remove(record);
 }
@@ -42,8 +42,8 @@ void LockClient::Calls::Detach::on_result(const Call &call, const Answer &answer
   // An earlier copy without an answer may have taken effect, and its mark may be used up.
   const bool is_attached = answer.result == 2 && request.is_unanswered;
   if (answer.result == 1 || is_attached) {
-    client_.end_lease(*record, Lease::kDetached, {});
-    client_.clean_up_detached(*record, now);
+    client_.leases_.end_lease(*record, Lease::kDetached, {});
+    client_.leases_.clean_up_detached(*record, now);
     return client_.finish_immediate(request, Status::kOk);
   }
   if (request.is_unanswered) {
@@ -52,8 +52,8 @@ void LockClient::Calls::Detach::on_result(const Call &call, const Answer &answer
         "the connection broke while the lease was detached: it may have been detached, attached "
         "elsewhere and ended since");
   }
-  client_.end_lease(*record, Lease::kLost, kGone);
-  client_.clean_up_detached(*record, now);
+  client_.leases_.end_lease(*record, Lease::kLost, kGone);
+  client_.leases_.clean_up_detached(*record, now);
   client_.finish_not_held(request);
 }
 
@@ -64,32 +64,17 @@ void LockClient::Calls::Detach::on_refused(Request &request, Nanos now) const {
   if (record == nullptr || record->phase != Phase::kDetaching) return;
   client_.locks_.set_phase(*record, Phase::kHeld);
   record->lease->state.store(Lease::kHeld, std::memory_order_release);
-  if (record->lease->is_abandoned) return client_.give_back(*record, nullptr, now);
-  client_.schedule(*record, now);
-  client_.resume_upgrade(*record, now);  // what was put off
+  if (record->lease->is_abandoned) return client_.leases_.give_back(*record, nullptr, now);
+  client_.leases_.schedule(*record, now);
+  client_.leases_.resume_upgrade(*record, now);  // what was put off
 }
 
 // @return whether the server may have marked the lease of `request`, which is then left to its ttl.
 bool LockClient::end_detach(Request &request) noexcept {
   if (!request.is_sent || request.lease->record == nullptr) return false;
   if (request.lease->record->phase != Phase::kDetaching) return false;
-  leave_to_ttl(*request.lease);
+  leases_.leave_to_ttl(*request.lease);
   return true;
-}
-
-void LockClient::leave_to_ttl(Lease &lease) noexcept {
-  if (lease.record == nullptr) return;
-  const auto record = lease.record->shared_from_this();
-  end_lease(*record, Lease::kDetached, {});
-  locks_.forget(*record);
-}
-
-// The lease has ended for this client. A poll that crossed the grant may have queued its token
-// again.
-void LockClient::clean_up_detached(TokenRecord &record, Nanos now) {
-  cleanups_.give_up_vacant_place(*record.lock, now);
-  if (!record.acquisition->may_be_queued()) return locks_.forget(record);
-  cleanups_.start(record, now);
 }
 
 // ---- attach ------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ void LockClient::Calls::Acquire::on_unknown_script(const Call &call, Nanos now) 
   if (record.phase != Phase::kHeld) return;
   // A poll that crossed a pushed grant.
   if (record.held()->is_over(now)) return client_.on_record_due(record, now);
-  if (record.upgrader) client_.resume_upgrade(record, now);
+  if (record.upgrader) client_.leases_.resume_upgrade(record, now);
 }
 
 void LockClient::Calls::Acquire::on_lost(const Call &call, Nanos now) const {
@@ -55,89 +55,6 @@ void LockClient::Calls::Acquire::on_lost(const Call &call, Nanos now) const {
 
 void LockClient::Calls::Acquire::on_not_done(const Call &call, Nanos) const {
   record_of(call).acquisition.give(&Acquisition::on_answered);
-}
-
-void LockClient::Calls::Extend::on_answer(const Call &call, const Reply &reply, Nanos now) const {
-  client_.on_extend_reply(call, reply, now);
-}
-
-void LockClient::Calls::Extend::on_unknown_script(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  Checked<HeldLease> *held = record.held_lease();
-  if (held != nullptr) held->give(&HeldLease::on_answered);
-  if (record.is_gone || record.phase != Phase::kHeld) return;
-  if (held->get().is_over(now)) return client_.on_record_due(record, now);
-  const auto step = held->give(&HeldLease::on_unknown_script, call.is_description, now,
-                               client_.is_up(*record.lock));
-  client_.send_extend(record, step, now, EvalMode::kText);
-}
-
-void LockClient::Calls::Extend::on_lost(const Call &call, Nanos) const {
-  Checked<HeldLease> *held = record_of(call).held_lease();
-  if (held != nullptr) held->give(&HeldLease::on_answer_lost, call.is_description);
-}
-
-void LockClient::Calls::Extend::on_not_done(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  Checked<HeldLease> *held = record.held_lease();
-  if (held == nullptr) return;
-  held->give(&HeldLease::on_answered);
-  held->give(&HeldLease::on_refused, call.is_description, now);
-  if (record.phase == Phase::kHeld) client_.schedule(record, now);
-}
-
-void LockClient::Calls::Extend::extend_lock_key(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  Checked<HeldLease> *held = record.held_lease();
-  if (held != nullptr) held->give(&HeldLease::on_answered);
-  if (record.is_gone || record.phase != Phase::kHeld) return;
-  if (held->get().is_over(now)) return client_.on_record_due(record, now);
-  auto step = held->give(&HeldLease::on_unknown_script, call.is_description, now,
-                         client_.is_up(*record.lock));
-  step.is_description = false;
-  client_.send_extend(record, step, now, call.eval, protocol::Extent::kLock);
-}
-
-void LockClient::Calls::Upgrading::on_answer(const Call &call, const Reply &reply,
-                                             Nanos now) const {
-  client_.on_upgrade_reply(call, reply, now);
-}
-
-void LockClient::Calls::Upgrading::on_unknown_script(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  record.upgrade->give(&Upgrade::on_answered);
-  if (client_.awaits_upgrade(record, now)) client_.resume_upgrade(record, now, EvalMode::kText);
-}
-
-void LockClient::Calls::Upgrading::on_lost(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  const auto step = record.upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kUpgrade);
-  if (step.transition != Upgrade::Transition::kEnded) return;
-  client_.finish_upgrade(record, Status::kOutcomeUnknown, client_.session_.lost().message);
-  client_.schedule(record, now);
-}
-
-void LockClient::Calls::Upgrading::on_not_done(const Call &call, Nanos) const {
-  record_of(call).upgrade->give(&Upgrade::on_answered);
-}
-
-void LockClient::Calls::RollBack::on_answer(const Call &call, const Reply &reply, Nanos now) const {
-  client_.on_rollback_reply(call, reply, now);
-}
-
-void LockClient::Calls::RollBack::on_unknown_script(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  record.upgrade->give(&Upgrade::on_rollback_answered);
-  if (record.is_gone || record.phase != Phase::kHeld) return;
-  client_.resume_upgrade(record, now, EvalMode::kText);
-}
-
-void LockClient::Calls::RollBack::on_lost(const Call &call, Nanos) const {
-  (void)record_of(call).upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kCancel);
-}
-
-void LockClient::Calls::RollBack::on_not_done(const Call &call, Nanos) const {
-  record_of(call).upgrade->give(&Upgrade::on_rollback_answered);
 }
 
 void LockClient::Calls::Track::on_answer(const Call &, const Reply &reply, Nanos) const {

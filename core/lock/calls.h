@@ -33,30 +33,6 @@ struct LockClient::Calls {
     void on_lost(const Call &, Nanos) const override;
     void on_not_done(const Call &, Nanos) const override;
   };
-  struct Extend final : OfRecord {
-    using OfRecord::OfRecord;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-    void on_unknown_script(const Call &, Nanos) const override;
-    void on_lost(const Call &, Nanos) const override;
-    void on_not_done(const Call &, Nanos) const override;
-    void extend_lock_key(const Call &, Nanos) const override;
-    bool is_extension(const Call &) const override { return true; }
-  };
-  struct Upgrading final : OfRecord {
-    using OfRecord::OfRecord;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-    void on_unknown_script(const Call &, Nanos) const override;
-    void on_lost(const Call &, Nanos) const override;
-    void on_not_done(const Call &, Nanos) const override;
-  };
-  // It ends an upgrade.
-  struct RollBack final : OfRecord {
-    using OfRecord::OfRecord;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-    void on_unknown_script(const Call &, Nanos) const override;
-    void on_lost(const Call &, Nanos) const override;
-    void on_not_done(const Call &, Nanos) const override;
-  };
   // It prepares FindKey.
   struct Track final : OfRecord {
     using OfRecord::OfRecord;
@@ -175,9 +151,6 @@ struct LockClient::Calls {
 
   LockClient &client;
   const Acquire acquire{client};
-  const Extend extend{client};
-  const Upgrading upgrade{client};
-  const RollBack roll_back{client};
   const Track track{client};
   const FindKey find_key{client};
   const Operate operation{client};

@@ -63,9 +63,9 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
       return ask(record, now);
     case Phase::kHeld:
       // The server may have restarted without its data: better to know at once.
-      send_extend(record, record.held()->on_connected(now), now);
-      confirmations_.repeat(record);
-      return resume_upgrade(record, now);
+      leases_.send_extend(record, record.held()->on_connected(now), now);
+      leases_.confirmations.repeat(record);
+      return leases_.resume_upgrade(record, now);
     case Phase::kDetaching:
       return;  // its request is sent again
     case Phase::kCleanup:
@@ -90,7 +90,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
     if (is_one_try) return fail_callers(record, why.status, why.message, now);
     const auto &confirmed = record.replicas.caller;
     if (confirmed && confirmed->wait_ms == 0)
-      fail_confirmation(record, why.status, why.message, now);
+      leases_.fail_confirmation(record, why.status, why.message, now);
   });
 }
 
@@ -100,8 +100,8 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
   locks_.for_each([&](TokenRecord &record) {
     const bool is_waiting = record.phase == Phase::kAsking || record.phase == Phase::kQueued;
     if (is_waiting) fail_callers(record, status, message, now);
-    if (record.replicas.caller) return fail_confirmation(record, status, message, now);
-    if (record.upgrader) give_up_upgrade(record, status, message, now);
+    if (record.replicas.caller) return leases_.fail_confirmation(record, status, message, now);
+    if (record.upgrader) leases_.give_up_upgrade(record, status, message, now);
   });
 }
 
@@ -110,7 +110,7 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   clock_.forget();
   health_.on_disconnected();
   is_tracking_ = false;
-  confirmations_.drop();
+  leases_.confirmations.drop();
   for (const auto &[id, record] : locks_.records()) record->replicas.count = 0;
   while (throttle_.take()) continue;
   for (const auto &[name, lock] : locks_.names()) lock->key_watch.give(&KeyWatch::on_disconnected);
@@ -123,7 +123,7 @@ void LockClient::compare_clocks(Nanos now) noexcept {
   for (const auto &[id, record] : locks_.records()) {
     if (record->phase != Phase::kHeld || !record->held()->awaits_clock()) continue;
     record->held().give(&HeldLease::on_clock, *clock_.last(), now);
-    schedule(*record, now);
+    leases_.schedule(*record, now);
   }
 }
 

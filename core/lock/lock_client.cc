@@ -25,9 +25,10 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       calls_(std::make_unique<Calls>(*this)),
       locks_(settings, node, timers_, session_),
       cleanups_(settings, session_, features_, locks_, timers_, *this),
+      leases_(settings, output, entropy_,
+              {session_, channel_, features_, locks_, timers_, cleanups_}, node, *this),
       client_names_(settings, session_, channel_, *this),
-      health_(settings, session_, channel_, *this),
-      confirmations_(settings, output, entropy_, session_, node, *this) {
+      health_(settings, session_, channel_, *this) {
   features_.prefix = channel_.prefix();
   features_.is_cluster = settings.is_of_cluster;
 }
@@ -36,7 +37,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
 // other.
 LockClient::~LockClient() {
   for (auto &[id, record] : locks_.records()) {
-    if (record->lease) end_lease(*record, Lease::kLost, kClientGone);
+    if (record->lease) leases_.end_lease(*record, Lease::kLost, kClientGone);
     while (!record->lock->waitlist->is_empty()) taken(record->lock->waitlist.give(&Waitlist::take));
     record->caller = record->releaser = nullptr;
   }
@@ -57,7 +58,7 @@ void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
       case Request::Op::kExtend:
         return start_extend(request, now);
       case Request::Op::kUpgrade:
-        return start_upgrade(request, now);
+        return leases_.start_upgrade(request, now);
       case Request::Op::kDowngrade:
         return start_downgrade(request, now);
       case Request::Op::kDetach:
@@ -88,17 +89,18 @@ void LockClient::finish(Request &request, Status status, std::string_view messag
 void LockClient::end_request(Request &request, Status status, std::string_view message, Nanos now) {
   switch (request.op) {
     case Request::Op::kAcquire:
-      if (is_confirming(request)) return fail_confirmation(*request.record, status, message, now);
+      if (is_confirming(request))
+        return leases_.fail_confirmation(*request.record, status, message, now);
       finish(request, status, message);
       return remove_from_waitlist(request, now);
     case Request::Op::kRelease:
       return cleanups_.answer_releaser(*request.record, status, message);
     case Request::Op::kUpgrade:
-      return give_up_upgrade(*request.record, status, message, now);
+      return leases_.give_up_upgrade(*request.record, status, message, now);
     default: {
       const auto keep = *request.place;
       finish_immediate(request, status, message);
-      return roll_back_downgrade(request, now);
+      return leases_.roll_back_downgrade(request, now);
     }
   }
 }
@@ -205,7 +207,7 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 Nanos LockClient::next_due() const {
   Nanos due = std::min({timers_.next_due(), client_names_.due(), health_.due(), resend_at_});
   if (has_work()) due = std::min(due, session_.connect_at());
-  return std::min({due, session_.due(), confirmations_.due()});
+  return std::min({due, session_.due(), leases_.confirmations.due()});
 }
 
 void LockClient::on_timer(Nanos now) {
@@ -213,7 +215,7 @@ void LockClient::on_timer(Nanos now) {
   if (client_names_.due() <= now) client_names_.announce(name_due(), now);
   if (health_.due() <= now) health_.check(features_, now);
   if (resend_at_ <= now) resend_postponed(now);
-  if (confirmations_.due() <= now) confirmations_.on_due(now);
+  if (leases_.confirmations.due() <= now) leases_.confirmations.on_due(now);
   session_.check_messages(expects_push(), now);
   bool is_renewing = false;
   while (!timers_.empty()) {
@@ -264,7 +266,7 @@ void LockClient::shut_down(Nanos now) {
   fail_all(Status::kClosed, "the client was shut down", now);
   client_names_.withdraw(now);
   locks_.for_each([&](TokenRecord &record) {
-    if (record.phase == Phase::kHeld) return give_back(record, nullptr, now);
+    if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);
     if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
   });
   connect_soon(now);

@@ -30,7 +30,7 @@
 #include "base/status.h"
 #include "lock/call.h"
 #include "lock/cleanups.h"
-#include "lock/confirmations.h"
+#include "lock/leases.h"
 #include "lock/lock_state.h"
 #include "lock/locks.h"
 #include "lock/service.h"
@@ -46,10 +46,9 @@
 namespace redlatch::lock {
 
 class LockClient final : public LockService,
-                         private Confirmations::Owner,
                          private operate::Names::Owner,
                          private operate::Health::Owner,
-                         private Cleanups::Owner {
+                         private Leases::Owner {
  public:
   // `random` makes the client's id. Settings and output outlive the client, and know it as number
   // `node`.
@@ -86,17 +85,17 @@ class LockClient final : public LockService,
   void on_all_invalidated(size_t node, Nanos now) override;
   void check_later(size_t node, Nanos due) override;
   [[nodiscard]] bool begin_side_connect(size_t, Nanos now) override {
-    return confirmations_.begin_connect(now);
+    return leases_.confirmations.begin_connect(now);
   }
-  void on_side_connected(size_t, Nanos now) override { confirmations_.on_connected(now); }
+  void on_side_connected(size_t, Nanos now) override { leases_.confirmations.on_connected(now); }
   void on_side_connect_failed(size_t, const Outcome &why, Nanos now) override {
-    confirmations_.on_connect_failed(why, now);
+    leases_.confirmations.on_connect_failed(why, now);
   }
   void on_side_disconnected(size_t, Nanos now) noexcept override {
-    confirmations_.on_disconnected(now);
+    leases_.confirmations.on_disconnected(now);
   }
   void on_side_reply(size_t, const Reply &reply, Nanos now) override {
-    confirmations_.on_reply(reply, now);
+    leases_.confirmations.on_reply(reply, now);
   }
 
   void on_timer(Nanos now) override;
@@ -241,38 +240,13 @@ class LockClient final : public LockService,
   static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
 
   // watching.cc: when a waiter asks again
-  Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
+                     Nanos now) override;
   void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   void note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
   bool track_key(TokenRecord &record, Nanos now);
   void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
   void recheck(const KeyWatch::Step &step, Nanos now);
-
-  // upgrading.cc: between reading and writing
-  Upgrade::Readiness readiness_of(const TokenRecord &record) const {
-    return {is_up(*record.lock), record.acquisition->is_unanswered()};
-  }
-  void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
-                 protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  void write_upgrade(protocol::Command &out, TokenRecord &record, Upgrade::Command what,
-                     Nanos lease, protocol::EvalMode eval) const;
-  void resume_upgrade(TokenRecord &record, Nanos now,
-                      protocol::EvalMode eval = protocol::EvalMode::kDigest) {
-    if (!record.upgrade) return schedule(record, now);
-    carry_out(record, record.upgrade->give(&Upgrade::resume, now, readiness_of(record)), now, eval);
-  }
-  bool awaits_upgrade(TokenRecord &record, Nanos now);
-  void on_upgrade_reply(const Call &call, const Reply &reply, Nanos now);
-  void on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
-  void become_writer(TokenRecord &record, int64_t fence, int64_t server_ms);
-  void finish_upgrade(TokenRecord &record, Status status, std::string_view message = {});
-  void give_up_upgrade(TokenRecord &record, Status status, std::string_view message, Nanos now);
-  void on_rollback_reply(const Call &call, const Reply &reply, Nanos now);
-  void on_upgrade_push(TokenRecord &record, Nanos now);
-  void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
-  void roll_back_downgrade(Request &request, Nanos now);
-  void note_mode(TokenRecord &record, bool is_reader, Nanos now);
 
   // moving.cc: the nodes of a cluster
   bool is_moving(const LockState &lock) const {
@@ -284,10 +258,7 @@ class LockClient final : public LockService,
   bool take_redirect(const Call &call, const Reply &reply, Nanos now) override;
   bool follow_redirect(const Call &call, const Reply &reply, Nanos now);
   void take_out(Request &request) noexcept;
-  void on_half_done(const Call &call, Nanos now);
-  bool extend_next_part(const Call &call, const protocol::CountAnswer &answer, Nanos now);
-  static protocol::Refusal read_extension(const Call &call, const Reply &reply,
-                                          protocol::CountAnswer &answer);
+  void on_half_done(const Call &call, Nanos now) override;
   bool postpone(const Call &call, Nanos now);
   void resend_postponed(Nanos now);
   void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
@@ -305,8 +276,6 @@ class LockClient final : public LockService,
   // attaching.cc: from one client to another
   void start_detach(const std::shared_ptr<Request> &request, Nanos now);
   bool end_detach(Request &request) noexcept;
-  void leave_to_ttl(Lease &lease) noexcept;
-  void clean_up_detached(TokenRecord &record, Nanos now);
 
   // operate::Health::Owner (requests.cc), operate::Names::Owner (naming.cc)
   void on_health(const protocol::HealthFacts &facts, const protocol::LockTrial *trial) override;
@@ -324,27 +293,9 @@ class LockClient final : public LockService,
   // holding.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
+  void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
   bool hand_off_locally(TokenRecord &record, Nanos now);
-  void give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now);
-  void send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
-                   protocol::EvalMode eval = protocol::EvalMode::kDigest,
-                   protocol::Extent extent = protocol::Extent::kAll);
-  void write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
-                         protocol::EvalMode eval, protocol::Extent extent);
-  void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
-                    protocol::EvalMode eval, const protocol::HolderInfo *info) const override;
-  void on_extend_reply(const Call &call, const Reply &reply, Nanos now);
-  bool is_held(Request &request, Nanos now);
-  void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) override;
-  void schedule(TokenRecord &record, Nanos now);
-  void on_record_due(TokenRecord &record, Nanos now) override;
-  void end_lease(TokenRecord &record, Lease::State state, Loss loss);
-  void lose_predecessor(const TokenRecord &record, Nanos now);
-  void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) override;
-  void on_confirmed(TokenRecord &record) override;
-  void fail_confirmation(TokenRecord &record, Status status, std::string_view message,
-                         Nanos now) override;
-  Loss why_over(const TokenRecord &record, Nanos now) const noexcept;
+  void on_record_due(TokenRecord &record, Nanos now);
 
   const Settings &settings_;
   Output &output_;
@@ -365,12 +316,11 @@ class LockClient final : public LockService,
   TimerQueue timers_;
   Locks locks_;
   Cleanups cleanups_;
+  Leases leases_;
   operate::Names client_names_;
   operate::Health health_;
   std::set<uint16_t> moving_;  // slots of a cluster that another node serves
-  std::string reader_key_;     // that the last command named: a Command only borrows it
   Nanos resend_at_ = kNever;   // when to send postponed requests again
-  Confirmations confirmations_;
 };
 
 // `action` may finish its request, and no other.

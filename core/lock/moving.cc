@@ -79,7 +79,7 @@ void LockClient::want_connection(Nanos now) {
 }
 
 bool LockClient::is_at_rest(uint16_t slot) const {
-  return session_.is_at_rest(slot) && confirmations_.is_at_rest(slot) &&
+  return session_.is_at_rest(slot) && leases_.confirmations.is_at_rest(slot) &&
          std::none_of(locks_.names().begin(), locks_.names().end(), [slot](const auto &entry) {
            return entry.second->delegated_count > 0 && entry.second->slot() == slot;
          });
@@ -149,42 +149,6 @@ void LockClient::on_half_done(const Call &call, Nanos now) {
   kind_of(call).ask_again(call, now);
 }
 
-// SET, which extends the key that Redisson reads, has no answer of a script.
-protocol::Refusal LockClient::read_extension(const Call &call, const Reply &reply,
-                                             protocol::CountAnswer &answer) {
-  if (call.extent != protocol::Extent::kReaderKey || reply.is_error()) return decode(reply, answer);
-  answer.result = 2;
-  return {};
-}
-
-// The lock key says that several hold the lock; the readers' key has their tokens, and until it has
-// answered as well the lease is not extended. The key that Redisson reads is extended between the
-// two: once the lease counts as extended, Redisson sees a reader for as long. The lease counts from
-// the time at which the first of them was sent. @return whether `call` is not the last one.
-bool LockClient::extend_next_part(const Call &call, const protocol::CountAnswer &answer,
-                                  Nanos now) {
-  const bool is_part =
-      call.extent == protocol::Extent::kLock || call.extent == protocol::Extent::kReaderKey;
-  if (!is_part || answer.result != 2) return false;
-  const Request *request = kind_of(call).request(call);
-  TokenRecord *record = request != nullptr ? request->lease->record : &record_of(call);
-  if (record == nullptr || record->is_gone || record->phase != Phase::kHeld) return false;
-  const bool has_reader_key = record->lock->keys.format == protocol::Format::kHashRw;
-  Call next = call;
-  next.extent = call.extent == protocol::Extent::kLock && has_reader_key
-                    ? protocol::Extent::kReaderKey
-                    : protocol::Extent::kReaders;
-  next.is_delegated = false;
-  protocol::Command command;
-  write_extend_part(command, *record, call.lease, call.eval, next.extent);
-  if (!is_up(*record->lock) || !session_.try_send(command, std::move(next))) {
-    on_half_done(call, now);
-  } else if (request == nullptr) {
-    record->held().give(&HeldLease::sent, false);
-  }
-  return true;
-}
-
 // The server cannot serve the slot now, and has done nothing. Callers wait.
 bool LockClient::postpone(const Call &call, Nanos now) {
   const Nanos retry_at = session_.next_retry(now);
@@ -213,7 +177,7 @@ bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos n
   protocol::Command asking;
   asking.add("ASKING");
   protocol::Command command;
-  write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
+  leases_.write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
   if (asked.extent == protocol::Extent::kLock) asked.sent_at = now;
   asked.is_delegated = true;
   session_.send(asking, Call{&calls_->asking, protocol::EvalMode::kText, now, 0, delegated});
@@ -309,10 +273,10 @@ void LockClient::rename(Locks::NewTokens &tokens, Nanos now) noexcept {
 void LockClient::take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept {
   locks_.take(from.locks_, record.shared_from_this());
   from.throttle_.drop(record.shared_from_this());
-  confirmations_.take_over(from.confirmations_, record);
+  leases_.confirmations.take_over(from.leases_.confirmations, record);
   if (record.phase != Phase::kHeld) return;
   record.held().give(&HeldLease::on_moved, from.clock_.last());
-  schedule(record, now);
+  leases_.schedule(record, now);
 }
 
 void LockClient::resume(uint16_t slot, Nanos now) {

@@ -23,7 +23,7 @@ void LockClient::finish_immediate(Request &request, Status status,
   const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
   // No other status may say that the lease is held as before.
   if (may_be_marked && !is_given_up) status = Status::kOutcomeUnknown;
-  if (request.must_end_lease) leave_to_ttl(*request.lease);
+  if (request.must_end_lease) leases_.leave_to_ttl(*request.lease);
   if (request.task) request.task->on_end(status);
   finish(request, status, message);
 }
@@ -227,7 +227,7 @@ void LockClient::Calls::OfLease::on_answer(const Call &call, const Reply &reply,
     const auto &name = request->lease ? request->lease->name : request->name;
     on_refused(*request, now);
     client_.finish_immediate(*request, refusal.status(), refusal_message(name, refusal));
-    return client_.roll_back_downgrade(*request, now);
+    return client_.leases_.roll_back_downgrade(*request, now);
   }
   if (!call.is_delegated) client_.note_time(call.sent_at, now, answer.server_ms);
   on_result(call, answer, now);
@@ -240,7 +240,7 @@ bool LockClient::Calls::OfLease::is_held_still(Request &request, int64_t result,
     if (record->held()->is_over(now)) {
       client_.on_record_due(*record, now);
     } else if (result < 1) {
-      client_.lose(*record, loss_by(result), true, now);
+      client_.leases_.lose(*record, loss_by(result), true, now);
     } else {
       return true;
     }

@@ -52,7 +52,7 @@ void LockClient::on_notice_push(TokenRecord &record, const protocol::Push &push,
     timers_.set(record, std::min(record.due, due));
   } else if (record.phase == Phase::kHeld && record.upgrader) {
     record.upgrade->give(&Upgrade::on_hint, due);
-    schedule(record, now);
+    leases_.schedule(record, now);
   }
 }
 
@@ -82,7 +82,7 @@ void LockClient::on_key_found(TokenRecord &record, const Reply &reply, Nanos now
 void LockClient::recheck(const KeyWatch::Step &step, Nanos now) {
   const auto record = locks_.find(step.recheck_id);
   if (!record) return;
-  if (record->upgrader) return on_upgrade_push(*record, now);
+  if (record->upgrader) return leases_.on_upgrade_push(*record, now);
   if (record->acquisition.give(&Acquisition::keep_hint, step.recheck_at)) return;
   if (step.recheck_at <= now) {
     ask(*record, now);

@@ -17,7 +17,7 @@ import re
 import sys
 from pathlib import Path
 
-from mutant import Edit, Mutant
+from mutant import IGNORED, Edit, Mutant
 from mutants_cluster import CLUSTER_MUTANTS
 from mutants_handshake import HANDSHAKE_MUTANTS
 from mutants_quorum import QUORUM_MUTANTS
@@ -171,10 +171,10 @@ CORE_MUTANTS = (
         "a detach without an answer gives the lock back",
         7,
         Edit(
-            "lock/attaching.cc",
+            "lock/leases.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  locks_.forget(*record);",
             "  end_lease(*record, Lease::kDetached, {});\n"
-            "  if (IS_ON) {\n    locks_.set_phase(*record, Phase::kHeld);\n"
+            "  if (IS_ON) {\n    locks_.set_phase(*record, TokenRecord::Phase::kHeld);\n"
             "    cleanups_.start(*record, 0, true);\n    return;\n  }\n"
             "  locks_.forget(*record);",
         ),
@@ -241,7 +241,8 @@ CORE_MUTANTS = (
             "        protocol::extend(late, features_, eval, record.lock->keys,\n"
             "                     record.identity.token,\n"
             "                     record.acquisition->ttl() / kMs, false, nullptr);\n"
-            "        Call call{&calls_->extend, eval, now,\n"
+            f"{IGNORED}"
+            "        Call call{&ignored, eval, now,\n"
             "                           record.acquisition->ttl(), record.shared_from_this()};\n"
             "        (void)session_.try_send(late, std::move(call));\n"
             "      }\n",
@@ -360,12 +361,12 @@ CORE_MUTANTS = (
         "a renewal that is confirmed after the lease brings it back",
         22,
         Edit(
-            "lock/holding.cc",
-            "if (held->is_over(now)) return on_record_due(record, now);",
-            "if (!IS_ON && held->is_over(now)) return on_record_due(record, now);",
+            "lock/leases.cc",
+            "if (held->is_over(now)) return on_due(record, now);",
+            "if (!IS_ON && held->is_over(now)) return on_due(record, now);",
         ),
         Edit(
-            "lock/holding.cc",
+            "lock/leases.cc",
             "  if (!record.held()->is_over(now)) {\n",
             "  if (IS_ON && record.held()->is_extending()) {\n"
             "    return timers_.set(record, now + 10 * kMs);\n  }\n"
@@ -417,7 +418,7 @@ CORE_MUTANTS = (
         "a message of an earlier upgrade is believed",
         6,
         Edit(
-            "lock/upgrading.cc",
+            "lock/leases_upgrading.cc",
             "  carry_out(record, upgrade.give(&Upgrade::on_grant_pushed, now, "
             "readiness_of(record)), now);",
             "  if (IS_ON && record.upgrade && record.upgrade->get().awaits_answer()) {\n"

@@ -366,7 +366,7 @@ QUORUM_MUTANTS = (
             "std::max(std::min(deadline_, end_at_), believed_);",
         ),
         Edit(
-            "lock/holding.cc",
+            "lock/leases.cc",
             "  const Nanos end = record.held()->deadline();\n",
             "  record.held().machine_.believed_ = 0;\n"
             "  const Nanos end = record.held()->deadline();\n",

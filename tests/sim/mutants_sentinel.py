@@ -67,7 +67,7 @@ SENTINEL_MUTANTS = (
         "a lease that the new primary does not know is made there",
         4,
         Edit(
-            "lock/holding.cc",
+            "lock/leases.cc",
             "  if (answer.result < 1) return lose(record, loss_by(answer.result), true, now);\n"
             "  note_mode(",
             "  if (answer.result < 1 && !IS_ON)\n"
@@ -160,8 +160,8 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/connecting.cc",
-            "  is_tracking_ = false;\n  confirmations_.drop();\n",
-            "  is_tracking_ = false;\n  if (!IS_ON) confirmations_.drop();\n",
+            "  is_tracking_ = false;\n  leases_.confirmations.drop();\n",
+            "  is_tracking_ = false;\n  if (!IS_ON) leases_.confirmations.drop();\n",
         ),
         scenario="kSentinelReplicas",
     ),
@@ -170,9 +170,10 @@ SENTINEL_MUTANTS = (
         "a lease that too few replicas have confirmed is kept",
         3,
         Edit(
-            "lock/holding.cc",
-            "  finish(*caller, status, message);\n  give_back(record, nullptr, now);",
-            "  finish(*caller, status, message);\n  if (!IS_ON) give_back(record, nullptr, now);",
+            "lock/leases.cc",
+            "  owner_.finish(*caller, status, message);\n  give_back(record, nullptr, now);",
+            "  owner_.finish(*caller, status, message);\n"
+            "  if (!IS_ON) give_back(record, nullptr, now);",
         ),
         scenario="kSentinelReplicas",
     ),

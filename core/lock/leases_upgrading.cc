@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: from reading to writing, and back. It gives the events to Upgrade and carries out
-// what that returns.
+// Leases: from reading to writing, and back. It gives the events to Upgrade and carries out what
+// that returns.
 #include <new>
 #include <utility>
 
 #include "base/text.h"
-#include "lock/calls.h"
+#include "lock/leases.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
 
-void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
+void Leases::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
   const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
-  if (is_writer && !record.replicas.is_writer_unconfirmed) return finish(*request, Status::kOk);
+  if (is_writer && !record.replicas.is_writer_unconfirmed)
+    return owner_.finish(*request, Status::kOk, {});
   if (is_writer || (record.upgrade && record.upgrade->get().is_wanted())) {
-    return finish(*request, Status::kDeadlock,
-                  "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
+    return owner_.finish(
+        *request, Status::kDeadlock,
+        "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
   }
   for (const TokenRecord *other = record.lock->owned; other != nullptr; other = other->next_owned) {
     if (other == &record || other->identity.owner != record.identity.owner) continue;
     if (other->lease->state_at(now) != Lease::kHeld) continue;
-    return finish(*request, Status::kDeadlock,
-                  "lock " + quoted(request->lease->name) +
-                      ": its owner reads by another lease as well, and would wait for itself");
+    return owner_.finish(
+        *request, Status::kDeadlock,
+        "lock " + quoted(request->lease->name) +
+            ": its owner reads by another lease as well, and would wait for itself");
   }
   Checked<Upgrade> &upgrade = record.ensure_upgrade();
   locks_.set_upgrader(record, request);
   const Nanos limit = request->wait_ms == 0 ? settings_.command_timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));
-  if (request->wait_ms == 0) connect_soon(now);
+  if (request->wait_ms == 0) session_.connect_soon(now);
   const auto step = upgrade.give(&Upgrade::start, request->wait_ms == 0, now, readiness_of(record));
   const bool is_later = step.command == Upgrade::Command::kNone;
   if (is_later && step.transition == Upgrade::Transition::kNone) return;
@@ -43,12 +46,12 @@ void LockClient::start_upgrade(const std::shared_ptr<Request> &request, Nanos no
   }
 }
 
-void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
-                           protocol::EvalMode eval) {
+void Leases::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
+                       protocol::EvalMode eval) {
   using Command = Upgrade::Command;
   assert(step.transition != Upgrade::Transition::kDefect);
   if (step.transition == Upgrade::Transition::kDefect) {
-    finish_upgrade(record, Status::kInternal, report_defect("upgrade"));
+    finish_upgrade(record, Status::kInternal, owner_.report_defect("upgrade"));
     step = record.upgrade->give(&Upgrade::give_up, now, readiness_of(record));
   }
   schedule(record, now);
@@ -58,8 +61,8 @@ void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
       is_upgrade ? timing::lease_within(record.held()->ttl(), now, record.held()->end_at()) : 0;
   protocol::Command command;
   write_upgrade(command, record, step.command, lease, eval);
-  const LockCallKind *kind = &calls_->roll_back;
-  if (is_upgrade) kind = &calls_->upgrade;
+  const LockCallKind *kind = &roll_back_;
+  if (is_upgrade) kind = &upgrade_;
   if (session_.try_send(command, Call{kind, eval, now, lease, record.shared_from_this()})) {
     record.upgrade->give(&Upgrade::sent, step.command);
   } else {
@@ -68,8 +71,8 @@ void LockClient::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
   schedule(record, now);
 }
 
-void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgrade::Command what,
-                               Nanos lease, protocol::EvalMode eval) const {
+void Leases::write_upgrade(protocol::Command &out, TokenRecord &record, Upgrade::Command what,
+                           Nanos lease, protocol::EvalMode eval) const {
   const protocol::LockKeys &keys = record.lock->keys;
   Checked<Upgrade> &upgrade = *record.upgrade;
   if (what == Upgrade::Command::kCancel) {
@@ -95,19 +98,19 @@ void LockClient::write_upgrade(protocol::Command &out, TokenRecord &record, Upgr
 }
 
 // After an answer to UPGRADE. Given up, or to be rolled back: what was sent behind it decides.
-bool LockClient::awaits_upgrade(TokenRecord &record, Nanos now) {
-  if (record.is_gone || record.phase != Phase::kHeld) return false;
+bool Leases::awaits_upgrade(TokenRecord &record, Nanos now) {
+  if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return false;
   if (!record.held()->is_over(now)) return record.upgrade->get().awaits_answer();
-  on_record_due(record, now);
+  on_due(record, now);
   return false;
 }
 
-void LockClient::on_upgrade_reply(const Call &call, const Reply &reply, Nanos now) {
+void Leases::on_upgrade_reply(const Call &call, const Reply &reply, Nanos now) {
   TokenRecord &record = record_of(call);
   record.upgrade->give(&Upgrade::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) note_time(call.sent_at, now, answer.server_ms);
+  if (!refusal) owner_.note_time(call.sent_at, now, answer.server_ms);
   if (!awaits_upgrade(record, now)) return;
   if (refusal) return on_upgrade_refused(record, refusal, now);
   if (answer.is_lost) return lose(record, kGone, true, now);
@@ -127,12 +130,11 @@ void LockClient::on_upgrade_reply(const Call &call, const Reply &reply, Nanos no
     return carry_out(record, step, now);
   }
   record.watcher.set_rank(0);  // before all other waiters
-  const Nanos delay = plan_recheck(record, answer, now);
+  const Nanos delay = owner_.plan_recheck(record, answer, now);
   carry_out(record, record.upgrade->give(&Upgrade::on_queued, answer.ticket, now + delay), now);
 }
 
-void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal,
-                                    Nanos now) {
+void Leases::on_upgrade_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now) {
   const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
   if (may_pass && !record.upgrade->get().is_one_try()) {
     return carry_out(record, record.upgrade->give(&Upgrade::on_postponed, now, entropy_.next()),
@@ -148,33 +150,34 @@ void LockClient::on_upgrade_refused(TokenRecord &record, const protocol::Refusal
   carry_out(record, step, now);
 }
 
-void LockClient::on_upgrade_push(TokenRecord &record, Nanos now) {
-  if (record.phase != Phase::kHeld || record.identity.mode == protocol::Mode::kWrite) return;
-  if (record.held()->is_over(now)) return on_record_due(record, now);
+void Leases::on_upgrade_push(TokenRecord &record, Nanos now) {
+  if (record.phase != TokenRecord::Phase::kHeld || record.identity.mode == protocol::Mode::kWrite)
+    return;
+  if (record.held()->is_over(now)) return on_due(record, now);
   Checked<Upgrade> &upgrade = record.ensure_upgrade();
   carry_out(record, upgrade.give(&Upgrade::on_grant_pushed, now, readiness_of(record)), now);
 }
 
-void LockClient::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms) {
+void Leases::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms) {
   record.identity.mode = protocol::Mode::kWrite;
   record.held().give(&HeldLease::on_upgraded, fence, server_ms);
   record.lease->fence = fence;
   record.lock->highest_fence = std::max(record.lock->highest_fence, fence);
   record.lease->mode = record.identity.mode;
   record.lock->holder = &record;
-  if (!confirmations_.start_upgrade(record)) finish_upgrade(record, Status::kOk);
+  if (!confirmations.start_upgrade(record)) finish_upgrade(record, Status::kOk);
 }
 
-void LockClient::finish_upgrade(TokenRecord &record, Status status, std::string_view message) {
+void Leases::finish_upgrade(TokenRecord &record, Status status, std::string_view message) {
   if (!record.upgrader) return;
-  if (std::exchange(record.replicas.is_writer_unconfirmed, false)) (void)confirmations_.end(record);
+  if (std::exchange(record.replicas.is_writer_unconfirmed, false)) (void)confirmations.end(record);
   const auto request = locks_.take_upgrader(record);
-  finish(*request, status, message);
+  owner_.finish(*request, status, message);
 }
 
 // The upgrade has failed, and the lease reads on. The server is asked to downgrade a writer.
-void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string_view message,
-                                 Nanos now) {
+void Leases::give_up_upgrade(TokenRecord &record, Status status, std::string_view message,
+                             Nanos now) {
   const bool is_writer = record.replicas.is_writer_unconfirmed;
   finish_upgrade(record, status, message);
   if (is_writer) record.become_reader();
@@ -182,14 +185,13 @@ void LockClient::give_up_upgrade(TokenRecord &record, Status status, std::string
   carry_out(record, record.upgrade->give(event, now, readiness_of(record)), now);
 }
 
-void LockClient::on_rollback_reply(const Call &call, const Reply &reply, Nanos now) {
+void Leases::on_rollback_reply(const Call &call, const Reply &reply, Nanos now) {
   TokenRecord &record = record_of(call);
   record.upgrade->give(&Upgrade::on_rollback_answered);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) note_time(call.sent_at, now, answer.server_ms);
-  if (!refusal) maybe_serve_queue(record.lock, answer.has_more, now);
-  if (record.is_gone || record.phase != Phase::kHeld) return;
+  if (!refusal) owner_.on_script_answer(call, answer, record.lock, now);
+  if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return;
   if (refusal)
     return carry_out(record, record.upgrade->give(&Upgrade::on_rollback_refused, now), now);
   const auto step =
@@ -198,57 +200,57 @@ void LockClient::on_rollback_reply(const Call &call, const Reply &reply, Nanos n
   carry_out(record, step, now);
 }
 
-void LockClient::start_downgrade(const std::shared_ptr<Request> &request, Nanos now) {
-  if (!is_held(*request, now)) return;
-  TokenRecord &record = *request->lease->record;
-  if (record.lock->keys.format == protocol::Format::kHash) {
-    return finish(*request, Status::kInvalid,
-                  "lock " + quoted(record.lock->name) +
-                      " must be a read-write lock (got a reentrant one, which has no readers)");
-  }
-  if (record.identity.mode == protocol::Mode::kRead) return finish(*request, Status::kOk);
-  finish_upgrade(record, Status::kCancelled, "downgraded meanwhile");
-  (void)record.ensure_upgrade();  // should it fail, it is rolled back, which must not need memory
-  record.is_sharing = true;
-  record.held().give(&HeldLease::on_downgrade);
-  start_immediate(request, now);
-  // From here on it is only certain that it reads; readers may enter before the answer comes.
-  if (record.lease) record.become_reader();
-}
-
 // The answer to a downgrade no longer has a caller, or was a refusal: it continues by itself.
-void LockClient::roll_back_downgrade(Request &request, Nanos now) {
+void Leases::roll_back_downgrade(Request &request, Nanos now) {
   if (request.op != Request::Op::kDowngrade) return;
   TokenRecord *record = request.lease->record;
   if (record == nullptr) return;
   record->upgrade->give(&Upgrade::on_downgrade_failed);
-  if (record->phase == Phase::kHeld) resume_upgrade(*record, now);
-}
-
-void LockClient::Calls::Downgrade::write(protocol::Command &out, TokenRecord &record,
-                                         Call &call) const {
-  const Checked<HeldLease> &held = record.held();
-  call.lease = timing::lease_within(held->ttl(), call.sent_at, held->end_at());
-  protocol::downgrade(out, client_.features_, call.eval, record.lock->keys, record.identity.token,
-                      call.lease / kMs, held->granted_fence());
-}
-
-void LockClient::Calls::Downgrade::on_result(const Call &call, const Answer &answer,
-                                             Nanos now) const {
-  Request &request = call.about<Request>();
-  if (!is_held_still(request, answer.result, now)) return;
-  client_.prolong(*request.lease->record, call.sent_at, call.lease, now);
-  client_.finish_immediate(request, Status::kOk);
+  if (record->phase == TokenRecord::Phase::kHeld) resume_upgrade(*record, now);
 }
 
 // The mode in the answer to an extension of a lease that may share: the answer to DOWNGRADE may
 // have been lost, or a late copy of UPGRADE have come into effect.
-void LockClient::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
+void Leases::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
   if (!record.is_sharing || record.lock->keys.format == protocol::Format::kHash) return;
   if (is_reader == (record.identity.mode == protocol::Mode::kRead)) return;
   if (is_reader) return record.become_reader();
   Checked<Upgrade> &upgrade = record.ensure_upgrade();
   carry_out(record, upgrade.give(&Upgrade::on_found_writing, now, readiness_of(record)), now);
+}
+
+void Leases::Upgrading::on_unknown_script(const Call &call, Nanos now) const {
+  TokenRecord &record = record_of(call);
+  record.upgrade->give(&Upgrade::on_answered);
+  if (leases.awaits_upgrade(record, now))
+    leases.resume_upgrade(record, now, protocol::EvalMode::kText);
+}
+
+void Leases::Upgrading::on_lost(const Call &call, Nanos now) const {
+  TokenRecord &record = record_of(call);
+  const auto step = record.upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kUpgrade);
+  if (step.transition != Upgrade::Transition::kEnded) return;
+  leases.finish_upgrade(record, Status::kOutcomeUnknown, leases.session_.lost().message);
+  leases.schedule(record, now);
+}
+
+void Leases::Upgrading::on_not_done(const Call &call, Nanos) const {
+  record_of(call).upgrade->give(&Upgrade::on_answered);
+}
+
+void Leases::RollBack::on_unknown_script(const Call &call, Nanos now) const {
+  TokenRecord &record = record_of(call);
+  record.upgrade->give(&Upgrade::on_rollback_answered);
+  if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return;
+  leases.resume_upgrade(record, now, protocol::EvalMode::kText);
+}
+
+void Leases::RollBack::on_lost(const Call &call, Nanos) const {
+  (void)record_of(call).upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kCancel);
+}
+
+void Leases::RollBack::on_not_done(const Call &call, Nanos) const {
+  record_of(call).upgrade->give(&Upgrade::on_rollback_answered);
 }
 
 }  // namespace redlatch::lock
