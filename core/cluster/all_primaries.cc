@@ -58,6 +58,8 @@ void AllPrimaries::start_check(const std::shared_ptr<Request> &request, Nanos no
 }
 
 bool AllPrimaries::is_part(const Request &request) const {
+  // First: clients that end finish other requests when the checks are gone.
+  if (request.op != Request::Op::kCheck) return false;
   const auto is_it = [&](const Part &part) { return part.request.get() == &request; };
   return std::any_of(checks_.begin(), checks_.end(), [&](const Check &check) {
     return std::any_of(check.parts.begin(), check.parts.end(), is_it);

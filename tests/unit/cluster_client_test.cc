@@ -420,6 +420,18 @@ TEST_F(CheckOnClusterTest, a_check_is_cancelled_at_all_primaries) {
   EXPECT_EQ(finished_count_, 1);
 }
 
+TEST_F(CheckOnClusterTest, a_client_can_end_during_a_check_and_an_upgrade) {
+  const auto reader = acquire(name_at('a'), protocol::Mode::kRead, protocol::Format::kString);
+  run();
+  reply('a', granted());
+  const auto upgrade = std::make_shared<Request>(Request::Op::kUpgrade);
+  upgrade->lease = reader->lease;
+  cluster().start(upgrade, now_);
+  start(Request::Op::kCheck, "", -1);
+  cluster_.reset();
+  EXPECT_EQ(upgrade->status.load(), Status::kLost) << upgrade->message;
+}
+
 TEST_F(ClusterTest, shutdown_releases_at_all_nodes) {
   const auto first = held(name_at('a')), second = held(name_at('b'));
   cluster().shut_down(now_);
