@@ -90,27 +90,22 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
     request->replicas = std::make_unique<Confirmation>(request->options.min_replicas,
                                                        request->options.sync_timeout);
   }
-  const auto lock = locks_.name_of(request->name, request->options.format);
+  request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
+  const auto lock = locks_.find_or_add(request->name, request->options.format);
   request->lock = lock;
   request->lease->name = std::move(request->name);
-  request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
   const bool is_shared = request->shares_place();
   TokenRecord *created = nullptr;
-  try {
-    const bool has_place = is_shared && lock->waitlist->place() != nullptr;
-    if (!has_place) created = &locks_.new_record(lock, *request, channel_.cid());
-    if (is_shared) {
-      if (!lock->join(created, request)) {
-        if (created != nullptr) cleanups_.start(*created, now);
-        return finish(*request, Status::kInternal, report_defect("waitlist"));
-      }
-    } else {
-      created->caller = request;
-      request->record = created;
+  const bool has_place = is_shared && lock->waitlist->place() != nullptr;
+  if (!has_place) created = &locks_.new_record(lock, *request, channel_.cid());
+  if (is_shared) {
+    if (!lock->join(created, request)) {
+      if (created != nullptr) cleanups_.start(*created, now);
+      return finish(*request, Status::kInternal, report_defect("waitlist"));
     }
-  } catch (...) {
-    locks_.forget_unused(*lock);
-    throw;
+  } else {
+    created->caller = request;
+    request->record = created;
   }
   if (request->wait_ms > 0) {
     request->wait_until = after(now, request->wait_ms * kMs);
@@ -130,7 +125,7 @@ void LockClient::start_acquire(const std::shared_ptr<Request> &request, Nanos no
 void LockClient::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
   if (!record.acquisition->may_ask(is_up(*record.lock)) || record.is_throttled) return;
   const bool may_wait = eval == protocol::EvalMode::kDigest;
-  if (may_wait && throttle_.holds(record, session_.has_room())) return timers_.remove(record);
+  if (may_wait && throttle_.delay(record, session_.has_room())) return timers_.remove(record);
   send_ask(record, now, eval);
 }
 
@@ -163,7 +158,7 @@ void LockClient::send_throttled(Nanos now) {
   while (session_.is_up() && session_.has_room()) {
     const auto record = throttle_.take();
     if (!record) return;
-    if (record->is_gone || !is_waiting(record->phase) || is_moving(*record->lock)) continue;
+    if (record->is_gone || !Locks::is_waiting(record->phase) || is_moving(*record->lock)) continue;
     send_ask(*record, now, protocol::EvalMode::kDigest);
   }
 }
@@ -408,7 +403,7 @@ void LockClient::give_lease(TokenRecord &record, const std::shared_ptr<Request> 
   leases_.schedule(record, now);
   // A local hand-off changes nothing on the server: what replicas have of the token, they have.
   if (grant != nullptr) record.replicas.count = 0;
-  if (!leases_.confirmations.start(record, request)) finish(caller, Status::kOk);
+  if (!leases_.confirmations().start(record, request)) finish(caller, Status::kOk);
   const bool is_quiet =
       step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
   if (!is_quiet) leases_.send_extend(record, step, now);

@@ -30,7 +30,7 @@ void LockClient::Calls::Detach::write(protocol::Command &out, TokenRecord &recor
 void LockClient::Calls::Detach::on_sent(TokenRecord &record) const {
   if (record.phase == Phase::kDetaching) return;
   client_.locks_.set_phase(record, Phase::kDetaching);
-  (void)client_.leases_.confirmations.end(record);
+  (void)client_.leases_.confirmations().end(record);
   record.lease->state.store(Lease::kDetached, std::memory_order_release);
   client_.timers_.remove(record);
 }
@@ -111,7 +111,7 @@ void LockClient::Calls::Attach::on_result(const Call &call, const Answer &answer
   // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;
   request.lease->token = request.arguments->token;
-  const auto lock = client_.locks_.name_of(request.name, protocol::Format::kString);
+  const auto lock = client_.locks_.find_or_add(request.name, protocol::Format::kString);
   TokenRecord &record = client_.locks_.new_record(lock, request, client_.channel_.cid());
   record.identity.token = std::move(request.arguments->token);
   record.is_sharing = answer.result == 2;

@@ -53,6 +53,13 @@ inline const LockCallKind &kind_of(const Call &call) {
   return static_cast<const LockCallKind &>(*call.kind);
 }
 
+// The script stopped in the middle, because one of its keys had gone, or the answer of another node
+// is lost. The outcome is not known; the next command finds out.
+inline void on_half_done(const Call &call, Nanos now) {
+  call.kind->on_lost(call, now);
+  kind_of(call).ask_again(call, now);
+}
+
 // The record that a command is about.
 inline TokenRecord &record_of(const Call &call) { return call.about<TokenRecord>(); }
 

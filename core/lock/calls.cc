@@ -16,10 +16,7 @@ bool LockClient::Calls::OfSlot::take_redirect(const Call &call, const Reply &rep
 // ---- about the record of a token ---------------------------------------------------------------
 
 void LockClient::Calls::OfRecord::ask_again(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  if (record.is_gone) return;
-  const Nanos retry_at = client_.session_.next_retry(now);
-  client_.timers_.set(record, std::min(record.due, retry_at));
+  client_.locks_.repeat_soon(record_of(call), now);
 }
 
 const LockState *LockClient::Calls::OfRecord::lock(const Call &call) const {
@@ -34,7 +31,7 @@ void LockClient::Calls::Acquire::on_unknown_script(const Call &call, Nanos now) 
   TokenRecord &record = record_of(call);
   record.acquisition.give(&Acquisition::on_answered);
   if (record.is_gone) return;
-  if (is_waiting(record.phase)) return client_.ask(record, now, EvalMode::kText);
+  if (Locks::is_waiting(record.phase)) return client_.ask(record, now, EvalMode::kText);
   if (record.phase != Phase::kHeld) return;
   // A poll that crossed a pushed grant.
   if (record.held()->is_over(now)) return client_.on_record_due(record, now);
@@ -65,7 +62,7 @@ void LockClient::Calls::FindKey::on_answer(const Call &call, const Reply &reply,
   client_.on_key_found(record_of(call), reply, now);
 }
 
-// ---- about a lock, a name, the server ----------------------------------------------------------
+// ---- about a lock ------------------------------------------------------------------------------
 
 void LockClient::Calls::ServeQueue::on_answer(const Call &call, const Reply &reply,
                                               Nanos now) const {

@@ -73,7 +73,7 @@ struct LockClient::Calls {
     using Immediate::Immediate;
     void send(Call) const override;
     void on_answer(const Call &, const Reply &, Nanos) const override;
-    // Sets Call::lease.
+    // Writes the command. Sets Call::lease if the command has a ttl.
     virtual void write(protocol::Command &, TokenRecord &, Call &) const {}
     virtual void on_sent(TokenRecord &) const {}
     virtual protocol::Refusal read(const Call &, const Reply &reply, Answer &answer) const {

@@ -39,19 +39,14 @@ void Cleanups::give_up_vacant_place(LockState &lock, Nanos now) {
   if (lock.waitlist->state() == Waitlist::State::kVacant) start(*lock.place(), now);
 }
 
-void Cleanups::on_due(TokenRecord &record, Nanos now) {
-  const bool is_up = owner_.is_up(*record.lock);
-  perform(record, record.cleanup().give(&Cleanup::on_due, now, is_up), now);
-}
+void Cleanups::on_due(TokenRecord &record, Nanos now) { give(record, &Cleanup::on_due, now); }
 
-void Cleanups::on_grant(TokenRecord &record, Nanos now) {
-  const bool is_up = owner_.is_up(*record.lock);
-  perform(record, record.cleanup().give(&Cleanup::on_grant, now, is_up), now);
-}
+void Cleanups::on_grant(TokenRecord &record, Nanos now) { give(record, &Cleanup::on_grant, now); }
 
-void Cleanups::retry_now(TokenRecord &record, Nanos now) {
-  const bool is_up = owner_.is_up(*record.lock);
-  perform(record, record.cleanup().give(&Cleanup::retry_now, now, is_up), now);
+void Cleanups::retry_now(TokenRecord &record, Nanos now) { give(record, &Cleanup::retry_now, now); }
+
+void Cleanups::give(TokenRecord &record, Cleanup::Step (Cleanup::*event)(Nanos, bool), Nanos now) {
+  perform(record, record.cleanup().give(event, now, owner_.is_up(*record.lock)), now);
 }
 
 // ---- the commands ------------------------------------------------------------------------------
@@ -147,10 +142,7 @@ bool Cleanups::Kind::on_postponed(const Call &call, Nanos retry_at, Nanos now) c
 }
 
 void Cleanups::Kind::ask_again(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  if (record.is_gone) return;
-  const Nanos retry_at = cleanups.session_.next_retry(now);
-  cleanups.timers_.set(record, std::min(record.due, retry_at));
+  cleanups.locks_.repeat_soon(record_of(call), now);
 }
 
 // ---- the caller of the release -----------------------------------------------------------------

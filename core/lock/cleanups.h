@@ -90,6 +90,7 @@ class Cleanups {
     Cleanups &cleanups;
   };
 
+  void give(TokenRecord &record, Cleanup::Step (Cleanup::*event)(Nanos, bool), Nanos now);
   void perform(TokenRecord &record, const Cleanup::Step &step, Nanos now,
                protocol::EvalMode eval = protocol::EvalMode::kDigest);
   void on_answer(const Call &call, const Reply &reply, Nanos now);

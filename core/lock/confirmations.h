@@ -27,7 +27,8 @@ class Confirmations {
     virtual void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                               protocol::EvalMode eval, const protocol::HolderInfo *info) const = 0;
     virtual void note_time(Nanos sent_at, Nanos now, int64_t server_ms) = 0;
-    // The server has extended the lease, does not have it, or has not answered before its end.
+    // prolong(): the server has extended the lease. lose(): the server does not have the lease.
+    // on_record_due(): an answer came after the end of the lease.
     virtual void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) = 0;
     virtual void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) = 0;
     virtual void on_record_due(TokenRecord &record, Nanos now) = 0;

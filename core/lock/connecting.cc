@@ -64,7 +64,7 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
     case Phase::kHeld:
       // The server may have restarted without its data: better to know at once.
       leases_.send_extend(record, record.held()->on_connected(now), now);
-      leases_.confirmations.repeat(record);
+      leases_.confirmations().repeat(record);
       return leases_.resume_upgrade(record, now);
     case Phase::kDetaching:
       return;  // its request is sent again
@@ -98,8 +98,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
 void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
   while (!immediate_.empty()) finish_immediate(*immediate_.front(), status, message);
   locks_.for_each([&](TokenRecord &record) {
-    const bool is_waiting = record.phase == Phase::kAsking || record.phase == Phase::kQueued;
-    if (is_waiting) fail_callers(record, status, message, now);
+    if (Locks::is_waiting(record.phase)) fail_callers(record, status, message, now);
     if (record.replicas.caller) return leases_.fail_confirmation(record, status, message, now);
     if (record.upgrader) leases_.give_up_upgrade(record, status, message, now);
   });
@@ -110,7 +109,7 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   clock_.forget();
   health_.on_disconnected();
   is_tracking_ = false;
-  leases_.confirmations.drop();
+  leases_.confirmations().drop();
   for (const auto &[id, record] : locks_.records()) record->replicas.count = 0;
   while (throttle_.take()) continue;
   for (const auto &[name, lock] : locks_.names()) lock->key_watch.give(&KeyWatch::on_disconnected);

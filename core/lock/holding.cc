@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: from the grant to the end.
+// LockClient: extend, downgrade and release of a lease that is held, and local hand-offs.
 #include "base/text.h"
 #include "lock/calls.h"
 #include "timing/lease_clock.h"

@@ -14,15 +14,11 @@ namespace redlatch::lock {
 const LockState *Leases::Kind::lock(const Call &call) const { return record_of(call).lock.get(); }
 
 void Leases::Kind::ask_again(const Call &call, Nanos now) const {
-  TokenRecord &record = record_of(call);
-  if (record.is_gone) return;
-  const Nanos retry_at = leases.session_.next_retry(now);
-  leases.timers_.set(record, std::min(record.due, retry_at));
+  leases.locks_.repeat_soon(record_of(call), now);
 }
 
 // ---- renewals ----------------------------------------------------------------------------------
 
-// Set the lease's deadline and the record's timer from what is known now.
 void Leases::schedule(TokenRecord &record, Nanos now) {
   Lease &lease = *record.lease;
   const Nanos end = record.held()->deadline();
@@ -109,12 +105,11 @@ void Leases::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
   const auto step = held.give(&HeldLease::on_confirmed,
                               {call.sent_at, call.lease, answer.server_ms, call.is_description},
                               now, owner_.is_up(*record.lock), entropy_.next());
-  confirmations.repeat(record);
+  confirmations_.repeat(record);
   schedule(record, now);
   send_extend(record, step, now);
 }
 
-// The server has confirmed `lease` to a message sent at `sent_at`.
 void Leases::prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) {
   const auto step = record.held().give(&HeldLease::prolong, sent_at, lease, now, entropy_.next());
   schedule(record, now);
@@ -147,7 +142,7 @@ protocol::Refusal Leases::read_extension(const Call &call, const Reply &reply,
 // The lock key says that several hold the lock; the readers' key has their tokens, and until it has
 // answered as well the lease is not extended. The key that Redisson reads is extended between the
 // two: once the lease counts as extended, Redisson sees a reader for as long. The lease counts from
-// the time at which the first of them was sent. @return whether `call` is not the last one.
+// the time at which the first of them was sent.
 bool Leases::extend_next_part(const Call &call, const protocol::CountAnswer &answer, Nanos now) {
   const bool is_part =
       call.extent == protocol::Extent::kLock || call.extent == protocol::Extent::kReaderKey;
@@ -165,7 +160,7 @@ bool Leases::extend_next_part(const Call &call, const protocol::CountAnswer &ans
   protocol::Command command;
   write_extend_part(command, *record, call.lease, call.eval, next.extent);
   if (!owner_.is_up(*record->lock) || !session_.try_send(command, std::move(next))) {
-    owner_.on_half_done(call, now);
+    on_half_done(call, now);
   } else if (request == nullptr) {
     record->held().give(&HeldLease::sent, false);
   }
@@ -245,7 +240,7 @@ void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   TokenRecord **at = &record.lock->owned;
   while (*at != nullptr && *at != &record) at = &(*at)->next_owned;
   if (*at != nullptr) *at = record.next_owned;
-  const auto unconfirmed = confirmations.end(record);
+  const auto unconfirmed = confirmations_.end(record);
   // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
   const bool is_lost = state == Lease::kLost;
   finish_upgrade(record, is_lost ? Status::kLost : Status::kNotHeld,
@@ -259,7 +254,8 @@ void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
 }
 
 void Leases::on_confirmed(TokenRecord &record) {
-  if (const auto caller = confirmations.end(record)) return owner_.finish(*caller, Status::kOk, {});
+  if (const auto caller = confirmations_.end(record))
+    return owner_.finish(*caller, Status::kOk, {});
   if (record.replicas.is_writer_unconfirmed) finish_upgrade(record, Status::kOk);
 }
 
@@ -267,7 +263,7 @@ void Leases::on_confirmed(TokenRecord &record) {
 void Leases::fail_confirmation(TokenRecord &record, Status status, std::string_view message,
                                Nanos now) {
   const auto keep = record.shared_from_this();
-  const auto caller = confirmations.end(record);
+  const auto caller = confirmations_.end(record);
   if (!caller) return give_up_upgrade(record, status, message, now);
   owner_.finish(*caller, status, message);
   give_back(record, nullptr, now);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Leases: those that are held. They are renewed, upgraded and confirmed until they end: released,
-// detached or lost. HeldLease, Upgrade and Replication decide what is sent.
+// Leases: renews, upgrades and confirms the leases that are held, until they are released, detached
+// or lost. HeldLease, Upgrade and Replication decide what is sent.
 #pragma once
 
 #include <memory>
@@ -29,8 +29,6 @@ class Leases : private Confirmations::Owner {
     // @return when `record`, whose upgrade was not granted, asks again if no message comes.
     virtual Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
                                Nanos now) = 0;
-    // The outcome of `call` is not known; the next command finds out.
-    virtual void on_half_done(const Call &call, Nanos now) = 0;
     // Another node serves the slot.
     virtual void hold_back(uint16_t slot) = 0;
 
@@ -51,7 +49,7 @@ class Leases : private Confirmations::Owner {
   // All outlive it.
   Leases(const Settings &settings, Output &output, Entropy &entropy, const Parts &parts,
          size_t node, Owner &owner)
-      : confirmations(settings, output, entropy, parts.session, node, *this),
+      : confirmations_(settings, output, entropy, parts.session, node, *this),
         settings_(settings),
         output_(output),
         entropy_(entropy),
@@ -63,7 +61,8 @@ class Leases : private Confirmations::Owner {
         cleanups_(parts.cleanups),
         owner_(owner) {}
 
-  Confirmations confirmations;
+  Confirmations &confirmations() { return confirmations_; }
+  const Confirmations &confirmations() const { return confirmations_; }
 
   // ---- renewals
   // Set the lease's deadline and the record's timer from what is known now.
@@ -174,6 +173,7 @@ class Leases : private Confirmations::Owner {
   void on_rollback_reply(const Call &call, const Reply &reply, Nanos now);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
 
+  Confirmations confirmations_;
   const Settings &settings_;
   Output &output_;
   Entropy &entropy_;

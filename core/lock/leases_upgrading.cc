@@ -165,12 +165,12 @@ void Leases::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms
   record.lock->highest_fence = std::max(record.lock->highest_fence, fence);
   record.lease->mode = record.identity.mode;
   record.lock->holder = &record;
-  if (!confirmations.start_upgrade(record)) finish_upgrade(record, Status::kOk);
+  if (!confirmations_.start_upgrade(record)) finish_upgrade(record, Status::kOk);
 }
 
 void Leases::finish_upgrade(TokenRecord &record, Status status, std::string_view message) {
   if (!record.upgrader) return;
-  if (std::exchange(record.replicas.is_writer_unconfirmed, false)) (void)confirmations.end(record);
+  if (std::exchange(record.replicas.is_writer_unconfirmed, false)) (void)confirmations_.end(record);
   const auto request = locks_.take_upgrader(record);
   owner_.finish(*request, status, message);
 }

@@ -207,7 +207,7 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 Nanos LockClient::next_due() const {
   Nanos due = std::min({timers_.next_due(), client_names_.due(), health_.due(), resend_at_});
   if (has_work()) due = std::min(due, session_.connect_at());
-  return std::min({due, session_.due(), leases_.confirmations.due()});
+  return std::min({due, session_.due(), leases_.confirmations().due()});
 }
 
 void LockClient::on_timer(Nanos now) {
@@ -215,7 +215,7 @@ void LockClient::on_timer(Nanos now) {
   if (client_names_.due() <= now) client_names_.announce(name_due(), now);
   if (health_.due() <= now) health_.check(features_, now);
   if (resend_at_ <= now) resend_postponed(now);
-  if (leases_.confirmations.due() <= now) leases_.confirmations.on_due(now);
+  if (leases_.confirmations().due() <= now) leases_.confirmations().on_due(now);
   session_.check_messages(expects_push(), now);
   bool is_renewing = false;
   while (!timers_.empty()) {

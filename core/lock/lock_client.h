@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: the client of one server. It owns the records of acquisitions and leases, the names
-// of locks, the timers and the commands in flight, and gives events to the machines. It has no
+// LockClient: the client of one server. It has requests, timers and the connection; its parts have
+// names and records (Locks), held leases (Leases), and what is given back (Cleanups). It has no
 // mutex, thread, socket or clock.
 //
 // In: calls of users, events of the connection, the time. Out: commands, finished requests and
@@ -14,14 +14,15 @@
 // an event of the connection drops the connection, which every state here survives.
 #pragma once
 
-#include <cassert>
-#include <cstdio>
+#include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -85,17 +86,17 @@ class LockClient final : public LockService,
   void on_all_invalidated(size_t node, Nanos now) override;
   void check_later(size_t node, Nanos due) override;
   [[nodiscard]] bool begin_side_connect(size_t, Nanos now) override {
-    return leases_.confirmations.begin_connect(now);
+    return leases_.confirmations().begin_connect(now);
   }
-  void on_side_connected(size_t, Nanos now) override { leases_.confirmations.on_connected(now); }
+  void on_side_connected(size_t, Nanos now) override { leases_.confirmations().on_connected(now); }
   void on_side_connect_failed(size_t, const Outcome &why, Nanos now) override {
-    leases_.confirmations.on_connect_failed(why, now);
+    leases_.confirmations().on_connect_failed(why, now);
   }
   void on_side_disconnected(size_t, Nanos now) noexcept override {
-    leases_.confirmations.on_disconnected(now);
+    leases_.confirmations().on_disconnected(now);
   }
   void on_side_reply(size_t, const Reply &reply, Nanos now) override {
-    leases_.confirmations.on_reply(reply, now);
+    leases_.confirmations().on_reply(reply, now);
   }
 
   void on_timer(Nanos now) override;
@@ -237,7 +238,6 @@ class LockClient final : public LockService,
                     bool may_be_held = false);
   void remove_from_waitlist(Request &caller, Nanos now);
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
-  static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
 
   // watching.cc: when a waiter asks again
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
@@ -258,7 +258,6 @@ class LockClient final : public LockService,
   bool take_redirect(const Call &call, const Reply &reply, Nanos now) override;
   bool follow_redirect(const Call &call, const Reply &reply, Nanos now);
   void take_out(Request &request) noexcept;
-  void on_half_done(const Call &call, Nanos now) override;
   bool postpone(const Call &call, Nanos now);
   void resend_postponed(Nanos now);
   void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);

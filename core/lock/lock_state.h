@@ -48,7 +48,8 @@ struct LockState {
 
   // The record that is queued at the server for the waitlist; or nullptr.
   TokenRecord *place() const;
-  // `opened`: a place to be opened first; null: there is one. @return false: a defect.
+  // `caller` joins the waitlist. `opened` becomes the place first; null: the waitlist has a place.
+  // @return false: a defect.
   bool join(TokenRecord *opened, const std::shared_ptr<Request> &caller);
 
   const std::string name;
@@ -87,7 +88,7 @@ struct Replicas {
   std::unique_ptr<Confirmation> entry;  // null: none
   std::shared_ptr<Request> caller;      // the acquire that gets the lease when they have
   bool is_writer_unconfirmed = false;   // .. or the upgrader
-  int count = 0;                        // of those that have, since the grant or the connection
+  int count = 0;                        // replicas that confirmed this grant on this connection
 
   bool is_batched() const { return entry && entry->is_batched(); }
 };
@@ -205,9 +206,9 @@ inline bool is_confirming(const Request &request) {
 // ACQUIREs to be sent later, in their order, because as many commands as allowed are under way.
 class Throttle {
  public:
-  // @return whether `record` is asked for later. Without memory the limit may be exceeded: the
-  // place must not be lost.
-  [[nodiscard]] bool holds(TokenRecord &record, bool has_room) noexcept {
+  // @return whether the ACQUIRE of `record` is sent later. Without memory it is sent now, above the
+  // limit: the place must not be lost.
+  [[nodiscard]] bool delay(TokenRecord &record, bool has_room) noexcept {
     while (!waiting_.empty() && waiting_.back()->is_gone) waiting_.pop_back();
     if (has_room && waiting_.empty()) return false;
     try {

@@ -16,7 +16,7 @@ std::shared_ptr<LockState> Locks::find(std::string_view name, protocol::Format f
   return found == names_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<LockState> Locks::name_of(std::string_view name, protocol::Format format) {
+std::shared_ptr<LockState> Locks::find_or_add(std::string_view name, protocol::Format format) {
   if (auto known = find(name, format)) return known;
   auto lock = std::make_shared<LockState>(settings_.name_space, name, format);
   lock->node = node_;
@@ -32,7 +32,7 @@ std::shared_ptr<TokenRecord> Locks::find(uint64_t id) const {
 }
 
 TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Request &caller,
-                               std::string_view cid) {
+                               std::string_view cid) try {
   const bool is_shared = caller.shares_place();
   // First: if a later call throws, only a timer slot is wasted.
   timers_.admit();
@@ -64,6 +64,9 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   lock->record_count++;
   waiting_count_++;
   return *record;
+} catch (...) {
+  forget_unused(*lock);
+  throw;
 }
 
 void Locks::set_phase(TokenRecord &record, Phase phase) {

@@ -2,11 +2,11 @@
 // Copyright The redlatch authors
 //
 // Locks: the names that a client has something to do with, the records of their tokens, and the
-// numbers of these. It keeps them consistent with each other: which of a lock's records holds it,
-// how many wait, and how often a name is used. It asks the server nothing.
+// numbers of these. It keeps them consistent: phases, how many records wait, and how often a name
+// is used. It asks the server nothing.
 #pragma once
 
-#include <cassert>
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -49,13 +49,11 @@ class Locks {
   // nullptr: it has no record.
   std::shared_ptr<LockState> find(std::string_view name, protocol::Format format) const;
   bool has(const LockState &lock) const { return names_.contains(id_of(lock)); }
-  // The name is forgotten with its last record.
-  std::shared_ptr<LockState> name_of(std::string_view name, protocol::Format format);
-  void forget_unused(const LockState &lock) {
-    if (lock.record_count == 0) names_.erase(id_of(lock));
-  }
+  // Adds the name if it is not known. It is forgotten with its last record.
+  std::shared_ptr<LockState> find_or_add(std::string_view name, protocol::Format format);
 
   // ---- records, by id: a fixed order for every run
+  static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
   const Records &records() const { return records_; }
   // nullptr: there is none.
   std::shared_ptr<TokenRecord> find(uint64_t id) const;
@@ -69,6 +67,10 @@ class Locks {
   void set_upgrader(TokenRecord &record, const std::shared_ptr<Request> &request);
   std::shared_ptr<Request> take_upgrader(TokenRecord &record);
   void forget(TokenRecord &record);
+  // The command about it is sent again a little later.
+  void repeat_soon(TokenRecord &record, Nanos now) {
+    if (!record.is_gone) timers_.set(record, std::min(record.due, session_.next_retry(now)));
+  }
   // Records that are asking, queued, or waiting to upgrade.
   size_t waiting_count() const { return waiting_count_; }
   // The place of a record that was forgotten; nullptr: not known.
@@ -101,7 +103,8 @@ class Locks {
   };
   // `slot`: nullopt for all.
   Selection select(std::optional<uint16_t> slot) const;
-  // All of these allocate what they need, or throw and have changed nothing.
+  // new_tokens() and make_room() may throw; then only numbers of tokens are used up. The functions
+  // after them do not fail.
   NewTokens new_tokens(const std::vector<std::shared_ptr<TokenRecord>> &records,
                        std::string_view cid);
   NewTokens new_tokens(std::string_view cid);
@@ -115,7 +118,9 @@ class Locks {
 
  private:
   static NameId id_of(const LockState &lock) { return {lock.keys.format, lock.name}; }
-  static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
+  void forget_unused(const LockState &lock) {
+    if (lock.record_count == 0) names_.erase(id_of(lock));
+  }
   void note_waiting(TokenRecord &record);
   void add_token(TokenRecord &record, std::string_view cid, NewTokens &tokens);
 

@@ -79,7 +79,7 @@ void LockClient::want_connection(Nanos now) {
 }
 
 bool LockClient::is_at_rest(uint16_t slot) const {
-  return session_.is_at_rest(slot) && leases_.confirmations.is_at_rest(slot) &&
+  return session_.is_at_rest(slot) && leases_.confirmations().is_at_rest(slot) &&
          std::none_of(locks_.names().begin(), locks_.names().end(), [slot](const auto &entry) {
            return entry.second->delegated_count > 0 && entry.second->slot() == slot;
          });
@@ -140,13 +140,6 @@ bool LockClient::follow_redirect(const Call &call, const Reply &reply, Nanos now
     }
   }
   return postpone(call, now);
-}
-
-// The script stopped in the middle, because one of its keys had gone, or the answer of another node
-// is lost. The outcome is not known; the next command finds out.
-void LockClient::on_half_done(const Call &call, Nanos now) {
-  call.kind->on_lost(call, now);
-  kind_of(call).ask_again(call, now);
 }
 
 // The server cannot serve the slot now, and has done nothing. Callers wait.
@@ -273,7 +266,7 @@ void LockClient::rename(Locks::NewTokens &tokens, Nanos now) noexcept {
 void LockClient::take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept {
   locks_.take(from.locks_, record.shared_from_this());
   from.throttle_.drop(record.shared_from_this());
-  leases_.confirmations.take_over(from.leases_.confirmations, record);
+  leases_.confirmations().take_over(from.leases_.confirmations(), record);
   if (record.phase != Phase::kHeld) return;
   record.held().give(&HeldLease::on_moved, from.clock_.last());
   leases_.schedule(record, now);
@@ -301,7 +294,7 @@ void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
       });
   uint32_t known = has_cleanup ? 0 : ~0U;  // scripts, by bits: a set would need memory
   locks_.for_each([&](TokenRecord &record) {
-    if (!is_waiting(record.phase) || !is_wanted(record)) return;
+    if (!Locks::is_waiting(record.phase) || !is_wanted(record)) return;
     record.watcher.on_connected();
     if (!record.acquisition->may_ask(true)) return;
     const auto format = static_cast<unsigned>(record.lock->keys.format);
@@ -312,7 +305,7 @@ void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
     send_ask(record, now, is_known ? protocol::EvalMode::kDigest : protocol::EvalMode::kText);
   });
   locks_.for_each([&](TokenRecord &record) {
-    if (!is_waiting(record.phase) && is_wanted(record)) resume(record, now);
+    if (!Locks::is_waiting(record.phase) && is_wanted(record)) resume(record, now);
   });
 }
 

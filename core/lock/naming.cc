@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: the names of clients. Each client that queues, or holds for longer than a moment,
-// writes its name to a key of its own (docs/wire.md, "Names of clients"); others read it when they
-// show a lock to people.
+// LockClient: when its name is needed at the server, and which answers wait for names of others.
+// operate::Names writes and reads the names.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -18,7 +17,7 @@ constexpr std::string_view kHolderIs = "; holder: ";
 
 }  // namespace
 
-// When a lock of this client needs its name.
+// When a lock of this client needs the name of the client at the server; 0: at once.
 Nanos LockClient::name_due() const {
   Nanos due = kNever;
   for (const auto &[id, record] : locks_.records()) {
@@ -101,7 +100,7 @@ void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos
     if (!name.empty()) query.message.append(kHolderIs).append(name);
     if (request) request->as<operate::Inspect>().name_client(query.cid, name);
   } catch (const std::bad_alloc &) {
-    name = {};  // it stays unknown
+    // The name stays unknown.
   }
   const auto record = std::exchange(query.record, nullptr);
   if (record && !record->is_gone && record->front() != nullptr)

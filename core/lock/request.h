@@ -108,7 +108,7 @@ struct Lease {
     const bool is_over = known == kHeld && now >= deadline.load(std::memory_order_relaxed);
     return is_over ? kLost : known;
   }
-  // For a lease that is lost, noticed or not.
+  // lost_words() is only for a lease that is lost, noticed or not.
   std::string lost_words() const;
   Outcome why_not_held() const;
   // Why it is lost as of `now`; kNone if it is not. Also of one that was released, and was lost
@@ -211,7 +211,7 @@ struct Request : Timed, Waitlist::Caller {
   Nanos extend_to = 0;              // extend
   uint64_t rid = 0;                 // acquire: a vote, and the number of its token; 0: none
   std::string name;                 // acquire (until started: then the lease has it), attach, ..
-  std::shared_ptr<LockState> lock;  // acquire, attach, inspect, force: its keys
+  std::shared_ptr<LockState> lock;  // acquire, attach: its keys; inspect, force: its slot
   std::unique_ptr<operate::Operation> task;     // inspect, force, list
   std::unique_ptr<RequestArguments> arguments;  // attach, raise fence
   std::unique_ptr<Confirmation> replicas;       // acquire: that must confirm the grant

@@ -3,6 +3,7 @@
 //
 // LockClient: requests without a record, each of them a command that is sent until it is answered.
 #include <algorithm>
+#include <new>
 
 #include "lock/calls.h"
 
@@ -88,7 +89,12 @@ const LockClient::Calls::Immediate &LockClient::Calls::of(Request::Op op) const 
       return detach;
     case Request::Op::kAttach:
       return attach;
+    case Request::Op::kInspect:
+    case Request::Op::kForce:
+    case Request::Op::kList:
+      return operation;
     default:
+      assert(false);
       return operation;
   }
 }
@@ -142,10 +148,10 @@ void LockClient::Calls::Immediate::ask_again(const Call &call, Nanos now) const 
 // ---- those that have a task --------------------------------------------------------------------
 
 void LockClient::Calls::Operate::send(Call call) const {
-  Request &request = call.about<Request>();
-  request.task->ask(client_.features_, call.eval, [&](protocol::Command &command) {
+  // It captures no more than a std::function holds without memory.
+  call.about<Request>().task->ask(client_.features_, call.eval, [&](protocol::Command &command) {
     client_.session_.send(command, call);
-    request.is_sent = true;
+    call.about<Request>().is_sent = true;
   });
 }
 
@@ -171,9 +177,13 @@ void LockClient::Calls::Operate::carry_out(const Call &call, const operate::Oper
   }
   if (step.next == Next::kNames && client_.name_clients(request, now)) return;
   if (step.has_more) {
-    const auto lock = std::make_shared<LockState>(client_.settings_.name_space, request->name,
-                                                  request->task->format());
-    client_.maybe_serve_queue(lock, true, now);
+    try {
+      const auto lock = std::make_shared<LockState>(client_.settings_.name_space, request->name,
+                                                    request->task->format());
+      client_.maybe_serve_queue(lock, true, now);
+    } catch (const std::bad_alloc &) {
+      // The next poll of any waiter does the same.
+    }
   }
   if (status == Status::kEnd && client_.output_.continues_list(request)) {
     return client_.take_out(*request);

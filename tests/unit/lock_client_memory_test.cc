@@ -122,6 +122,21 @@ TEST_F(MemoryTest, out_of_memory_at_a_pushed_grant_serves_both_callers_later) {
   EXPECT_GE(nth, 5) << "the others need a new place, which needs memory";
 }
 
+TEST_F(MemoryTest, acquire_without_memory_leaves_nothing) {
+  int64_t nth = 1;
+  for (bool has_failed = true; has_failed; nth++) {
+    SCOPED_TRACE("allocation " + std::to_string(nth));
+    start_again();
+    bool is_started = false;
+    has_failed = fails(nth, [&] {
+      acquire();
+      is_started = true;
+    });
+    EXPECT_NE(client_->is_idle(), is_started) << "also not the name of the lock";
+  }
+  EXPECT_GE(nth, 5) << "a new lock needs memory";
+}
+
 TEST_F(MemoryTest, grant_to_a_single_caller_needs_no_memory) {
   start_again();
   const auto request = acquire();
