@@ -72,7 +72,7 @@ MAY_NAME = {
 }
 CORE = tuple(name[len("core/"):] for name in MAY_NAME if name.startswith("core/"))
 # The machines of core/lock and core/session, by file and class. Each takes events and returns
-# values, and knows nothing of the others; only LockClient does.
+# values, and knows nothing of the others; only the parts of LockClient, and Session, do.
 MACHINES = {
     "lock/acquisition": "Acquisition",
     "lock/cleanup": "Cleanup",
@@ -86,8 +86,8 @@ MACHINES = {
 MACHINE_FOLDERS = ("core/lock", "core/session")
 CLIENT_FOLDER = "core/lock"
 SESSION = "core/session/session"  # It owns MessageCheck.
-# The only other files that may name machines: LockClient, its parts that own one, and its state, of
-# which machines are parts. Another file that needs one is a part of LockClient.
+# The only other files that may name machines: those of LockClient, of its parts that own a machine,
+# and of its state. A file that needs a machine is a part of LockClient.
 CLIENT_FILES = ("lock_client", "calls", "acquiring", "attaching", "cleanups", "confirmations",
                 "connecting", "holding", "leases", "leases_upgrading", "locks", "moving", "naming",
                 "requests", "watching", "lock_state", "request")

@@ -64,7 +64,7 @@ void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
   router_.client(node).start(request, now);
 }
 
-// Node 0 also if it is about no lock.
+// Node 0 if the request is about no lock, and no client has it.
 size_t ClusterClient::home_of(const Request &request) const {
   if (const auto node = LockClient::node_of(request)) return *node;
   const auto &nodes = router_.nodes();

@@ -56,8 +56,8 @@ class Router {
   // Those that may be asked for the map.
   std::vector<HostPort> servers() const;
 
-  // Where the locks of the slot belong; 0: the server may not be used, or is not known. Makes its
-  // client if it has none.
+  // The node to which the locks of the slot belong; it is made if it is new. 0: the server is not
+  // known or not allowed, or there are too many nodes.
   size_t node_of(uint16_t slot, Nanos now) { return node_at(map_.owner(slot), now); }
   size_t node_at(uint16_t number, Nanos now);
   // Where they are now.
@@ -76,7 +76,7 @@ class Router {
   // The map was read: locks and channels whose slots it gives to other nodes are to change.
   void follow_map(Nanos now);
   void note_lost_channels();
-  // Another connection has the channel of the node, if it is taken.
+  // Plans another channel for the node if another connection has taken its channel.
   void redraw_if_taken(size_t node) {
     if (client(node).is_channel_taken()) nodes_[node].is_redrawn = true;
   }

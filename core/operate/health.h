@@ -39,8 +39,8 @@ class Health {
   Health(const Settings &settings, session::Session &session, const session::Channel &channel,
          Owner &owner);
 
-  // Ask at `due`, in the background; kNever: not any more. Not after two such questions that the
-  // connection did not survive: a proxy may end one that asks what it does not know.
+  // Checks the health at `due`, in the background; kNever: no check. A proxy may close a connection
+  // for a command that it does not know: after two such ends there is no further check.
   void check_at(Nanos due);
   Nanos due() const { return check_at_; }
   void on_disconnected() { check_at_ = kNever; }
@@ -49,8 +49,8 @@ class Health {
   // std::bad_alloc: then no answer is given to `request`.
   void ask(std::shared_ptr<void> request, uint64_t rid, const protocol::ServerFeatures &features,
            Nanos now);
-  // The message comes before the last replies of the trial, unless it has a connection of its own.
-  // @return whether it is for a trial.
+  // The push comes before the last replies of the trial, unless messages have a connection of their
+  // own. @return whether the push is for a trial.
   bool note_push(uint64_t rid);
 
  private:

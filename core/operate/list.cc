@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// List: SCAN finds keys, in steps; GETRANGE shows which of them clients of ours hold, all keys of a
-// step at once; INSPECT asks about one of those. It asks until there is a lock that is held, or the
-// end.
+// List: SCAN finds keys, in steps. GETRANGE of all keys of a step shows which of them have a token
+// of this library. INSPECT asks about these keys one by one, until one is held or none remains.
 #include <cassert>
 #include <utility>
 
@@ -31,9 +30,9 @@ bool List::begin(std::string_view name_space, std::string_view) {
   return Operation::begin(name_space, {}) && choose_key();
 }
 
-// The last key that was found is to be inspected. It stays in the list until then, because a
-// request that is cancelled has looked at nothing. Without a key, LIST is to be sent. @return false
-// if that is over.
+// Chooses the last key that was found, for INSPECT. The key stays in the list until its answer,
+// because a request that is cancelled has looked at nothing. Without a key, SCAN is next. @return
+// false if SCAN has no further step.
 bool List::choose_key() {
   forget_answers();
   name.clear();
@@ -112,7 +111,7 @@ Operation::Step List::next() {
   return choose_key() ? Step{Next::kStep} : Step{Next::kEnd, {Status::kEnd, {}}};
 }
 
-// The locks of its node are listed.
+// Leaves out a lock that has moved to another node.
 std::optional<Operation::Step> List::on_left() {
   return name.empty() ? std::nullopt : std::optional(next());
 }

@@ -53,7 +53,7 @@ class Names {
   Nanos due() const { return announce_at_; }
   // Writes the name once a lock of this client needs it, at `wanted_at`. kNever: none does.
   void announce(Nanos wanted_at, Nanos now);
-  // No name is written from now on.
+  // Removes the name from the server. None is written before the next connection.
   void withdraw(Nanos now);
 
   // ---- the names of others

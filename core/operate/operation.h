@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Operation: what a server is asked about locks that need no record here. It writes its commands,
-// reads the answers and says what follows; a request has it, and ends with it.
+// Operation: an inspection, a list or a forced release, which need no record of a token. It writes
+// the commands, reads the answers and says what follows. A request owns it, and ends when it ends.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class Operation {
 
   virtual ~Operation() = default;
 
-  // It is sent from now on. The namespace outlives it. @return false: there is nothing to ask.
+  // Called before ask(). The namespace outlives the operation. @return false: ask() is not needed.
   virtual bool begin(std::string_view name_space, std::string_view lock_name) {
     name_space_ = name_space;
     return lock_name.empty() || choose(lock_name);
@@ -52,10 +52,10 @@ class Operation {
   // Sends the commands of this step.
   virtual void ask(const Features &features, EvalMode eval, const Send &send) = 0;
   virtual Step on_answer(const Reply &reply) = 0;
-  // The lock is at another node. nullopt: its answer is awaited from there.
+  // The lock has moved to another node. nullopt: the request follows it there.
   virtual std::optional<Step> on_left() { return std::nullopt; }
   virtual void on_end(Status) noexcept {}
-  // An answer is lost. Without more, ask() is called again, if it is repeatable.
+  // An answer is lost. If is_repeatable(), ask() is called again.
   virtual void on_lost() {}
   virtual bool is_repeatable() const { return true; }
 

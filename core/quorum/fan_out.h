@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// FanOut: release and extend, sent to all votes of a lease; a check, sent to all nodes. It ends
-// when a majority has answered, a check when all have; later replies are ignored.
+// FanOut: release and extend, sent to the nodes whose votes count; a check, sent to all nodes. A
+// release or an extension ends when a majority has carried it out, or cannot do so any more. A
+// check ends when all nodes have answered. Later replies are ignored.
 #pragma once
 
 #include <memory>

@@ -149,7 +149,7 @@ void QuorumAcquire::count_votes(Nanos now) {
   wake_at(until);
 }
 
-// ---- no ----------------------------------------------------------------------------------------
+// ---- a round without a majority ----------------------------------------------------------------
 
 void QuorumAcquire::end_round(Nanos now) {
   if (const Outcome wrong = votes_.wrong_type(); !wrong.ok()) {
@@ -226,7 +226,7 @@ void QuorumAcquire::check_queue(Nanos now) {
   wake_by(check_at_);
 }
 
-// ---- yes ---------------------------------------------------------------------------------------
+// ---- a round with a majority -------------------------------------------------------------------
 
 void QuorumAcquire::accept(Nanos now) {
   const Nanos left = votes_.valid_until(now) - now;
@@ -243,7 +243,7 @@ void QuorumAcquire::accept(Nanos now) {
   grant(now);
 }
 
-// It is written to a majority before the caller gets it.
+// The fence is written to a majority before the caller gets the lease.
 void QuorumAcquire::raise_fence(Nanos now) {
   assert(votes_.are_enough() && !held_);
   phase_ = Phase::kFencing;

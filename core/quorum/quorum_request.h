@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// QuorumRequest: what a user has started, in progress, or the lease that it has led to. Requests:
-// all of them, with their timers.
+// QuorumRequest: a request of a user that is under way, or the lease that it led to. Requests: the
+// table of all of them, with their timers.
 //
 // The nodes' clients report in the middle of their work. So a report only marks its request, and
 // review_marked() reviews all marked ones before the call into the quorum returns.
@@ -87,7 +87,7 @@ class QuorumRequest : public lock::Timed, public std::enable_shared_from_this<Qu
 
  protected:
   void wake_at(Nanos when) noexcept { requests_.set_timer(*this, when); }
-  // Nothing refers to it afterwards.
+  // Requests neither finds nor reviews this request afterwards.
   void forget() noexcept { requests_.forget(*this); }
   // .. and its user gets the answer.
   void end(Status status, std::string_view message = {}) noexcept;

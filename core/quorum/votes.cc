@@ -317,7 +317,7 @@ void Votes::mark_unavailable(size_t node, Outcome why, Nanos now) {
 // ---- for messages ------------------------------------------------------------------------------
 
 // The client that holds the lock at most of the nodes that refused in this round: another client
-// may have a vote for a moment. While queued, only that node knows the holder.
+// may have a vote for a moment. While queued, only the node of the queue knows the holder.
 void Votes::note_blocker(bool is_queued) {
   if (is_queued) {
     if (queued_at_ == kNotQueued) return;

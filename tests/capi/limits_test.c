@@ -2,8 +2,8 @@
  * Copyright The redlatch authors
  *
  * Goal: an option has the value that its setter gave it; a password reaches the server, and no
- * message. Method: tables, a real server, and URLs with a word that must not show. What each option
- * and each URL may be is in options_test.cc and url_test.cc.
+ * message. Method: tables, a real server, and URLs with a word that must not show. Values of
+ * options are tested by option_table_test.cc, and URLs by options_test.cc and url_test.cc.
  */
 #include "calls.h"
 #include "harness.h"

@@ -11,8 +11,8 @@ import (
 // What a waiter is given at most before it has confirmed a grant (docs/wire.md).
 const claim = 3000 * ms
 
-// For how long the votes of a failed round are kept at most (core/quorum/quorum_acquire.cc): who is
-// granted later has some that are older than the last of them.
+// The votes of a failed round are kept for at most this time (core/quorum/quorum_acquire.cc). So a
+// lease of a later round may have votes that are older than its last one.
 const kept = 1000 * ms
 
 // What clients take off a lease: clock rates differ, and servers count whole milliseconds.

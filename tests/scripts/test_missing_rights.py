@@ -29,7 +29,7 @@ def without(world: World, composed: tuple[object, dict[str, str]]) -> Without:
     @contextmanager
     def without(command: str) -> Iterator[tuple[World, Connection]]:
         fresh = World(world.server, composed[1], world.sharded)
-        fresh.may_disagree = True  # What a refused script leaves is the server's to end.
+        fresh.may_disagree = True  # A refused script may leave K and R different.
         try:
             with fresh.user("~*", "&*", "+@all", f"-{command}") as limited:
                 yield fresh, limited

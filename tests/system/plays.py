@@ -26,7 +26,7 @@ SPACE = "app:"
 POLL_S = 0.25
 MESSAGE_S = 5.0
 QUIET_S = 1.0
-# Renewed each second; a busy machine does not stand still for the two thirds of it that are left.
+# Renewed each second. A busy machine is late by less than the two seconds that remain.
 RENEWED_TTL_MS = 3000
 
 
