@@ -21,8 +21,6 @@ from support.wait import SLACK_S, wait_until
 from .actor import HELD, Actor, Spawn
 from .conftest import aux_key, queue_length
 from .hostile import Command, HostileServer, sentinel_hello
-from .test_process import check_child
-
 
 LIMIT_S = 1.0
 LIMITS = "connect_timeout=1s&command_timeout=1s"
@@ -90,6 +88,16 @@ def test_a_new_primary_whose_clock_is_behind(
 
 
 # ---- a fork ----
+
+
+def check_child(actor: Actor, url: str) -> None:
+    """Fork; the child calls everything with the parent's handles, and then on its own account."""
+    reply = actor.ok("fork", thread=7, url=url, lease=0, request=0)
+    assert reply.number("result") == 0, reply
+    calls = dict(part.split(":") for part in reply["calls"].split(",") if part)
+    assert len(calls) == 17
+    for call, status in calls.items():
+        assert status == ("RL_OK" if call.startswith("own_") else "RL_E_FORKED"), (call, status)
 
 
 def test_a_fork_under_sentinels(spawn: Spawn, name: str) -> None:

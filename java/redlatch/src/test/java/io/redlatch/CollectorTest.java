@@ -96,7 +96,7 @@ class CollectorTest extends ServerTest {
   }
 
   @Test
-  void droppedClientWithoutLeasesIsClosed() throws Exception {
+  void droppedClientThatHoldsNothingIsEnded() throws Exception {
     String before = connections();
     for (int i = 0; i < 5; i++) {
       Redlatch.connect(server.url()).lock("x").acquire().close();
@@ -111,7 +111,7 @@ class CollectorTest extends ServerTest {
   }
 
   @Test
-  void failingLoggerDoesNotKeepADroppedClientOpen() throws Exception {
+  void loggerThatFailsKeepsNobodyFromEnding() throws Exception {
     String before = connections();
     List<String> told = new CopyOnWriteArrayList<>();
     Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> told.add(failure.getMessage()));
