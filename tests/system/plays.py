@@ -115,16 +115,18 @@ def play_everything(server: Server, one: Actor, two: Actor, name: str) -> HandOf
     return HandOff(reply.ended - released, scripts)
 
 
-def await_renewal(actor: Actor) -> None:
-    """Wait until the lease of `actor` lasts longer than it did a moment ago."""
-    left = actor.ok("look").number("remaining")
+def await_renewal(*actors: Actor) -> None:
+    """Wait until the lease of each actor has lasted longer than it did a moment before."""
+    left = {actor: actor.ok("look").number("remaining") for actor in actors}
 
-    def is_renewed() -> bool:
-        nonlocal left
-        before, left = left, actor.ok("look").number("remaining")
-        return left > before
+    def are_renewed() -> bool:
+        for actor, before in list(left.items()):
+            left[actor] = actor.ok("look").number("remaining")
+            if left[actor] > before:
+                del left[actor]
+        return not left
 
-    wait_until(is_renewed)
+    wait_until(are_renewed)
 
 
 def play_readers_and_renewal(one: Actor, two: Actor, name: str, **options: int) -> None:
@@ -132,8 +134,7 @@ def play_readers_and_renewal(one: Actor, two: Actor, name: str, **options: int) 
     for reader in (one, two):
         reader.ok("acquire", name=name, wait=0, read=1, ttl_ms=RENEWED_TTL_MS, **options)
     waiting = two.begin("acquire", thread=1, lease=1, name=name, wait=-1, **options)
-    for reader in (one, two):
-        await_renewal(reader)
+    await_renewal(one, two)
     for reader in (one, two):
         reader.ok("release")
     assert waiting.get().status == "RL_OK"
