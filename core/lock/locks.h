@@ -55,7 +55,7 @@ class Locks {
   // ---- records, by id: a fixed order for every run
   static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
   const Records &records() const { return records_; }
-  // nullptr: there is none.
+  // nullptr: no record has the number.
   std::shared_ptr<TokenRecord> find(uint64_t id) const;
   // Those that exist now; `action` may forget any of them and open others. Allocates nothing.
   template <class Action>
