@@ -21,6 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,8 @@ class Driven:
 
     def kill(self) -> None:
         assert self._thread.is_alive(), f"has ended: {self._failure}"
-        os.kill(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # Its time may be over just now.
+            os.kill(self.pid, signal.SIGKILL)
         self._thread.join()
         self._runner.kill()
         note_gone(self.pid)
@@ -184,8 +186,11 @@ class Fleet:
         self.languages[started.pid] = language
         return started
 
+    def left_s(self) -> float:
+        return max(self._end - time.monotonic(), 0)
+
     def _left_ms(self) -> int:
-        return max(round((self._end - time.monotonic()) * 1000), 0)
+        return round(self.left_s() * 1000)
 
     def kill_one(self, choose: random.Random) -> None:
         """Another of its language takes its place."""
@@ -232,12 +237,11 @@ def test_all_languages_share_locks(
     figure(f"seed {seed}")
     choose = random.Random(seed)
     fleet = start(SECONDS)
-    until = time.monotonic() + SECONDS - QUIET_S
     kills = 0
-    while time.monotonic() < until:
-        time.sleep(choose.random() * 2 / KILLS_PER_S)
+    while fleet.left_s() > QUIET_S:
         fleet.kill_one(choose)
         kills += 1
+        time.sleep(choose.random() * 2 / KILLS_PER_S)
     calm_ns = time.monotonic_ns() + (LEASE_S + 1) * 1_000_000_000
     fleet.finish()
     grants = fleet.grants(history)
