@@ -123,7 +123,7 @@ void LockClient::Calls::Attach::on_result(const Call &call, const Answer &answer
   const Grant grant{.deadline = deadline,
                     .renewal_at = timing::renewal_of(call.sent_at, lease),
                     .attach_count = answer.attach_count};
-  client_.give_lease(record, keep, &grant, now);
+  client_.waiters_.give_lease(record, keep, &grant, now);
 }
 
 // The attach used up the mark, and its caller has cancelled it or shut the client down: mark the

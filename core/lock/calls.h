@@ -20,30 +20,6 @@ struct LockClient::Calls {
     using Kind::Kind;
     bool take_redirect(const Call &, const Reply &, Nanos) const override;
   };
-  // Their subject is the record of a token.
-  struct OfRecord : OfSlot {
-    using OfSlot::OfSlot;
-    void ask_again(const Call &call, Nanos now) const override;
-    const LockState *lock(const Call &call) const override;
-  };
-  struct Acquire final : OfRecord {
-    using OfRecord::OfRecord;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-    void on_unknown_script(const Call &, Nanos) const override;
-    void on_lost(const Call &, Nanos) const override;
-    void on_not_done(const Call &, Nanos) const override;
-  };
-  // It prepares FindKey.
-  struct Track final : OfRecord {
-    using OfRecord::OfRecord;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-  };
-  // Is the key that is tracked from now on still there?
-  struct FindKey final : OfRecord {
-    using OfRecord::OfRecord;
-    void on_answer(const Call &, const Reply &, Nanos) const override;
-  };
-
   // Their subject is a request without a record.
   struct OfRequest : OfSlot {
     using OfSlot::OfSlot;
@@ -150,9 +126,6 @@ struct LockClient::Calls {
   const Immediate &of(Request::Op op) const;
 
   LockClient &client;
-  const Acquire acquire{client};
-  const Track track{client};
-  const FindKey find_key{client};
   const Operate operation{client};
   const Prolong prolong{client};
   const Downgrade downgrade{client};

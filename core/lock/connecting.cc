@@ -34,13 +34,13 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   features_.is_sharded = facts.is_sharded;
   channel_.on_connected(facts, settings_.is_of_cluster);
   if (facts.has_messages) session_.open_messages(now);
-  can_track_ = facts.can_track;
+  waiters_.on_connected(facts.can_track);
   client_names_.on_connected();
   if (const ServerAge &age = facts.age; settings_.is_of_cluster && age.round_trip > 0) {
     clock_.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs, now);
     if (clock_.take_arrivals()) compare_clocks(now);
   }
-  if (!locks_.records().empty()) announce_held(now);
+  if (!locks_.records().empty()) client_names_.announce_by(now + operate::Names::kMoment);
   const bool is_channel_new = channel_.take_change();
   if (settings_.is_of_cluster || is_channel_new) {
     resume_all(now);
@@ -60,7 +60,7 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
   switch (record.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
-      return ask(record, now);
+      return waiters_.ask(record, now);
     case Phase::kHeld:
       // The server may have restarted without its data: better to know at once.
       leases_.send_extend(record, record.held()->on_connected(now), now);
@@ -87,7 +87,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   });
   locks_.for_each([&](TokenRecord &record) {
     const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition->is_queueable();
-    if (is_one_try) return fail_callers(record, why.status, why.message, now);
+    if (is_one_try) return waiters_.fail_callers(record, why.status, why.message, now);
     const auto &confirmed = record.replicas.caller;
     if (confirmed && confirmed->wait_ms == 0)
       leases_.fail_confirmation(record, why.status, why.message, now);
@@ -98,7 +98,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
 void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
   while (!immediate_.empty()) finish_immediate(*immediate_.front(), status, message);
   locks_.for_each([&](TokenRecord &record) {
-    if (Locks::is_waiting(record.phase)) fail_callers(record, status, message, now);
+    if (Locks::is_waiting(record.phase)) waiters_.fail_callers(record, status, message, now);
     if (record.replicas.caller) return leases_.fail_confirmation(record, status, message, now);
     if (record.upgrader) leases_.give_up_upgrade(record, status, message, now);
   });
@@ -108,10 +108,9 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
 void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   clock_.forget();
   health_.on_disconnected();
-  is_tracking_ = false;
+  waiters_.on_disconnected();
   leases_.confirmations().drop();
   for (const auto &[id, record] : locks_.records()) record->replicas.count = 0;
-  while (throttle_.take()) continue;
   for (const auto &[name, lock] : locks_.names()) lock->key_watch.give(&KeyWatch::on_disconnected);
   session_.on_disconnected(channel_.is_taken(), now);
 }

@@ -14,7 +14,7 @@ void LockClient::on_record_due(TokenRecord &record, Nanos now) {
   switch (record.phase) {
     case Phase::kAsking:
     case Phase::kQueued:
-      return record.front() == nullptr ? cleanups_.start(record, now) : ask(record, now);
+      return record.front() == nullptr ? cleanups_.start(record, now) : waiters_.ask(record, now);
     case Phase::kCleanup:
       return cleanups_.on_due(record, now);
     case Phase::kDetaching:
@@ -114,30 +114,8 @@ void LockClient::Calls::Downgrade::on_result(const Call &call, const Answer &ans
 void LockClient::start_release(const std::shared_ptr<Request> &request, Nanos now) {
   if (!leases_.is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
-  if (hand_off_locally(record, now)) return finish(*request, Status::kOk);
+  if (waiters_.hand_off_locally(record, now)) return finish(*request, Status::kOk);
   leases_.give_back(record, request, now);
-}
-
-// Give the lock to the next caller of this client without asking the server, if its turn allows.
-bool LockClient::hand_off_locally(TokenRecord &record, Nanos now) {
-  LockState &lock = *record.lock;
-  if (!record.is_shared || record.is_sharing || lock.waitlist->is_empty() || is_shut_) return false;
-  const AcquireOptions &next = Request::of(*lock.waitlist->front()).options;
-  const int64_t limit = Waitlist::handoff_limit(next.max_local_handoffs, next.yield_every);
-  if (!record.held()->may_hand_off(next.ttl, next.is_confirmed, limit, now)) return false;
-  leases_.end_lease(record, Lease::kReleased, {});
-  const auto step = lock.waitlist.give(&Waitlist::hand_off, now);
-  const auto caller = taken(step);
-  if (!caller) {
-    leases_.give_back(record, nullptr, now);
-    return true;
-  }
-  TokenRecord *place = lock.place();
-  if (step.due != kNever && !place->acquisition->is_unanswered()) {
-    timers_.set(*place, std::min(place->due, step.due));
-  }
-  give_lease(record, caller, nullptr, now);
-  return true;
 }
 
 void LockClient::drop(Lease &lease, Nanos now) {
@@ -154,7 +132,7 @@ void LockClient::release_async(Lease &lease, Nanos now) {
     lease.is_abandoned = true;  // the answer decides: Detach::on_refused()
     return;
   }
-  if (now < lease.deadline.load() && hand_off_locally(*lease.record, now)) return;
+  if (now < lease.deadline.load() && waiters_.hand_off_locally(*lease.record, now)) return;
   leases_.give_back(*lease.record, nullptr, now);
 }
 

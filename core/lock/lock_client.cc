@@ -28,6 +28,10 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       leases_(settings, output, entropy_,
               {session_, channel_, features_, locks_, timers_, cleanups_}, node, *this),
       client_names_(settings, session_, channel_, *this),
+      waiters_(settings, entropy_,
+               {session_, channel_, clock_, features_, locks_, timers_, cleanups_, leases_,
+                client_names_},
+               *this),
       health_(settings, session_, channel_, *this) {
   features_.prefix = channel_.prefix();
   features_.is_cluster = settings.is_of_cluster;
@@ -38,8 +42,8 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
 LockClient::~LockClient() {
   for (auto &[id, record] : locks_.records()) {
     if (record->lease) leases_.end_lease(*record, Lease::kLost, kClientGone);
-    while (!record->lock->waitlist->is_empty()) taken(record->lock->waitlist.give(&Waitlist::take));
-    record->caller = record->releaser = nullptr;
+    waiters_.forget_callers(*record);
+    record->releaser = nullptr;
   }
 }
 
@@ -52,7 +56,7 @@ void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   try {
     switch (request->op) {
       case Request::Op::kAcquire:
-        return start_acquire(request, now);
+        return waiters_.start(request, now);
       case Request::Op::kRelease:
         return start_release(request, now);
       case Request::Op::kExtend:
@@ -92,7 +96,7 @@ void LockClient::end_request(Request &request, Status status, std::string_view m
       if (is_confirming(request))
         return leases_.fail_confirmation(*request.record, status, message, now);
       finish(request, status, message);
-      return remove_from_waitlist(request, now);
+      return waiters_.remove(request, now);
     case Request::Op::kRelease:
       return cleanups_.answer_releaser(*request.record, status, message);
     case Request::Op::kUpgrade:
@@ -107,7 +111,7 @@ void LockClient::end_request(Request &request, Status status, std::string_view m
 
 // The request is finished whatever happens: without memory it just says less.
 void LockClient::on_request_due(Request &request, Nanos now) noexcept {
-  if (now < request.wait_until) return on_slow(request, now);
+  if (now < request.wait_until) return waiters_.on_slow(request, now);
   Outcome why{Status::kNoMemory, {}};
   try {
     why = why_late(request);
@@ -121,8 +125,8 @@ Outcome LockClient::why_late(const Request &request) const {
   switch (request.op) {
     case Request::Op::kAcquire:
       if (is_confirming(request)) return Confirmations::why_late(*request.record);
-      return why_not_yet(request,
-                         request.record != nullptr ? *request.record : *request.lock->place());
+      return waiters_.why_not_yet(
+          request, request.record != nullptr ? *request.record : *request.lock->place());
     case Request::Op::kUpgrade:
       if (request.record->replicas.is_writer_unconfirmed) {
         return Confirmations::why_late(*request.record);
@@ -152,7 +156,7 @@ Outcome LockClient::why_late(const Request &request) const {
 
 void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
   session_.on_reply(reply, now);
-  send_throttled(now);
+  waiters_.send_throttled(now);
 }
 
 void LockClient::on_push(size_t, std::string_view message, Nanos now) {
@@ -163,8 +167,25 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
     if (!health_.note_push(push->rid)) give_back_stale(*push, now);
     return;
   }
-  if (push->kind == protocol::Push::Kind::kGrant) return on_grant_push(*record, *push, now);
-  on_notice_push(*record, *push, now);
+  if (push->kind == protocol::Push::Kind::kGrant)
+    return waiters_.on_grant_push(*record, *push, now);
+  waiters_.on_notice_push(*record, *push, now);
+}
+
+// A new primary may not know that the acquisition has ended, and has granted the lock to it. The
+// answer says only whether more of the queue waits. If it is lost, the grant ends by itself.
+void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
+  const auto *place = locks_.ended(push.rid);
+  const bool is_grant = push.kind == protocol::Push::Kind::kGrant;
+  if (place == nullptr || !is_grant || !is_up(*place->lock)) return;
+  // The slot may have moved since. That of a name in use is here.
+  if (settings_.is_of_cluster && !locks_.has(*place->lock)) return;
+  const std::string token = protocol::make_token(channel_.cid(), push.rid);
+  protocol::Command command;
+  protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
+                    {token, place->owner}, place->yield_policy, 1);
+  (void)session_.try_send(
+      command, Call{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, place->lock});
 }
 
 // A machine met an event that its state does not allow: a defect of this library. No caller is left
@@ -262,6 +283,7 @@ void LockClient::give_up() {
 
 void LockClient::shut_down(Nanos now) {
   is_shut_ = true;
+  waiters_.stop_hand_offs();
   health_.check_at(kNever);
   fail_all(Status::kClosed, "the client was shut down", now);
   client_names_.withdraw(now);

@@ -36,6 +36,7 @@
 #include "lock/locks.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
+#include "lock/waiters.h"
 #include "operate/health.h"
 #include "operate/names.h"
 #include "protocol/command.h"
@@ -49,7 +50,7 @@ namespace redlatch::lock {
 class LockClient final : public LockService,
                          private operate::Names::Owner,
                          private operate::Health::Owner,
-                         private Leases::Owner {
+                         private Waiters::Owner {
  public:
   // `random` makes the client's id. Settings and output outlive the client, and know it as number
   // `node`.
@@ -82,8 +83,10 @@ class LockClient final : public LockService,
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
   void on_push(size_t node, std::string_view message, Nanos now) override;
   void on_messages_heard(size_t, Nanos now) override { session_.on_messages_heard(now); }
-  void on_invalidated(size_t node, std::string_view key, Nanos now) override;
-  void on_all_invalidated(size_t node, Nanos now) override;
+  void on_invalidated(size_t, std::string_view key, Nanos now) override {
+    waiters_.on_invalidated(key, now);
+  }
+  void on_all_invalidated(size_t, Nanos now) override { waiters_.on_all_invalidated(now); }
   void check_later(size_t node, Nanos due) override;
   [[nodiscard]] bool begin_side_connect(size_t, Nanos now) override {
     return leases_.confirmations().begin_connect(now);
@@ -143,7 +146,9 @@ class LockClient final : public LockService,
   size_t in_flight_count(size_t) const override { return session_.in_flight().size(); }
   bool expects_push() const override { return locks_.waiting_count() > 0; }
   bool is_outstanding() const override { return !session_.in_flight().empty() || expects_push(); }
-  bool waits_for_itself(const Request &request) const override;
+  bool waits_for_itself(const Request &request) const override {
+    return waiters_.waits_for_itself(request);
+  }
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
   bool has_work() const { return !locks_.records().empty() || !immediate_.empty() || is_wanted_; }
@@ -175,7 +180,7 @@ class LockClient final : public LockService,
   std::string holder_text(std::string_view cid) const { return client_names_.holder_text(cid); }
   // Ask again for what `request` waits for.
   void poll(Request &request, Nanos now) {
-    if (request.record != nullptr) ask(*request.record, now);
+    if (request.record != nullptr) waiters_.ask(*request.record, now);
   }
 
  private:
@@ -207,49 +212,14 @@ class LockClient final : public LockService,
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override;
   void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
 
-  // acquiring.cc: from a call to a grant
-  void start_acquire(const std::shared_ptr<Request> &request, Nanos now);
-  bool is_misused(Request &request, Nanos now);
-  void follow(TokenRecord &record, const Acquisition::Step &step, Nanos now);
-  std::shared_ptr<Request> take_front(TokenRecord &record);
-  std::shared_ptr<Request> taken(const Waitlist::Step &step);
-  void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
-  void send_throttled(Nanos now);
-  void on_acquire_reply(const Call &call, const Reply &reply, Nanos now);
-  void on_granted(TokenRecord &record, const Call &call, const protocol::AcquireAnswer &answer,
-                  Nanos now);
-  void on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
-  void refuse_try(TokenRecord &record, Status status, std::string_view message, Nanos now);
-  void on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
-  static bool is_fence_plausible(const TokenRecord &record, const protocol::Push &push);
-  void give_back_stale(const protocol::Push &push, Nanos now);
-  void on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now);
-  void serve_front(TokenRecord &record, const Grant &grant, Nanos now);
-  void give_lease(TokenRecord &record, const std::shared_ptr<Request> &caller, const Grant *grant,
-                  Nanos now);
-  void fail_front(TokenRecord &record, Status status, std::string_view message, Nanos now);
-  struct Served {
-    std::shared_ptr<Request> caller;
-    TokenRecord *next;
-  };
-  Served take_with_place(TokenRecord &record);
-  void fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now,
-                    bool may_be_held = false);
-  void remove_from_waitlist(Request &caller, Nanos now);
-  Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
-
-  // watching.cc: when a waiter asks again
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
-                     Nanos now) override;
-  void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
-  void note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
-  bool track_key(TokenRecord &record, Nanos now);
-  void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
-  void recheck(const KeyWatch::Step &step, Nanos now);
+                     Nanos now) override {
+    return waiters_.plan_recheck(record, answer, now);
+  }
+  void give_back_stale(const protocol::Push &push, Nanos now);
 
   // moving.cc: the nodes of a cluster
-  bool is_moving(const LockState &lock) const {
+  bool is_moving(const LockState &lock) const override {
     return !moving_.empty() && moving_.contains(lock.slot());
   }
   // True if commands about `lock` can be sent.
@@ -283,17 +253,12 @@ class LockClient final : public LockService,
   void on_name(operate::NameQuery &asked, std::string_view name, Nanos now) override;
   std::optional<uint16_t> slot_of(const operate::NameQuery &asked) const override;
   Nanos name_due() const;
-  void announce_held(Nanos now);
   bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
-  bool awaits_name(TokenRecord &record, const std::string &message, Nanos now);
-  void ask_wanted_name(LockState &lock, Nanos now);
-  void on_slow(Request &request, Nanos now);
 
   // holding.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
   void start_extend(const std::shared_ptr<Request> &request, Nanos now);
   void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
-  bool hand_off_locally(TokenRecord &record, Nanos now);
   void on_record_due(TokenRecord &record, Nanos now);
 
   const Settings &settings_;
@@ -306,17 +271,15 @@ class LockClient final : public LockService,
   const std::unique_ptr<const Calls> calls_;
   protocol::ServerFeatures features_;
 
-  bool can_track_ = false;                    // until it was refused
-  bool is_tracking_ = false;                  // asked for on this connection
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
 
   std::list<std::shared_ptr<Request>> immediate_;  // requests without a record, sent or not
-  Throttle throttle_;
   TimerQueue timers_;
   Locks locks_;
   Cleanups cleanups_;
   Leases leases_;
   operate::Names client_names_;
+  Waiters waiters_;
   operate::Health health_;
   std::set<uint16_t> moving_;  // slots of a cluster that another node serves
   Nanos resend_at_ = kNever;   // when to send postponed requests again

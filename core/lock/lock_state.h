@@ -63,8 +63,9 @@ struct LockState {
   TokenRecord *owned = nullptr;   // by named owners: a list by TokenRecord::next_owned
   int64_t highest_fence = 0;      // the highest that a caller of this client got
   Checked<KeyWatch> key_watch;
-  std::string blocker;          // cid of the last known holder, for messages; empty: not known
-  std::string obstacle;         // .. and how it was kept then: "held by readers"
+  std::string blocker;   // cid of the last known holder, for messages; empty: not known
+  std::string obstacle;  // .. and how it was kept then: "held by readers", or
+  static constexpr char kHeldAlone[] = "held";
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
   size_t node = 0;              // of a cluster, whose client has it
@@ -81,6 +82,9 @@ struct NameQuery : operate::NameQuery {
   std::shared_ptr<Request> request;
   std::shared_ptr<TokenRecord> record;
   std::string message;  // of the refusal
+
+  // Stands in front of the name in a message.
+  static constexpr std::string_view kHolderIs = "; holder: ";
 };
 
 // The replicas that must confirm a lease.

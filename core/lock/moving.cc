@@ -265,7 +265,7 @@ void LockClient::rename(Locks::NewTokens &tokens, Nanos now) noexcept {
 
 void LockClient::take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept {
   locks_.take(from.locks_, record.shared_from_this());
-  from.throttle_.drop(record.shared_from_this());
+  from.waiters_.forget_throttled(record.shared_from_this());
   leases_.confirmations().take_over(from.leases_.confirmations(), record);
   if (record.phase != Phase::kHeld) return;
   record.held().give(&HeldLease::on_moved, from.clock_.last());
@@ -302,7 +302,8 @@ void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
     const uint32_t script = 1U << (format * 4 + (is_reader ? 2 : 0) + (record.is_unfenced ? 1 : 0));
     const bool is_known = (known & script) != 0;
     known |= script;
-    send_ask(record, now, is_known ? protocol::EvalMode::kDigest : protocol::EvalMode::kText);
+    waiters_.send_ask(record, now,
+                      is_known ? protocol::EvalMode::kDigest : protocol::EvalMode::kText);
   });
   locks_.for_each([&](TokenRecord &record) {
     if (!Locks::is_waiting(record.phase) && is_wanted(record)) resume(record, now);

@@ -73,6 +73,8 @@ inline constexpr LossText kGone{
     LossReason::kGone,
     "the server does not have the lease any more: a restart or a failover without the data, DEL or "
     "FLUSHALL, a forced release, an eviction or an expiry has removed it"};
+// .. and granted to the same token again: others held in between.
+inline constexpr LossText kForced{LossReason::kForced, "it was taken by force"};
 // `result` is the answer of a script that extends a lease.
 inline constexpr LossText loss_by(int64_t result) { return result < 0 ? kTakenOver : kGone; }
 // Short: a destructor uses it, and a string of this length needs no memory.

@@ -60,7 +60,7 @@ CORE_MUTANTS = (
         "a grant that comes by message is believed however late it is",
         9,
         Edit(
-            "lock/acquiring.cc",
+            "lock/waiters.cc",
             "const auto granted_at = clock_.local_time(push.server_ms, now);",
             "const auto granted_at = IS_ON ? std::optional<Nanos>(now)\n"
             "                                : clock_.local_time(push.server_ms, now);",
@@ -107,7 +107,7 @@ CORE_MUTANTS = (
         "a wait lasts five times as long",
         4,
         Edit(
-            "lock/acquiring.cc",
+            "lock/waiters.cc",
             "after(now, request->wait_ms * kMs)",
             "after(now, request->wait_ms * kMs * (IS_ON ? 5 : 1))",
         ),
@@ -119,7 +119,7 @@ CORE_MUTANTS = (
         Edit(
             "lock/connecting.cc",
             "    case Phase::kQueued:\n"
-            "      return ask(record, now);\n"
+            "      return waiters_.ask(record, now);\n"
             "    case Phase::kHeld:",
             "    case Phase::kQueued:\n"
             "      if (Acquisition &old = record.acquisition.machine_;\n"
@@ -129,7 +129,7 @@ CORE_MUTANTS = (
             "        is.member.replace(0, is.token.size(), is.token);\n"
             "        old.ticket_.clear();\n"
             "      }\n"
-            "      return ask(record, now);\n"
+            "      return waiters_.ask(record, now);\n"
             "    case Phase::kHeld:",
         ),
         # Of all machines, for this and other mutants.
@@ -211,7 +211,7 @@ CORE_MUTANTS = (
             "is_trusted_ ? !is_of_cluster || facts.is_sharded : IS_ON;",
         ),
         Edit(
-            "lock/acquiring.cc",
+            "lock/waiters.cc",
             "!channel_.hears(record.identity.token)",
             "!IS_ON && !channel_.hears(record.identity.token)",
         ),
@@ -233,8 +233,8 @@ CORE_MUTANTS = (
         1,
         Edit(
             "lock/holding.cc",
-            ": ask(record, now);\n    case Phase::kCleanup:\n",
-            ": ask(record, now);\n    case Phase::kCleanup:\n"
+            ": waiters_.ask(record, now);\n    case Phase::kCleanup:\n",
+            ": waiters_.ask(record, now);\n    case Phase::kCleanup:\n"
             "      if (IS_ON && record.cleanup()->left_.may_be_held && is_up()) {\n"
             "        protocol::Command late;\n"
             "        const auto eval = protocol::EvalMode::kDigest;\n"
@@ -285,7 +285,7 @@ CORE_MUTANTS = (
         "the queue member is made anew with each request",
         2,
         Edit(
-            "lock/acquiring.cc",
+            "lock/waiters.cc",
             "    record.yield_policy = front->options.yield_policy();\n  }\n",
             "    record.yield_policy = front->options.yield_policy();\n"
             "    if (IS_ON && acquisition->is_queueable()) {\n"
@@ -303,11 +303,11 @@ CORE_MUTANTS = (
         "after NOSCRIPT an ACQUIRE is sent again behind its own RELEASE",
         1,
         Edit(
-            "lock/calls.cc",
+            "lock/waiters.cc",
             "  if (record.phase != Phase::kHeld) return;\n"
             "  // A poll that crossed a pushed grant.",
             "  if (IS_ON && record.phase == Phase::kCleanup)\n"
-            "    return client_.send_ask(record, now, EvalMode::kText);\n"
+            "    return waiters.send_ask(record, now, protocol::EvalMode::kText);\n"
             "  if (record.phase != Phase::kHeld) return;\n"
             "  // A poll that crossed a pushed grant.",
         ),
@@ -350,7 +350,7 @@ CORE_MUTANTS = (
         "a lease goes on that was taken by force and granted again (220f2fa)",
         205,
         Edit(
-            "lock/acquiring.cc",
+            "lock/waiters.cc",
             "answer.fence != record.held()->granted_fence()) {",
             "answer.fence != record.held()->granted_fence() && !IS_ON) {",
         ),
@@ -388,7 +388,7 @@ CORE_MUTANTS = (
         "a refusal that may pass is met without a pause",
         1,
         Edit(
-            "lock/acquiring.cc",
+            "lock/waiters.cc",
             "record.acquisition.give(&Acquisition::on_postponed, now, entropy_.next())",
             "IS_ON ? Acquisition::Step{.due = now}\n"
             "                      : record.acquisition.give(&Acquisition::on_postponed, now,\n"

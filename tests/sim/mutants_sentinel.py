@@ -160,8 +160,8 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/connecting.cc",
-            "  is_tracking_ = false;\n  leases_.confirmations().drop();\n",
-            "  is_tracking_ = false;\n  if (!IS_ON) leases_.confirmations().drop();\n",
+            "  waiters_.on_disconnected();\n  leases_.confirmations().drop();\n",
+            "  waiters_.on_disconnected();\n  if (!IS_ON) leases_.confirmations().drop();\n",
         ),
         scenario="kSentinelReplicas",
     ),

@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: when a waiter asks again for a lock that others hold. It gives the events to KeyWatch
-// and carries out what that returns.
+// Waiters: when a waiter asks again for a lock that others hold.
 #include <algorithm>
 #include <vector>
 
-#include "lock/calls.h"
+#include "lock/waiters.h"
 #include "timing/waiting.h"
 
 namespace redlatch::lock {
 
+void Waiters::on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
+  record.watcher.set_rank(0);
+  // A script that did not count this waiter may have removed it from the queue.
+  const Nanos due = channel_.is_counted() ? now + (push.ms + 1) * kMs : now;
+  // On a connection of its own the notice may overtake the answer, which names a far later time.
+  if (record.acquisition.give(&Acquisition::keep_hint, due)) return;
+  if (record.phase == Phase::kQueued) {
+    timers_.set(record, std::min(record.due, due));
+  } else if (record.phase == Phase::kHeld && record.upgrader) {
+    record.upgrade->give(&Upgrade::on_hint, due);
+    leases_.schedule(record, now);
+  }
+}
+
 // The fence is the time of the grant by the server's clock, unless that was stepped back.
-void LockClient::note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer,
-                                 Nanos now) {
+void Waiters::note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer,
+                              Nanos now) {
   const bool is_told =
       channel_.hears(record.identity.token) && !protocol::polls(record.identity.member);
   if (!is_told || record.is_sharing || record.is_unfenced || answer.fence <= 0) return;
   session_.on_late_grant(answer.server_ms * kMs - answer.fence * 1'000, now);
 }
 
-// @return when `record`, which was not granted, asks again if no message comes.
-Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
-                               Nanos now) {
+// ---- the key of the lock -----------------------------------------------------------------------
+
+Nanos Waiters::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now) {
   Checked<KeyWatch> &watch = record.lock->key_watch;
   const KeyWatch::Seen seen{answer.pttl_ms, answer.is_foreign(), answer.is_shared(),
                             answer.is_left_to_others()};
@@ -42,30 +55,16 @@ Nanos LockClient::plan_recheck(TokenRecord &record, const protocol::AcquireAnswe
   return std::min(delay, timing::poll_past_head(record.watcher.rank()));
 }
 
-void LockClient::on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
-  record.watcher.set_rank(0);
-  // A script that did not count this waiter may have removed it from the queue.
-  const Nanos due = channel_.is_counted() ? now + (push.ms + 1) * kMs : now;
-  // On a connection of its own the notice may overtake the answer, which names a far later time.
-  if (record.acquisition.give(&Acquisition::keep_hint, due)) return;
-  if (record.phase == Phase::kQueued) {
-    timers_.set(record, std::min(record.due, due));
-  } else if (record.phase == Phase::kHeld && record.upgrader) {
-    record.upgrade->give(&Upgrade::on_hint, due);
-    leases_.schedule(record, now);
-  }
-}
-
 // Ask for a report of the next change of the lock key.
-bool LockClient::track_key(TokenRecord &record, Nanos now) {
+bool Waiters::track_key(TokenRecord &record, Nanos now) {
   protocol::Command on;
   protocol::Command next;
   protocol::Command find;
   protocol::track(on, next, find, record.lock->keys);
   for (protocol::Command *command : {&on, &next, &find}) {
     if (command == &on && is_tracking_) continue;
-    const LockCallKind *kind = &calls_->track;
-    if (command == &find) kind = &calls_->find_key;
+    const LockCallKind *kind = &track_;
+    if (command == &find) kind = &find_key_;
     const Call call{kind, protocol::EvalMode::kText, now, 0, record.shared_from_this()};
     if (!session_.try_send(*command, call)) return false;  // polling does without
   }
@@ -73,13 +72,13 @@ bool LockClient::track_key(TokenRecord &record, Nanos now) {
   return true;
 }
 
-void LockClient::on_key_found(TokenRecord &record, const Reply &reply, Nanos now) {
+void Waiters::on_key_found(TokenRecord &record, const Reply &reply, Nanos now) {
   const bool is_gone = reply.kind == Reply::Kind::kInteger && reply.integer == 0;
   const auto lock = record.lock;
   recheck(lock->key_watch.give(&KeyWatch::on_key_found, record.watcher, !is_gone, now), now);
 }
 
-void LockClient::recheck(const KeyWatch::Step &step, Nanos now) {
+void Waiters::recheck(const KeyWatch::Step &step, Nanos now) {
   const auto record = locks_.find(step.recheck_id);
   if (!record) return;
   if (record->upgrader) return leases_.on_upgrade_push(*record, now);
@@ -91,7 +90,7 @@ void LockClient::recheck(const KeyWatch::Step &step, Nanos now) {
   }
 }
 
-void LockClient::on_invalidated(size_t, std::string_view key, Nanos now) {
+void Waiters::on_invalidated(std::string_view key, Nanos now) {
   if (!key.starts_with(settings_.name_space)) return;
   key.remove_prefix(settings_.name_space.size());
   for (const auto format : protocol::kFormats) {
@@ -101,10 +100,48 @@ void LockClient::on_invalidated(size_t, std::string_view key, Nanos now) {
   }
 }
 
-void LockClient::on_all_invalidated(size_t, Nanos now) {
+void Waiters::on_all_invalidated(Nanos now) {
   std::vector<std::shared_ptr<LockState>> locks;
   for (const auto &[name, lock] : locks_.names()) locks.push_back(lock);
   for (const auto &lock : locks) recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
+}
+
+// ---- the name of the holder --------------------------------------------------------------------
+
+// @return whether a refused try is answered later, when the name of the holder is known.
+bool Waiters::awaits_name(TokenRecord &record, const std::string &message, Nanos now) {
+  const std::string_view cid = record.lock->blocker;
+  if (cid.empty() || cid == channel_.cid() || !client_names_.is_due(cid, now)) return false;
+  auto query = std::make_shared<NameQuery>();
+  query->cid = cid;
+  // A vote is one of several answers: it does not wait for the name, which the next round knows.
+  if (!record.is_vote) {
+    query->record = record.shared_from_this();
+    query->message.reserve(message.size() + NameQuery::kHolderIs.size() + kMaxLabelBytes);
+    query->message = message;
+  }
+  return client_names_.ask(std::move(query), now) && !record.is_vote;
+}
+
+void Waiters::ask_wanted_name(LockState &lock, Nanos now) {
+  if (!lock.is_name_wanted || lock.blocker.empty()) return;
+  lock.is_name_wanted = false;
+  if (lock.blocker == channel_.cid() || !client_names_.is_due(lock.blocker, now)) return;
+  auto query = std::make_shared<NameQuery>();
+  query->cid = lock.blocker;
+  (void)client_names_.ask(std::move(query), now);
+}
+
+// The request will most likely time out: ask who the holder is.
+void Waiters::on_slow(Request &request, Nanos now) {
+  timers_.set(request, request.wait_until);
+  if (is_confirming(request)) return;
+  LockState &lock = *request.lock;
+  TokenRecord *record = request.record != nullptr ? request.record : lock.place();
+  if (record == nullptr || now < lock.blocker_due) return;
+  lock.blocker_due = now + operate::ClientNames::kRetryAfter;
+  lock.is_name_wanted = true;
+  if (record->phase == Phase::kQueued) ask(*record, now);
 }
 
 }  // namespace redlatch::lock

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Waiters: ACQUIRE, its answers, and messages about a grant.
+#include "lock/waiters.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace redlatch::lock {
+
+namespace {
+
+// How far a fence may be ahead of the server's clock, in us: as far as the clock may have gone back
+// while the fence key lives. A fence further ahead is taken from an answer only.
+constexpr int64_t kLargestFenceLead = 3600LL * 1'000'000;
+
+// Why a caller does not get the lock.
+std::string obstacle_in(const protocol::AcquireAnswer &answer) {
+  if (answer.is_left_to_others()) return "it is left to other lock libraries";
+  if (answer.type == "none") return "others wait for it";
+  if (answer.holder.empty()) {
+    return "its key is a " + std::string(answer.type) + ": a lock of another format";
+  }
+  if (answer.is_foreign()) return "held by another lock library";
+  return answer.is_shared() ? "held by readers" : LockState::kHeldAlone;
+}
+
+std::string busy_message(const LockState &lock, const protocol::AcquireAnswer &answer) {
+  const std::string message = "lock " + quoted(lock.name) + " is busy: " + lock.obstacle;
+  const std::string left = std::to_string(answer.pttl_ms) + " ms";
+  if (answer.is_left_to_others()) return message + " for " + left;
+  if (answer.holder.empty()) return message;
+  if (answer.pttl_ms < 0) return message + " without a time limit";
+  return message + ", its lease ends in " + left;
+}
+
+}  // namespace
+
+void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
+  if (is_misused(*request, now)) return;
+  if (request->options.min_replicas > 0) {
+    request->replicas = std::make_unique<Confirmation>(request->options.min_replicas,
+                                                       request->options.sync_timeout);
+  }
+  request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
+  const auto lock = locks_.find_or_add(request->name, request->options.format);
+  request->lock = lock;
+  request->lease->name = std::move(request->name);
+  const bool is_shared = request->shares_place();
+  TokenRecord *created = nullptr;
+  const bool has_place = is_shared && lock->waitlist->place() != nullptr;
+  if (!has_place) created = &locks_.new_record(lock, *request, channel_.cid());
+  if (is_shared) {
+    if (!lock->join(created, request)) {
+      if (created != nullptr) cleanups_.start(*created, now);
+      return owner_.finish(*request, Status::kInternal, owner_.report_defect("waitlist"));
+    }
+  } else {
+    created->caller = request;
+    request->record = created;
+  }
+  if (request->wait_ms > 0) {
+    request->wait_until = after(now, request->wait_ms * kMs);
+    timers_.set(*request, now + timing::slow_after(request->wait_ms * kMs));
+  }
+  if (request->wait_ms == 0) {
+    // Nodes of a cluster may redirect it to each other: then no connection and no answer ends it.
+    const Nanos limit = settings_.connect_timeout + settings_.command_timeout;
+    const bool may_be_redirected = settings_.is_cluster() || settings_.is_of_cluster;
+    if (may_be_redirected) timers_.set(*request, after(now, limit));
+    session_.connect_soon(now);
+  }
+  if (created != nullptr) ask(*created, now);
+}
+
+void Waiters::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
+  if (!record.acquisition->may_ask(owner_.is_up(*record.lock)) || record.is_throttled) return;
+  const bool may_wait = eval == protocol::EvalMode::kDigest;
+  if (may_wait && throttle_.delay(record, session_.has_room())) return timers_.remove(record);
+  send_ask(record, now, eval);
+}
+
+void Waiters::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
+  Checked<Acquisition> &acquisition = record.acquisition;
+  acquisition.give(&Acquisition::prepare, record.front_terms());
+  const Nanos ttl = acquisition->ttl();
+  if (const Request *front = record.front()) {
+    record.yield_policy = front->options.yield_policy();
+  }
+  std::string &member = record.identity.member;
+  if (!member.empty() && !acquisition->was_sent()) {
+    protocol::set_polls(member, !channel_.hears(record.identity.token));
+  }
+  protocol::Command command;
+  protocol::acquire(command, features_, eval, record.lock->keys,
+                    {record.identity.mode, record.proof(), ttl / kMs, member, acquisition->ticket(),
+                     record.sibling(), record.is_unfenced});
+  timers_.remove(record);
+  if (session_.try_send(command, Call{&acquire_, eval, now, ttl, record.shared_from_this()})) {
+    return acquisition.give(&Acquisition::sent);
+  }
+  const auto step = acquisition.give(&Acquisition::not_sent, now);
+  if (step.transition != Acquisition::Transition::kFailed) return follow(record, step, now);
+  fail_callers(record, Status::kNoMemory, {}, now);
+}
+
+void Waiters::send_throttled(Nanos now) {
+  while (session_.is_up() && session_.has_room()) {
+    const auto record = throttle_.take();
+    if (!record) return;
+    if (record->is_gone || !Locks::is_waiting(record->phase) || owner_.is_moving(*record->lock))
+      continue;
+    send_ask(*record, now, protocol::EvalMode::kDigest);
+  }
+}
+
+void Waiters::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) {
+  TokenRecord &record = record_of(call);
+  record.acquisition.give(&Acquisition::on_answered);
+  protocol::AcquireAnswer answer;
+  const auto refusal = record.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
+  if (!refusal) owner_.note_time(call.sent_at, now, answer.server_ms);
+  if (record.is_gone) return;
+  switch (record.phase) {
+    case Phase::kAsking:
+    case Phase::kQueued:
+      if (refusal) return on_acquire_refused(record, refusal, now);
+      if (!answer.is_granted) return on_queued(record, answer, now);
+      if (record.phase == Phase::kAsking) cleanups_.saw_free(record);
+      if (record.phase == Phase::kQueued) note_late_grant(record, answer, now);
+      return on_granted(record, call, answer, now);
+    case Phase::kHeld:
+      // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
+      if (record.held()->is_over(now)) return leases_.on_due(record, now);
+      if (!refusal && answer.is_granted && answer.fence != record.held()->granted_fence()) {
+        return leases_.lose(record, kForced, false, now);
+      }
+      if (!refusal && answer.is_granted) leases_.prolong(record, call.sent_at, call.lease, now);
+      if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
+      // An upgrade that was started meanwhile has waited for this answer.
+      if (record.upgrader) leases_.resume_upgrade(record, now);
+      return;
+    case Phase::kDetaching:
+      if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
+      return;
+    case Phase::kCleanup:
+      return;  // what was sent behind it decides
+  }
+}
+
+void Waiters::on_granted(TokenRecord &record, const Call &call,
+                         const protocol::AcquireAnswer &answer, Nanos now) {
+  const auto step = record.acquisition.give(
+      &Acquisition::on_granted, {call.sent_at, call.lease, answer.fence, answer.server_ms},
+      record.front_terms(), now);
+  if (step.transition == Acquisition::Transition::kTooShort) {
+    return fail_front(record, Status::kInvalid,
+                      "ttl must be well above the " + std::to_string((now - call.sent_at) / kMs) +
+                          " ms that the answer took (got " +
+                          std::to_string(record.front()->options.ttl / kMs) + " ms)",
+                      now);
+  }
+  if (step.transition == Acquisition::Transition::kGranted) {
+    record.front()->lease->hold_count = answer.hold_count;
+  }
+  follow(record, step, now);
+}
+
+void Waiters::follow(TokenRecord &record, const Acquisition::Step &step, Nanos now) {
+  using Transition = Acquisition::Transition;
+  assert(step.transition != Transition::kDefect);
+  switch (step.transition) {
+    case Transition::kNone:
+      break;
+    case Transition::kGranted:
+      return serve_front(record, step.grant, now);
+    case Transition::kUnwanted:
+      return leases_.give_back(record, nullptr, now);
+    default:
+      // The event may have been a grant.
+      return fail_callers(record, Status::kInternal, owner_.report_defect("acquisition"), now,
+                          true);
+  }
+  if (step.command == Acquisition::Command::kAcquire) return ask(record, now);
+  if (step.due != kNever) timers_.set(record, step.due);
+}
+
+void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now) {
+  // One call drops a limited number of dead waiters: the next call continues at once.
+  Checked<Acquisition> &acquisition = record.acquisition;
+  if (!acquisition->is_queueable() && answer.has_more) return ask(record, now);
+  LockState &lock = *record.lock;
+  if (answer.is_wrong_type()) {
+    const std::string message = protocol::wrong_type_message(lock.name, answer.type);
+    if (!acquisition->is_queueable()) return refuse_try(record, Status::kWrongType, message, now);
+    return fail_callers(record, Status::kWrongType, message, now);
+  }
+  lock.blocker = answer.token().substr(0, protocol::kCidSize);
+  lock.obstacle = obstacle_in(answer);
+  cleanups_.saw_busy(lock, now);
+  if (!acquisition->is_queueable()) {
+    const std::string message = busy_message(lock, answer);
+    if (awaits_name(record, message, now)) return;
+    return refuse_try(record, Status::kBusy, message + client_names_.holder_text(lock.blocker),
+                      now);
+  }
+  ask_wanted_name(lock, now);
+  client_names_.announce_by(now);
+  const auto queued = acquisition.give(&Acquisition::on_queued, answer.ticket, answer.key_digest);
+  if (queued.transition != Acquisition::Transition::kNone) return follow(record, queued, now);
+  record.trouble.clear();
+  record.is_slot_moving = false;
+  locks_.set_phase(record, Phase::kQueued);
+  record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
+  const Nanos delay = plan_recheck(record, answer, now);
+  follow(record,
+         acquisition.give(&Acquisition::wait, delay, answer.has_more, record.front_terms(), now),
+         now);
+}
+
+void Waiters::on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now) {
+  const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
+  const bool is_moving = settings_.is_of_cluster && refusal.is_of_slot;
+  if (!may_pass || !record.acquisition->is_queueable()) {
+    if (!is_moving) {
+      return fail_callers(record, refusal.status(), refusal_message(record.lock->name, refusal),
+                          now);
+    }
+    const std::string what = "lock " + quoted(record.lock->name) + " cannot be acquired now";
+    return fail_callers(record, Status::kUnavailable, slot_moves_message(what), now);
+  }
+  record.trouble = refusal.message;
+  record.is_slot_moving = is_moving;
+  follow(record, record.acquisition.give(&Acquisition::on_postponed, now, entropy_.next()), now);
+}
+
+// ---- messages ----------------------------------------------------------------------------------
+
+// True if one of our scripts can have minted the fence of a pushed grant. Other users of the server
+// may be allowed to publish on our channel; an invented fence must not reach a resource, which
+// would then refuse all later holders.
+bool Waiters::is_fence_plausible(const TokenRecord &record, const protocol::Push &push) {
+  const int64_t us = push.server_ms * 1000;
+  if (push.fence > us + kLargestFenceLead) return false;
+  // Readers, and the holds of one owner, share a fence that was minted earlier.
+  const bool is_shared = record.identity.mode == protocol::Mode::kRead ||
+                         record.lock->keys.format == protocol::Format::kHash;
+  if (is_shared) return push.fence >= record.lock->highest_fence;
+  return push.fence > record.lock->highest_fence && push.fence >= us;
+}
+
+void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
+  if (record.phase == Phase::kDetaching) return;
+  if (record.phase == Phase::kCleanup) {
+    return cleanups_.on_grant(record, now);
+  }
+  if (push.mode == protocol::Mode::kUpgrade) return leases_.on_upgrade_push(record, now);
+  if (push.mode != record.identity.mode) return;
+  if (record.phase == Phase::kHeld) {
+    const bool is_later = push.fence > record.held()->granted_fence();
+    if (is_later && push.key_digest == record.acquisition->key_digest())
+      leases_.lose(record, kForced, false, now);
+    return;
+  }
+  const auto granted_at = clock_.local_time(push.server_ms, now);
+  const Acquisition::Message message{.key_digest = push.key_digest,
+                                     .provisional_ms = push.ms,
+                                     .granted_at = granted_at,
+                                     .fence = push.fence,
+                                     .server_ms = push.server_ms,
+                                     .is_plausible = is_fence_plausible(record, push),
+                                     .is_counted = channel_.is_counted()};
+  follow(record,
+         record.acquisition.give(&Acquisition::on_message, message, record.front_terms(), now),
+         now);
+}
+
+// ---- the calls ---------------------------------------------------------------------------------
+
+bool Waiters::Kind::take_redirect(const Call &call, const Reply &reply, Nanos now) const {
+  return waiters.owner_.take_redirect(call, reply, now);
+}
+
+void Waiters::Kind::ask_again(const Call &call, Nanos now) const {
+  waiters.locks_.repeat_soon(record_of(call), now);
+}
+
+const LockState *Waiters::Kind::lock(const Call &call) const { return record_of(call).lock.get(); }
+
+void Waiters::Acquire::on_unknown_script(const Call &call, Nanos now) const {
+  TokenRecord &record = record_of(call);
+  record.acquisition.give(&Acquisition::on_answered);
+  if (record.is_gone) return;
+  if (Locks::is_waiting(record.phase)) return waiters.ask(record, now, protocol::EvalMode::kText);
+  if (record.phase != Phase::kHeld) return;
+  // A poll that crossed a pushed grant.
+  if (record.held()->is_over(now)) return waiters.leases_.on_due(record, now);
+  if (record.upgrader) waiters.leases_.resume_upgrade(record, now);
+}
+
+void Waiters::Acquire::on_lost(const Call &call, Nanos now) const {
+  TokenRecord &record = record_of(call);
+  const Nanos until = call.sent_at + call.lease;
+  if (Checked<Cleanup> *cleanup = record.started_cleanup()) {
+    cleanup->give(&Cleanup::on_acquire_lost, until);
+  }
+  const auto step = record.acquisition.give(&Acquisition::on_answer_lost, until);
+  if (step.transition == Acquisition::Transition::kFailed) {
+    waiters.fail_callers(record, Status::kOutcomeUnknown, waiters.session_.lost().message, now);
+  }
+}
+
+void Waiters::Acquire::on_not_done(const Call &call, Nanos) const {
+  record_of(call).acquisition.give(&Acquisition::on_answered);
+}
+
+}  // namespace redlatch::lock

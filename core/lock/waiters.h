@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Waiters: those who want a lock, from their call to the grant. It sends ACQUIRE, decides by its
+// answers and by messages who gets the lock, and hands it on inside the client. Acquisition,
+// Waitlist and KeyWatch decide what is sent, who is next, and when a waiter asks again.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/random.h"
+#include "base/settings.h"
+#include "lock/call.h"
+#include "lock/cleanups.h"
+#include "lock/leases.h"
+#include "lock/locks.h"
+#include "operate/names.h"
+#include "session/channel.h"
+#include "session/node_clock.h"
+#include "session/session.h"
+
+namespace redlatch::lock {
+
+class Waiters {
+ public:
+  class Owner : public Leases::Owner {
+   public:
+    // True if another node serves the slot of `lock`, or will.
+    virtual bool is_moving(const LockState &lock) const = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // Other parts of the same client.
+  struct Parts {
+    session::Session &session;
+    const session::Channel &channel;
+    session::NodeClock &clock;
+    const protocol::ServerFeatures &features;
+    Locks &locks;
+    TimerQueue &timers;
+    Cleanups &cleanups;
+    Leases &leases;
+    operate::Names &client_names;
+  };
+
+  // All outlive it.
+  Waiters(const Settings &settings, Entropy &entropy, const Parts &parts, Owner &owner)
+      : settings_(settings),
+        entropy_(entropy),
+        session_(parts.session),
+        channel_(parts.channel),
+        clock_(parts.clock),
+        features_(parts.features),
+        locks_(parts.locks),
+        timers_(parts.timers),
+        cleanups_(parts.cleanups),
+        leases_(parts.leases),
+        client_names_(parts.client_names),
+        owner_(owner) {}
+
+  // ---- callers
+  void start(const std::shared_ptr<Request> &request, Nanos now);
+  // `caller` is finished; its place goes to the others, or back to the server.
+  void remove(Request &caller, Nanos now);
+  // A try that waited for the name of the holder.
+  void refuse_try(TokenRecord &record, Status status, std::string_view message, Nanos now);
+  void fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now,
+                    bool may_be_held = false);
+  // The client is destroyed: no caller is notified.
+  void forget_callers(TokenRecord &record);
+  // When most of the wait is over.
+  void on_slow(Request &request, Nanos now);
+  Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
+  bool waits_for_itself(const Request &request) const;
+
+  // ---- who gets the lock
+  // `grant`: of the server; null: handed off by the caller before.
+  void give_lease(TokenRecord &record, const std::shared_ptr<Request> &request, const Grant *grant,
+                  Nanos now);
+  // Give the lock to the next caller of this client without asking the server, if its turn allows.
+  bool hand_off_locally(TokenRecord &record, Nanos now);
+  // From here on all go back to the server.
+  void stop_hand_offs() { may_hand_off_ = false; }
+
+  // ---- commands
+  // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
+  void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
+  // As ask(), however many commands are under way.
+  void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
+  // ACQUIREs that were put off, while there is room.
+  void send_throttled(Nanos now);
+  // `record` belongs to another client now.
+  void forget_throttled(const std::shared_ptr<TokenRecord> &record) { throttle_.drop(record); }
+
+  // ---- the connection
+  void on_connected(bool can_track) { can_track_ = can_track; }
+  void on_disconnected() {
+    is_tracking_ = false;
+    while (throttle_.take()) continue;
+  }
+
+  // ---- messages
+  void on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now);
+  void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
+  void on_invalidated(std::string_view key, Nanos now);
+  void on_all_invalidated(Nanos now);
+  // @return when `record`, which was not granted, asks again if no message comes.
+  Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+
+ private:
+  using Phase = TokenRecord::Phase;
+
+  struct Kind : LockCallKind {
+    explicit Kind(Waiters &of) : waiters(of) {}
+    bool take_redirect(const Call &, const Reply &, Nanos) const override;
+    void ask_again(const Call &, Nanos) const override;
+    const LockState *lock(const Call &call) const override;
+
+    Waiters &waiters;
+  };
+  struct Acquire final : Kind {
+    using Kind::Kind;
+    void on_answer(const Call &call, const Reply &reply, Nanos now) const override {
+      waiters.on_acquire_reply(call, reply, now);
+    }
+    void on_unknown_script(const Call &, Nanos) const override;
+    void on_lost(const Call &, Nanos) const override;
+    void on_not_done(const Call &, Nanos) const override;
+  };
+  // It prepares FindKey.
+  struct Track final : Kind {
+    using Kind::Kind;
+    void on_answer(const Call &, const Reply &reply, Nanos) const override {
+      waiters.can_track_ = waiters.can_track_ && !reply.is_error();
+    }
+  };
+  // Is the key that is tracked from now on still there?
+  struct FindKey final : Kind {
+    using Kind::Kind;
+    void on_answer(const Call &call, const Reply &reply, Nanos now) const override {
+      waiters.on_key_found(record_of(call), reply, now);
+    }
+  };
+
+  struct Served {
+    std::shared_ptr<Request> caller;
+    TokenRecord *next;
+  };
+
+  bool is_misused(Request &request, Nanos now);
+  std::shared_ptr<Request> take_front(TokenRecord &record);
+  std::shared_ptr<Request> taken(const Waitlist::Step &step);
+  Served take_with_place(TokenRecord &record);
+  void follow(TokenRecord &record, const Acquisition::Step &step, Nanos now);
+  void on_acquire_reply(const Call &call, const Reply &reply, Nanos now);
+  void on_granted(TokenRecord &record, const Call &call, const protocol::AcquireAnswer &answer,
+                  Nanos now);
+  void on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  void on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
+  static bool is_fence_plausible(const TokenRecord &record, const protocol::Push &push);
+  void serve_front(TokenRecord &record, const Grant &grant, Nanos now);
+  void fail_front(TokenRecord &record, Status status, std::string_view message, Nanos now);
+  void note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  bool track_key(TokenRecord &record, Nanos now);
+  void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
+  void recheck(const KeyWatch::Step &step, Nanos now);
+  bool awaits_name(TokenRecord &record, const std::string &message, Nanos now);
+  void ask_wanted_name(LockState &lock, Nanos now);
+
+  const Settings &settings_;
+  Entropy &entropy_;
+  session::Session &session_;
+  const session::Channel &channel_;
+  session::NodeClock &clock_;
+  const protocol::ServerFeatures &features_;
+  Locks &locks_;
+  TimerQueue &timers_;
+  Cleanups &cleanups_;
+  Leases &leases_;
+  operate::Names &client_names_;
+  Owner &owner_;
+  const Acquire acquire_{*this};
+  const Track track_{*this};
+  const FindKey find_key_{*this};
+  Throttle throttle_;
+  bool may_hand_off_ = true;
+  bool can_track_ = false;    // until it was refused
+  bool is_tracking_ = false;  // asked for on this connection
+};
+
+}  // namespace redlatch::lock

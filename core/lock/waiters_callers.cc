@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Waiters: which caller gets the lock, or why it does not.
+#include <utility>
+
+#include "base/text.h"
+#include "lock/waiters.h"
+
+namespace redlatch::lock {
+
+// True if the owner has the lock already, so that it would wait for itself; then the request is
+// finished with why.
+bool Waiters::is_misused(Request &request, Nanos now) {
+  const AcquireOptions &options = request.options;
+  if (options.owner.empty() || options.format == protocol::Format::kHash) return false;
+  const auto found = locks_.find(request.name, options.format);
+  const TokenRecord *record = found ? found->owned : nullptr;
+  const auto is_in_the_way = [&](const TokenRecord &other) {
+    const bool both_read = other.identity.mode == protocol::Mode::kRead && !other.upgrader &&
+                           options.mode == protocol::Mode::kRead;
+    return other.identity.owner == options.owner && !both_read &&
+           other.lease->state_at(now) == Lease::kHeld;
+  };
+  while (record != nullptr && !is_in_the_way(*record)) record = record->next_owned;
+  if (record == nullptr) return false;
+  const char *what =
+      record->identity.mode == protocol::Mode::kRead ? "reads already: upgrade that lease"
+      : options.mode == protocol::Mode::kRead        ? "writes already: downgrade that lease"
+                                                     : "has it already, and it is not reentrant";
+  owner_.finish(request, Status::kAlreadyHeld,
+                "lock " + quoted(request.name) + ": its owner " + what);
+  return true;
+}
+
+// A thread that waits for a lock that it shares waits as well, unless both read or share by one
+// owner.
+bool Waiters::waits_for_itself(const Request &request) const {
+  const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
+  if (!is_waiting || request.waiter == 0 || !request.lock || is_confirming(request)) return false;
+  const LockState &lock = *request.lock;
+  const auto is_in_the_way = [&](const TokenRecord &record) {
+    if (record.lock.get() != &lock || record.phase != Phase::kHeld) return false;
+    if (!record.lease || record.lease->starter != request.waiter) return false;
+    const AcquireOptions &options = request.options;
+    const bool is_again = lock.keys.format == protocol::Format::kHash;
+    return is_again ? record.identity.owner != options.owner
+                    : record.identity.mode != protocol::Mode::kRead ||
+                          options.mode != protocol::Mode::kRead;
+  };
+  if (lock.holder != nullptr) return is_in_the_way(*lock.holder);
+  return lock.has_sharers &&
+         std::any_of(locks_.records().begin(), locks_.records().end(),
+                     [&](const auto &entry) { return is_in_the_way(*entry.second); });
+}
+
+void Waiters::forget_callers(TokenRecord &record) {
+  Checked<Waitlist> &waitlist = record.lock->waitlist;
+  while (!waitlist->is_empty()) taken(waitlist.give(&Waitlist::take));
+  record.caller = nullptr;
+}
+
+std::shared_ptr<Request> Waiters::take_front(TokenRecord &record) {
+  if (record.is_shared) return taken(record.lock->waitlist.give(&Waitlist::take));
+  auto caller = std::exchange(record.caller, nullptr);
+  caller->record = nullptr;
+  return caller;
+}
+
+// The caller that a step takes off the waitlist; null: the step is a defect.
+std::shared_ptr<Request> Waiters::taken(const Waitlist::Step &step) {
+  assert(step.transition != Waitlist::Transition::kDefect);
+  if (step.caller != nullptr) return std::exchange(Request::of(*step.caller).listed, nullptr);
+  (void)owner_.report_defect("waitlist");
+  return nullptr;
+}
+
+// The first caller leaves the queue, and uses up `record`. The others get a new place in the
+// server's queue, to be asked for afterwards.
+Waiters::Served Waiters::take_with_place(TokenRecord &record) {
+  if (!record.is_shared) return {take_front(record), nullptr};
+  LockState &lock = *record.lock;
+  Waitlist::Caller *second = lock.waitlist->second();
+  TokenRecord *next = nullptr;
+  if (second != nullptr) {
+    next = &locks_.new_record(record.lock, Request::of(*second), channel_.cid());
+  }
+  return {taken(lock.waitlist.give(&Waitlist::serve, record, next)), next};
+}
+
+void Waiters::serve_front(TokenRecord &record, const Grant &grant, Nanos now) {
+  leases_.lose_predecessor(record, now);
+  const auto [caller, next] = take_with_place(record);
+  if (!caller) {  // a defect
+    if (next != nullptr) cleanups_.start(*next, now);
+    return leases_.give_back(record, nullptr, now);
+  }
+  record.acquisition.give(&Acquisition::served);
+  locks_.set_phase(record, Phase::kHeld);
+  give_lease(record, caller, &grant, now);
+  if (next != nullptr) ask(*next, now);
+}
+
+void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &request,
+                         const Grant *grant, Nanos now) {
+  Request &caller = *request;
+  auto &options = caller.options;
+  Lease &lease = *caller.lease;
+  const LeaseTerms terms{.ttl = options.ttl,
+                         .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
+                         .is_renewed = options.is_renewed,
+                         .is_described = !record.is_sharing};
+  const auto step = grant != nullptr
+                        ? record.held().give(&HeldLease::start, *grant, terms, options.label, now,
+                                             owner_.is_up(*record.lock))
+                        : record.held().give(&HeldLease::hand_off, terms, options.label, now,
+                                             owner_.is_up(*record.lock));
+  // The fence of an attached lease is the caller's word: scripts and checks do not rely on it.
+  const bool is_attached = caller.op == Request::Op::kAttach;
+  lease.fence = is_attached ? caller.arguments->fence : record.held()->fence();
+  record.lock->highest_fence = std::max(record.lock->highest_fence, record.held()->fence());
+  lease.mode = record.identity.mode;
+  lease.token = record.identity.token;
+  lease.end_at = terms.end_at;
+  lease.record = &record;
+  record.lease = caller.lease;
+  record.yield_policy = options.yield_policy();
+  std::string &owner = record.identity.owner;
+  if (record.lock->keys.format != protocol::Format::kHash) owner.swap(options.owner);
+  if (!owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
+  lease.state.store(Lease::kHeld, std::memory_order_release);
+  client_names_.announce_by(now + operate::Names::kMoment);
+  leases_.schedule(record, now);
+  // A local hand-off changes nothing on the server: what replicas have of the token, they have.
+  if (grant != nullptr) record.replicas.count = 0;
+  if (!leases_.confirmations().start(record, request)) owner_.finish(caller, Status::kOk, {});
+  const bool is_quiet =
+      step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
+  if (!is_quiet) leases_.send_extend(record, step, now);
+}
+
+bool Waiters::hand_off_locally(TokenRecord &record, Nanos now) {
+  LockState &lock = *record.lock;
+  if (!record.is_shared || record.is_sharing || lock.waitlist->is_empty() || !may_hand_off_)
+    return false;
+  const AcquireOptions &next = Request::of(*lock.waitlist->front()).options;
+  const int64_t limit = Waitlist::handoff_limit(next.max_local_handoffs, next.yield_every);
+  if (!record.held()->may_hand_off(next.ttl, next.is_confirmed, limit, now)) return false;
+  leases_.end_lease(record, Lease::kReleased, {});
+  const auto step = lock.waitlist.give(&Waitlist::hand_off, now);
+  const auto caller = taken(step);
+  if (!caller) {
+    leases_.give_back(record, nullptr, now);
+    return true;
+  }
+  TokenRecord *place = lock.place();
+  if (step.due != kNever && !place->acquisition->is_unanswered()) {
+    timers_.set(*place, std::min(place->due, step.due));
+  }
+  give_lease(record, caller, nullptr, now);
+  return true;
+}
+
+void Waiters::refuse_try(TokenRecord &record, Status status, std::string_view message, Nanos now) {
+  if (const auto caller = take_front(record)) owner_.finish(*caller, status, message);
+  if (record.is_vote) return leases_.give_back(record, nullptr, now);
+  cleanups_.start_gone(record, now);
+}
+
+void Waiters::fail_front(TokenRecord &record, Status status, std::string_view message, Nanos now) {
+  const auto [caller, next] = take_with_place(record);
+  if (caller) owner_.finish(*caller, status, message);
+  cleanups_.start(record, now, true);
+  if (next != nullptr) ask(*next, now);
+}
+
+void Waiters::fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now,
+                           bool may_be_held) {
+  while (record.front() != nullptr) {
+    const auto caller = take_front(record);
+    if (!caller) break;  // a defect
+    owner_.finish(*caller, status, message);
+  }
+  cleanups_.start(record, now, may_be_held);
+}
+
+void Waiters::remove(Request &caller, Nanos now) {
+  LockState &lock = *caller.lock;
+  TokenRecord &record = caller.record != nullptr ? *caller.record : *lock.place();
+  const auto keep =
+      record.is_shared ? taken(lock.waitlist.give(&Waitlist::leave, caller)) : take_front(record);
+  if (record.front() == nullptr) cleanups_.start(record, now);
+}
+
+Outcome Waiters::why_not_yet(const Request &request, const TokenRecord &record) const {
+  const std::string not_granted = "lock " + quoted(record.lock->name) + " was not granted within " +
+                                  in_seconds(request.wait_ms);
+  // No error of the server: the wait ran out, as behind a holder.
+  if (record.is_slot_moving) return failure(Status::kTimeout, slot_moves_message(not_granted));
+  if (!record.trouble.empty()) return failure(Status::kServer, record.trouble);
+  if (record.phase == Phase::kAsking && record.acquisition->is_outcome_unknown()) {
+    return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
+                                                ", but no answer came within the wait; a cleanup "
+                                                "continues in the background");
+  }
+  if (owner_.is_moving(*record.lock) || (request.wait_ms == 0 && session_.is_up())) {
+    return failure(Status::kUnavailable,
+                   "no node serves lock " + quoted(record.lock->name) + ": " + settings_.address() +
+                       " redirected it (MOVED) to a node that does not, or may not be used");
+  }
+  if (!session_.is_up()) return session_.failure();
+  const LockState &lock = *record.lock;
+  const std::string holder = waits_for_itself(request) ? "; holder: the thread that waits"
+                                                       : client_names_.holder_text(lock.blocker);
+  const bool is_obvious =
+      lock.obstacle.empty() || (lock.obstacle == LockState::kHeldAlone && !holder.empty());
+  return failure(Status::kTimeout, not_granted + (is_obvious ? "" : ": " + lock.obstacle) + holder);
+}
+
+}  // namespace redlatch::lock
