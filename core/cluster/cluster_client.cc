@@ -50,7 +50,7 @@ void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
   size_t node = 0;
   if (request->op == Request::Op::kList) {
     if (is_map_known_) return all_primaries_.start_list(request, now);
-  } else if (const auto home = LockClient::node_of(*request)) {
+  } else if (const auto home = lock::node_of(*request)) {
     node = *home;
   } else if (!request->name.empty()) {
     const uint16_t named = protocol::slot_of(settings_.name_space + request->name);
@@ -66,7 +66,7 @@ void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
 
 // Node 0 if the request is about no lock, and no client has it.
 size_t ClusterClient::home_of(const Request &request) const {
-  if (const auto node = LockClient::node_of(request)) return *node;
+  if (const auto node = lock::node_of(request)) return *node;
   const auto &nodes = router_.nodes();
   const auto found = std::find_if(nodes.begin(), nodes.end(),
                                   [&](const Node &node) { return node.client.has(request); });
@@ -84,7 +84,7 @@ Status ClusterClient::cancel(Request &request, Nanos now) {
 
 void ClusterClient::release_async(Lease &lease, Nanos now) {
   now_ = now;
-  if (const auto node = LockClient::node_of(lease)) router_.client(*node).release_async(lease, now);
+  if (const auto node = lock::node_of(lease)) router_.client(*node).release_async(lease, now);
   carry_out_plans(now);
 }
 

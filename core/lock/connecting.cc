@@ -47,10 +47,7 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   } else {
     locks_.for_each([&](TokenRecord &record) { resume(record, now); });
   }
-  for_each_immediate([&](const std::shared_ptr<Request> &request) {
-    const bool is_done = !request->is_repeatable() && request->is_sent;
-    if (!is_done && may_send(*request)) send_request(request, now);
-  });
+  requests_.on_connected(now);
 }
 
 // The commands that `record` needs on a server that it was not connected to just before.
@@ -78,13 +75,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
   session_.on_connect_failed(why, now);
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
   if (!may_pass) return fail_all(why.status, why.message, now);
-  for_each_immediate([&](const std::shared_ptr<Request> &request) {
-    const bool has_wait =
-        request->op == Request::Op::kConnect || request->op == Request::Op::kCheck;
-    if (request->is_about_lease() || (has_wait && request->wait_ms != 0)) return;
-    finish_immediate(*request, request->is_sent ? Status::kOutcomeUnknown : why.status,
-                     why.message);
-  });
+  requests_.on_connect_failed(why);
   locks_.for_each([&](TokenRecord &record) {
     const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition->is_queueable();
     if (is_one_try) return waiters_.fail_callers(record, why.status, why.message, now);
@@ -96,7 +87,7 @@ void LockClient::on_connect_failed(size_t, const Outcome &why, Nanos now) {
 
 // Waiting longer would not help.
 void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
-  while (!immediate_.empty()) finish_immediate(*immediate_.front(), status, message);
+  requests_.fail_all(status, message);
   locks_.for_each([&](TokenRecord &record) {
     if (Locks::is_waiting(record.phase)) waiters_.fail_callers(record, status, message, now);
     if (record.replicas.caller) return leases_.fail_confirmation(record, status, message, now);
@@ -107,7 +98,7 @@ void LockClient::fail_all(Status status, std::string_view message, Nanos now) {
 // Nothing here may fail: a record that still waited for an answer would be stuck.
 void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   clock_.forget();
-  health_.on_disconnected();
+  requests_.health().on_disconnected();
   waiters_.on_disconnected();
   leases_.confirmations().drop();
   for (const auto &[id, record] : locks_.records()) record->replicas.count = 0;

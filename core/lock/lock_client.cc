@@ -32,7 +32,10 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
                {session_, channel_, clock_, features_, locks_, timers_, cleanups_, leases_,
                 client_names_},
                *this),
-      health_(settings, session_, channel_, *this) {
+      requests_(settings, output,
+                {entropy_, session_, channel_, features_, locks_, timers_, leases_, waiters_,
+                 client_names_},
+                node, *this) {
   features_.prefix = channel_.prefix();
   features_.is_cluster = settings.is_of_cluster;
 }
@@ -59,16 +62,10 @@ void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
         return waiters_.start(request, now);
       case Request::Op::kRelease:
         return start_release(request, now);
-      case Request::Op::kExtend:
-        return start_extend(request, now);
       case Request::Op::kUpgrade:
         return leases_.start_upgrade(request, now);
-      case Request::Op::kDowngrade:
-        return start_downgrade(request, now);
-      case Request::Op::kDetach:
-        return start_detach(request, now);
       default:
-        return start_immediate(request, now);
+        return requests_.start(request, now);
     }
   } catch (...) {
     if (!request->is_finished()) timers_.dismiss();
@@ -101,11 +98,8 @@ void LockClient::end_request(Request &request, Status status, std::string_view m
       return cleanups_.answer_releaser(*request.record, status, message);
     case Request::Op::kUpgrade:
       return leases_.give_up_upgrade(*request.record, status, message, now);
-    default: {
-      const auto keep = *request.place;
-      finish_immediate(request, status, message);
-      return leases_.roll_back_downgrade(request, now);
-    }
+    default:
+      return requests_.give_up(request, status, message, now);
   }
 }
 
@@ -140,15 +134,7 @@ Outcome LockClient::why_late(const Request &request) const {
                      "no answer within command_timeout; the release continues in the "
                      "background until the lease would have ended");
     default:
-      if (!request.is_sent && !session_.is_up()) return session_.failure();
-      if (request.is_postponed && !request.is_unanswered && !request.is_about_lease()) {
-        return failure(Status::kUnavailable,
-                       settings_.address() + " does not serve the slot of lock " +
-                           quoted(request.name) +
-                           " now: it is being moved to another node, or has no primary");
-      }
-      return failure(Status::kOutcomeUnknown,
-                     "sent to " + settings_.address() + ", but no answer came");
+      return requests_.why_late(request);
   }
 }
 
@@ -164,7 +150,7 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   if (!push) return;
   const auto record = locks_.find(push->rid);
   if (!record) {
-    if (!health_.note_push(push->rid)) give_back_stale(*push, now);
+    if (!requests_.health().note_push(push->rid)) give_back_stale(*push, now);
     return;
   }
   if (push->kind == protocol::Push::Kind::kGrant)
@@ -226,16 +212,19 @@ void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos LockClient::next_due() const {
-  Nanos due = std::min({timers_.next_due(), client_names_.due(), health_.due(), resend_at_});
+  Nanos due = std::min({timers_.next_due(), client_names_.due(), requests_.due()});
   if (has_work()) due = std::min(due, session_.connect_at());
   return std::min({due, session_.due(), leases_.confirmations().due()});
+}
+
+void LockClient::check_later(size_t, Nanos due) {
+  if (!is_shut_) requests_.health().check_at(due);
 }
 
 void LockClient::on_timer(Nanos now) {
   if (session_.late_at(settings_.command_timeout) <= now) session_.drop();
   if (client_names_.due() <= now) client_names_.announce(name_due(), now);
-  if (health_.due() <= now) health_.check(features_, now);
-  if (resend_at_ <= now) resend_postponed(now);
+  if (requests_.due() <= now) requests_.on_due(now);
   if (leases_.confirmations().due() <= now) leases_.confirmations().on_due(now);
   session_.check_messages(expects_push(), now);
   bool is_renewing = false;
@@ -284,7 +273,7 @@ void LockClient::give_up() {
 void LockClient::shut_down(Nanos now) {
   is_shut_ = true;
   waiters_.stop_hand_offs();
-  health_.check_at(kNever);
+  requests_.health().check_at(kNever);
   fail_all(Status::kClosed, "the client was shut down", now);
   client_names_.withdraw(now);
   locks_.for_each([&](TokenRecord &record) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: the client of one server. It has requests, timers and the connection; its parts have
-// names and records (Locks), held leases (Leases), and what is given back (Cleanups). It has no
-// mutex, thread, socket or clock.
+// LockClient: the client of one server. It has waiters, timers and the connection; its parts have
+// names and records (Locks), held leases (Leases), what is given back (Cleanups), and the other
+// requests (Requests). It has no mutex, thread, socket or clock.
 //
 // In: calls of users, events of the connection, the time. Out: commands, finished requests and
 // ended leases through an Output, and the time at which it wants to be called again. Everything is
@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,10 +33,10 @@
 #include "lock/leases.h"
 #include "lock/lock_state.h"
 #include "lock/locks.h"
+#include "lock/requests.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
 #include "lock/waiters.h"
-#include "operate/health.h"
 #include "operate/names.h"
 #include "protocol/command.h"
 #include "protocol/token.h"
@@ -49,8 +48,8 @@ namespace redlatch::lock {
 
 class LockClient final : public LockService,
                          private operate::Names::Owner,
-                         private operate::Health::Owner,
-                         private Waiters::Owner {
+                         private Waiters::Owner,
+                         private Requests::Owner {
  public:
   // `random` makes the client's id. Settings and output outlive the client, and know it as number
   // `node`.
@@ -131,13 +130,10 @@ class LockClient final : public LockService,
   void change_channel(const std::string &cid, Nanos now);
   // Another connection has the channel: it is changed before the next one.
   bool is_channel_taken() const { return channel_.is_taken(); }
-  // Which of these clients has the lock; nullopt: the request is about no lock, or not started.
-  static std::optional<size_t> node_of(const Request &request);
-  static std::optional<size_t> node_of(const Lease &lease);
   // True if `request`, which is about no lock, was started here.
-  bool has(const Request &request) const;
+  bool has(const Request &request) const { return requests_.has(request); }
   // A request that is about no lock: it is started elsewhere. nullptr: no such request.
-  std::shared_ptr<Request> take_request();
+  std::shared_ptr<Request> take_request() { return requests_.take_request(); }
   // Connects although nothing needs the connection yet.
   void want_connection(Nanos now);
   // Asks the server, which may have the keys already, behind ASKING. @return whether it was sent.
@@ -151,7 +147,7 @@ class LockClient final : public LockService,
   }
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
-  bool has_work() const { return !locks_.records().empty() || !immediate_.empty() || is_wanted_; }
+  bool has_work() const { return !locks_.records().empty() || !requests_.is_empty() || is_wanted_; }
   bool is_down() const { return session_.is_down(); }
   // For a client that never connects, while something else is tried.
   void set_trying(bool is_on) { session_.set_trying(is_on); }
@@ -189,28 +185,19 @@ class LockClient final : public LockService,
   // The kinds of commands: what is done with their answers.
   struct Calls;
 
-  // lock_client.cc, requests.cc: requests and replies; connecting.cc: the connection
+  // lock_client.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept override;
-  void finish_immediate(Request &request, Status status, std::string_view message = {}) noexcept;
   // End a request of a caller before its answer; what it began is undone.
   void end_request(Request &request, Status status, std::string_view message, Nanos now);
-  void finish_not_held(Request &request);  // with the reason
-  bool may_send(const Request &request) const;
-  void send_request(const std::shared_ptr<Request> &request, Nanos now,
-                    protocol::EvalMode eval = protocol::EvalMode::kDigest,
-                    protocol::Extent extent = protocol::Extent::kAll);
-  void start_immediate(const std::shared_ptr<Request> &request, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
   void draw_channel(Nanos now) noexcept;
   void fail_all(Status status, std::string_view message, Nanos now);
-  template <class Action>
-  void for_each_immediate(const Action &action);
   std::string_view report_defect(const char *machine) noexcept override;
   void on_script_answer(const Call &call, const protocol::CountAnswer &answer,
                         const std::shared_ptr<LockState> &lock, Nanos now) override;
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override;
-  void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now);
+  void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now) override;
 
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
                      Nanos now) override {
@@ -224,14 +211,10 @@ class LockClient final : public LockService,
   }
   // True if commands about `lock` can be sent.
   bool is_up(const LockState &lock) const override { return session_.is_up() && !is_moving(lock); }
-  static const LockState *lock_of(const Request &request);
   bool take_redirect(const Call &call, const Reply &reply, Nanos now) override;
   bool follow_redirect(const Call &call, const Reply &reply, Nanos now);
-  void take_out(Request &request) noexcept;
   bool postpone(const Call &call, Nanos now);
-  void resend_postponed(Nanos now);
   void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
-  std::vector<Request *> immediate_of(std::optional<uint16_t> slot) const;
   void take(LockClient &from, std::optional<uint16_t> slot, Nanos now);
   void take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept;
   void rename(Locks::NewTokens &tokens, Nanos now) noexcept;
@@ -242,23 +225,13 @@ class LockClient final : public LockService,
   template <class Predicate>
   void resume_waiters_first(const Predicate &is_wanted, Nanos now);
 
-  // attaching.cc: from one client to another
-  void start_detach(const std::shared_ptr<Request> &request, Nanos now);
-  bool end_detach(Request &request) noexcept;
-
-  // operate::Health::Owner (requests.cc), operate::Names::Owner (naming.cc)
-  void on_health(const protocol::HealthFacts &facts, const protocol::LockTrial *trial) override;
-  void on_health_answered(const std::shared_ptr<void> &asker) override;
-  void on_health_lost(const std::shared_ptr<void> &asker) override;
+  // naming.cc: operate::Names::Owner
   void on_name(operate::NameQuery &asked, std::string_view name, Nanos now) override;
   std::optional<uint16_t> slot_of(const operate::NameQuery &asked) const override;
   Nanos name_due() const;
-  bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
 
   // holding.cc: from a grant to the end
   void start_release(const std::shared_ptr<Request> &request, Nanos now);
-  void start_extend(const std::shared_ptr<Request> &request, Nanos now);
-  void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
   void on_record_due(TokenRecord &record, Nanos now);
 
   const Settings &settings_;
@@ -273,25 +246,14 @@ class LockClient final : public LockService,
 
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
 
-  std::list<std::shared_ptr<Request>> immediate_;  // requests without a record, sent or not
   TimerQueue timers_;
   Locks locks_;
   Cleanups cleanups_;
   Leases leases_;
   operate::Names client_names_;
   Waiters waiters_;
-  operate::Health health_;
+  Requests requests_;
   std::set<uint16_t> moving_;  // slots of a cluster that another node serves
-  Nanos resend_at_ = kNever;   // when to send postponed requests again
 };
-
-// `action` may finish its request, and no other.
-template <class Action>
-void LockClient::for_each_immediate(const Action &action) {
-  for (auto at = immediate_.begin(); at != immediate_.end();) {
-    const auto request = *at++;
-    action(request);
-  }
-}
 
 }  // namespace redlatch::lock

@@ -39,6 +39,24 @@ bool Request::is_held_here() const { return op == Op::kAcquire && lock && lock->
 
 bool Request::is_head() const { return record != nullptr && record->is_head(); }
 
+// ---- which lock, and which client of a cluster -------------------------------------------------
+
+const LockState *lock_of(const Request &request) {
+  if (request.lock) return request.lock.get();
+  const TokenRecord *record = request.record;
+  if (record == nullptr && request.lease) record = request.lease->record;
+  return record == nullptr ? nullptr : record->lock.get();
+}
+
+std::optional<size_t> node_of(const Request &request) {
+  const LockState *lock = lock_of(request);
+  return lock == nullptr ? std::nullopt : std::optional(lock->node);
+}
+
+std::optional<size_t> node_of(const Lease &lease) {
+  return lease.record == nullptr ? std::nullopt : std::optional(lease.record->lock->node);
+}
+
 // ---- of a lock ---------------------------------------------------------------------------------
 
 bool LockState::join(TokenRecord *opened, const std::shared_ptr<Request> &caller) {

@@ -17,60 +17,17 @@
 
 namespace redlatch::lock {
 
-// ---- what a command is about -------------------------------------------------------------------
-
-// nullptr: no lock. A listing belongs to its node.
-const LockState *LockClient::lock_of(const Request &request) {
-  if (request.lock) return request.lock.get();
-  const TokenRecord *record = request.record;
-  if (record == nullptr && request.lease) record = request.lease->record;
-  return record == nullptr ? nullptr : record->lock.get();
-}
-
-std::optional<size_t> LockClient::node_of(const Request &request) {
-  const LockState *lock = lock_of(request);
-  return lock == nullptr ? std::nullopt : std::optional(lock->node);
-}
-
-std::optional<size_t> LockClient::node_of(const Lease &lease) {
-  return lease.record == nullptr ? std::nullopt : std::optional(lease.record->lock->node);
-}
-
-bool LockClient::has(const Request &request) const {
-  return std::any_of(immediate_.begin(), immediate_.end(),
-                     [&](const auto &mine) { return mine.get() == &request; });
-}
+// ---- slots -------------------------------------------------------------------------------------
 
 std::set<uint16_t> LockClient::slots() const {
   std::set<uint16_t> slots;
   for (const auto &[id, lock] : locks_.names()) slots.insert(lock->slot());
-  for (const auto &request : immediate_) {
-    const LockState *lock = lock_of(*request);
-    if (lock != nullptr) slots.insert(lock->slot());
-  }
+  requests_.add_slots(slots);
   // Also of a lock that no caller uses any more: one SERVE QUEUE may follow another.
   for (const Call &call : session_.in_flight()) {
     if (const auto slot = call.kind->slot(call)) slots.insert(*slot);
   }
   return slots;
-}
-
-void LockClient::take_out(Request &request) noexcept {
-  const auto keep = *request.place;
-  immediate_.erase(request.place);
-  timers_.remove(request);
-  timers_.dismiss();
-  request.is_sent = false;
-}
-
-std::shared_ptr<Request> LockClient::take_request() {
-  for (const auto &request : immediate_) {
-    if (lock_of(*request) != nullptr) continue;
-    const auto taken = request;
-    take_out(*taken);
-    return taken;
-  }
-  return nullptr;
 }
 
 void LockClient::want_connection(Nanos now) {
@@ -103,13 +60,8 @@ bool LockClient::follow_redirect(const Call &call, const Reply &reply, Nanos now
   const HostPort own{settings_.host, settings_.port};
   const auto redirect = protocol::read_redirect(reply, own);
   const LockState *lock = kind_of(call).lock_of(call);
-  if (const Request *request = kind_of(call).request(call)) {
-    if (redirect.kind != Kind::kNone && request->task && !request->is_finished()) {
-      if (const auto step = request->task->on_left()) {
-        calls_->operation.carry_out(call, *step, now);
-        return true;
-      }
-    }
+  if (kind_of(call).request(call) != nullptr) {
+    if (redirect.kind != Kind::kNone && requests_.on_left(call, now)) return true;
     // The request has ended meanwhile; the slot has moved all the same.
     const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
     if (lock == nullptr && is_moved) output_.redirected(node_, redirect);
@@ -146,16 +98,6 @@ bool LockClient::follow_redirect(const Call &call, const Reply &reply, Nanos now
 bool LockClient::postpone(const Call &call, Nanos now) {
   const Nanos retry_at = session_.next_retry(now);
   return kind_of(call).on_postponed(call, retry_at, now);
-}
-
-void LockClient::resend_postponed(Nanos now) {
-  resend_at_ = kNever;
-  if (!session_.is_up()) return;  // the next connection sends them all
-  for_each_immediate([&](const std::shared_ptr<Request> &request) {
-    if (std::exchange(request->is_postponed, false) && may_send(*request)) {
-      send_request(request, now);
-    }
-  });
 }
 
 // ---- delegated commands ------------------------------------------------------------------------
@@ -223,23 +165,13 @@ void LockClient::take_over_all(LockClient &from, Nanos now) {
   take(from, std::nullopt, now);
 }
 
-std::vector<Request *> LockClient::immediate_of(std::optional<uint16_t> slot) const {
-  std::vector<Request *> found;
-  for (const auto &request : immediate_) {
-    const LockState *lock = lock_of(*request);
-    const bool is_wanted = !slot || (lock != nullptr && lock->slot() == *slot);
-    if (is_wanted) found.push_back(request.get());
-  }
-  return found;
-}
-
 // `slot`: nullopt for all.
 void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now) {
   const Locks::Selection coming = from.locks_.select(slot);
-  const std::vector<Request *> immediate = from.immediate_of(slot);
+  const std::vector<Request *> requests = from.requests_.select(slot);
   Locks::NewTokens tokens = locks_.new_tokens(coming.records, channel_.cid());
   locks_.make_room(coming);
-  timers_.admit(coming.records.size() + coming.callers.size() + immediate.size() +
+  timers_.admit(coming.records.size() + coming.callers.size() + requests.size() +
                 tokens.all.size());
   // From here on nothing fails.
   for (const auto &lock : coming.locks) locks_.take(from.locks_, lock);
@@ -247,11 +179,7 @@ void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now)
   clock_.note_arrivals(from.clock_);
   if (clock_.take_arrivals()) compare_clocks(now);
   for (Request *caller : coming.callers) locks_.take_timer(from.locks_, *caller);
-  for (Request *request : immediate) {
-    immediate_.splice(immediate_.end(), from.immediate_, request->place);
-    locks_.take_timer(from.locks_, *request);
-    if (request->lock) request->lock->node = node_;
-  }
+  requests_.take(from.requests_, requests);
   rename(tokens, now);
 }
 
@@ -277,10 +205,7 @@ void LockClient::resume(uint16_t slot, Nanos now) {
   if (!session_.is_up()) return connect_soon(now);
   resume_waiters_first([slot](const TokenRecord &record) { return record.lock->slot() == slot; },
                        now);
-  for_each_immediate([&](const std::shared_ptr<Request> &request) {
-    const LockState *lock = lock_of(*request);
-    if (lock != nullptr && lock->slot() == slot) send_request(request, now);
-  });
+  requests_.resume(slot, now);
 }
 
 // Waiters send ACQUIRE before the cleanup of their old tokens, however much is in flight. Then the

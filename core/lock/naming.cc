@@ -29,40 +29,18 @@ std::optional<uint16_t> LockClient::slot_of(const operate::NameQuery &asked) con
   return lock == nullptr ? std::nullopt : std::optional(lock->slot());
 }
 
-// @return whether the answer to an inspection waits for names.
-bool LockClient::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
-  auto &inspection = request->as<operate::Inspect>();
-  inspection.unnamed_count = 0;
-  for (auto &cid : inspection.clients()) {
-    if (cid == channel_.cid()) {
-      inspection.name_client(cid, settings_.holder);
-      continue;
-    }
-    auto query = std::make_shared<NameQuery>();
-    query->cid = std::move(cid);
-    query->request = request;
-    if (client_names_.ask(std::move(query), now)) inspection.unnamed_count++;
-  }
-  return inspection.unnamed_count > 0;
-}
-
 // With or without the name: otherwise the request or the try that waits for it would be stuck.
 void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos now) {
   auto &query = static_cast<NameQuery &>(asked);
-  const auto &request = query.request;
   try {
     if (!name.empty()) query.message.append(NameQuery::kHolderIs).append(name);
-    if (request) request->as<operate::Inspect>().name_client(query.cid, name);
   } catch (const std::bad_alloc &) {
     // The name stays unknown.
   }
   const auto record = std::exchange(query.record, nullptr);
   if (record && !record->is_gone && record->front() != nullptr)
     waiters_.refuse_try(*record, Status::kBusy, query.message, now);
-  if (!request || request->is_finished()) return;
-  if (--request->as<operate::Inspect>().unnamed_count == 0) {
-    finish_immediate(*request, Status::kOk);
-  }
+  if (query.request) requests_.on_name(*query.request, query.cid, name);
 }
 
 const Lease *LockClient::lease_on(std::string_view name) const {

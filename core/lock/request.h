@@ -13,6 +13,7 @@
 #include <list>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -234,5 +235,11 @@ struct Request : Timed, Waitlist::Caller {
   // If the answer is lost, it is sent again.
   bool is_repeatable() const { return !task || task->is_repeatable(); }
 };
+
+// The lock that `request` is about; nullptr: none. A listing belongs to its node.
+const LockState *lock_of(const Request &request);
+// Which client of a cluster has the lock; nullopt: it is about no lock, or not started.
+std::optional<size_t> node_of(const Request &request);
+std::optional<size_t> node_of(const Lease &lease);
 
 }  // namespace redlatch::lock

@@ -1,47 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: requests without a record, each of them a command that is sent until it is answered.
-#include <algorithm>
-#include <new>
+// Requests: the list of them, and those that have a task.
+#include "lock/requests.h"
 
-#include "lock/calls.h"
+#include <new>
+#include <utility>
+
+#include "base/text.h"
 
 namespace redlatch::lock {
 
 using protocol::EvalMode;
 
-void LockClient::finish_not_held(Request &request) {
-  const auto why = request.lease->why_not_held();
-  finish_immediate(request, why.status, why.message);
+// `action` may finish its request, and no other.
+template <class Action>
+void Requests::for_each(const Action &action) {
+  for (auto at = open_.begin(); at != open_.end();) {
+    const auto request = *at++;
+    action(request);
+  }
 }
 
-void LockClient::finish_immediate(Request &request, Status status,
-                                  std::string_view message) noexcept {
-  const auto keep = *request.place;
-  immediate_.erase(request.place);
-  const bool may_be_marked = request.op == Request::Op::kDetach && end_detach(request);
-  const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
-  // No other status may say that the lease is held as before.
-  if (may_be_marked && !is_given_up) status = Status::kOutcomeUnknown;
-  if (request.must_end_lease) leases_.leave_to_ttl(*request.lease);
-  if (request.task) request.task->on_end(status);
-  finish(request, status, message);
+// ---- from a call to its end --------------------------------------------------------------------
+
+void Requests::start(const std::shared_ptr<Request> &request, Nanos now) {
+  switch (request->op) {
+    case Request::Op::kExtend:
+      return start_extend(request, now);
+    case Request::Op::kDowngrade:
+      return start_downgrade(request, now);
+    case Request::Op::kDetach:
+      if (leases_.is_held(*request, now)) begin(request, now);
+      return;
+    default:
+      return begin(request, now);
+  }
 }
 
 // A request that may not wait for long: it gets one attempt to connect and one command_timeout.
-void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos now) {
+void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
-  if (is_connect && session_.is_up()) return finish(*request, Status::kOk);
+  if (is_connect && session_.is_up()) return owner_.finish(*request, Status::kOk, {});
   if (request->task && !request->task->begin(settings_.name_space, request->name)) {
-    return finish(*request, Status::kEnd);
+    return owner_.finish(*request, Status::kEnd, {});
   }
   if (!request->name.empty()) {
     request->lock =
         std::make_shared<LockState>(settings_.name_space, request->name, protocol::Format::kString);
     request->lock->node = node_;
   }
-  request->place = immediate_.insert(immediate_.end(), request);
+  request->place = open_.insert(open_.end(), request);
   try {
     Nanos limit = settings_.connect_timeout + settings_.command_timeout;
     if (request->is_about_lease()) limit = settings_.command_timeout;
@@ -50,225 +59,319 @@ void LockClient::start_immediate(const std::shared_ptr<Request> &request, Nanos 
     }
     timers_.set(*request, after(now, limit));
     if (!session_.is_up()) {
-      connect_soon(now);
+      session_.connect_soon(now);
     } else if (may_send(*request)) {
-      send_request(request, now);
+      send(request, now);
     }
   } catch (...) {
     timers_.remove(*request);
-    immediate_.erase(request->place);
+    open_.erase(request->place);
     throw;
   }
 }
 
-bool LockClient::may_send(const Request &request) const {
-  const LockState *lock = moving_.empty() ? nullptr : lock_of(request);
-  return lock == nullptr ? session_.is_up() : is_up(*lock);
+bool Requests::may_send(const Request &request) const {
+  const LockState *lock = lock_of(request);
+  return lock == nullptr ? session_.is_up() : owner_.is_up(*lock);
 }
 
-void LockClient::send_request(const std::shared_ptr<Request> &request, Nanos now, EvalMode eval,
-                              protocol::Extent extent) {
+void Requests::send(const std::shared_ptr<Request> &request, Nanos now, EvalMode eval,
+                    protocol::Extent extent) {
   request->is_postponed = false;
-  if (request->op == Request::Op::kConnect) return finish_immediate(*request, Status::kOk);
+  if (request->op == Request::Op::kConnect) return finish(*request, Status::kOk);
   if (request->op == Request::Op::kCheck) {
     return health_.ask(request, locks_.take_numbers(2), features_, now);
   }
-  const Calls::Immediate &kind = calls_->of(request->op);
+  const Repeated &kind = kind_for(request->op);
   kind.send(Call{&kind, eval, now, 0, request, false, extent});
 }
 
-const LockClient::Calls::Immediate &LockClient::Calls::of(Request::Op op) const {
+const Requests::Repeated &Requests::kind_for(Request::Op op) const {
   switch (op) {
     case Request::Op::kExtend:
-      return prolong;
+      return prolong_;
     case Request::Op::kDowngrade:
-      return downgrade;
+      return downgrade_;
     case Request::Op::kRaiseFence:
-      return raise_fence;
+      return raise_fence_;
     case Request::Op::kDetach:
-      return detach;
+      return detach_;
     case Request::Op::kAttach:
-      return attach;
+      return attach_;
     case Request::Op::kInspect:
     case Request::Op::kForce:
     case Request::Op::kList:
-      return operation;
+      return operate_;
     default:
       assert(false);
-      return operation;
+      return operate_;
   }
 }
 
-// ---- all requests ------------------------------------------------------------------------------
-
-const LockState *LockClient::Calls::OfRequest::lock(const Call &call) const {
-  return LockClient::lock_of(call.about<Request>());
+void Requests::finish(Request &request, Status status, std::string_view message) noexcept {
+  const auto keep = *request.place;
+  open_.erase(request.place);
+  const bool may_be_marked = request.op == Request::Op::kDetach && end_detach(request);
+  const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
+  // No other status may say that the lease is held as before.
+  if (may_be_marked && !is_given_up) status = Status::kOutcomeUnknown;
+  if (request.must_end_lease) leases_.leave_to_ttl(*request.lease);
+  if (request.task) request.task->on_end(status);
+  owner_.finish(request, status, message);
 }
 
-Request *LockClient::Calls::OfRequest::request(const Call &call) const {
-  return &call.about<Request>();
+void Requests::finish_not_held(Request &request) {
+  const auto why = request.lease->why_not_held();
+  finish(request, why.status, why.message);
 }
 
-void LockClient::Calls::Immediate::on_unknown_script(const Call &call, Nanos now) const {
+void Requests::give_up(Request &request, Status status, std::string_view message, Nanos now) {
+  const auto keep = *request.place;
+  finish(request, status, message);
+  leases_.roll_back_downgrade(request, now);
+}
+
+void Requests::fail_all(Status status, std::string_view message) {
+  while (!open_.empty()) finish(*open_.front(), status, message);
+}
+
+Outcome Requests::why_late(const Request &request) const {
+  if (!request.is_sent && !session_.is_up()) return session_.failure();
+  if (request.is_postponed && !request.is_unanswered && !request.is_about_lease()) {
+    return failure(Status::kUnavailable,
+                   settings_.address() + " does not serve the slot of lock " +
+                       quoted(request.name) +
+                       " now: it is being moved to another node, or has no primary");
+  }
+  return failure(Status::kOutcomeUnknown,
+                 "sent to " + settings_.address() + ", but no answer came");
+}
+
+// ---- the connection, and the time --------------------------------------------------------------
+
+void Requests::on_connected(Nanos now) {
+  for_each([&](const std::shared_ptr<Request> &request) {
+    const bool is_done = !request->is_repeatable() && request->is_sent;
+    if (!is_done && may_send(*request)) send(request, now);
+  });
+}
+
+void Requests::on_connect_failed(const Outcome &why) {
+  for_each([&](const std::shared_ptr<Request> &request) {
+    const bool has_wait =
+        request->op == Request::Op::kConnect || request->op == Request::Op::kCheck;
+    if (request->is_about_lease() || (has_wait && request->wait_ms != 0)) return;
+    finish(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
+  });
+}
+
+void Requests::on_due(Nanos now) {
+  if (health_.due() <= now) health_.check(features_, now);
+  if (resend_at_ <= now) resend_postponed(now);
+}
+
+void Requests::resend_postponed(Nanos now) {
+  resend_at_ = kNever;
+  if (!session_.is_up()) return;  // the next connection sends them all
+  for_each([&](const std::shared_ptr<Request> &request) {
+    if (std::exchange(request->is_postponed, false) && may_send(*request)) {
+      send(request, now);
+    }
+  });
+}
+
+// ---- from one client to another ----------------------------------------------------------------
+
+bool Requests::has(const Request &request) const {
+  return std::any_of(open_.begin(), open_.end(),
+                     [&](const auto &mine) { return mine.get() == &request; });
+}
+
+void Requests::add_slots(std::set<uint16_t> &slots) const {
+  for (const auto &request : open_) {
+    const LockState *lock = lock_of(*request);
+    if (lock != nullptr) slots.insert(lock->slot());
+  }
+}
+
+std::vector<Request *> Requests::select(std::optional<uint16_t> slot) const {
+  std::vector<Request *> found;
+  for (const auto &request : open_) {
+    const LockState *lock = lock_of(*request);
+    const bool is_wanted = !slot || (lock != nullptr && lock->slot() == *slot);
+    if (is_wanted) found.push_back(request.get());
+  }
+  return found;
+}
+
+void Requests::take(Requests &from, const std::vector<Request *> &coming) noexcept {
+  for (Request *request : coming) {
+    open_.splice(open_.end(), from.open_, request->place);
+    locks_.take_timer(from.locks_, *request);
+    if (request->lock) request->lock->node = node_;
+  }
+}
+
+void Requests::take_out(Request &request) noexcept {
+  const auto keep = *request.place;
+  open_.erase(request.place);
+  timers_.remove(request);
+  timers_.dismiss();
+  request.is_sent = false;
+}
+
+std::shared_ptr<Request> Requests::take_request() {
+  for (const auto &request : open_) {
+    if (lock_of(*request) != nullptr) continue;
+    const auto taken = request;
+    take_out(*taken);
+    return taken;
+  }
+  return nullptr;
+}
+
+void Requests::resume(uint16_t slot, Nanos now) {
+  for_each([&](const std::shared_ptr<Request> &request) {
+    const LockState *lock = lock_of(*request);
+    if (lock != nullptr && lock->slot() == slot) send(request, now);
+  });
+}
+
+// ---- all calls ---------------------------------------------------------------------------------
+
+const LockState *Requests::Kind::lock(const Call &call) const {
+  return lock::lock_of(call.about<Request>());
+}
+
+void Requests::Repeated::on_unknown_script(const Call &call, Nanos now) const {
   const auto request = call.shared<Request>();
   if (request->is_finished()) return;
   // It is sent by the next connection, or to the node that its slot has moved to. Another node may
   // have answered, while the own connection is down.
-  if (!client_.may_send(*request)) return on_not_done(call, now);
-  client_.send_request(request, now, EvalMode::kText);
+  if (!requests.may_send(*request)) return on_not_done(call, now);
+  requests.send(request, now, EvalMode::kText);
 }
 
-void LockClient::Calls::Immediate::on_lost(const Call &call, Nanos) const {
+void Requests::Repeated::on_lost(const Call &call, Nanos) const {
   Request &request = call.about<Request>();
   request.is_unanswered = true;
   if (request.task) request.task->on_lost();
   if (request.is_repeatable() || request.is_finished()) return;
-  client_.finish_immediate(request, Status::kOutcomeUnknown, client_.session_.lost().message);
+  requests.finish(request, Status::kOutcomeUnknown, requests.session_.lost().message);
 }
 
-void LockClient::Calls::Immediate::on_not_done(const Call &call, Nanos) const {
+void Requests::Repeated::on_not_done(const Call &call, Nanos) const {
   Request &request = call.about<Request>();
   if (!request.is_repeatable()) request.is_sent = false;
 }
 
-bool LockClient::Calls::Immediate::on_postponed(const Call &call, Nanos retry_at, Nanos now) const {
+bool Requests::Repeated::on_postponed(const Call &call, Nanos retry_at, Nanos now) const {
   Request &request = call.about<Request>();
   if (request.is_finished()) return false;
   on_not_done(call, now);
   request.is_postponed = true;
-  client_.resend_at_ = std::min(client_.resend_at_, retry_at);
+  requests.resend_at_ = std::min(requests.resend_at_, retry_at);
   return true;
 }
 
-void LockClient::Calls::Immediate::ask_again(const Call &call, Nanos now) const {
+void Requests::Repeated::ask_again(const Call &call, Nanos now) const {
   if (call.about<Request>().is_finished()) return;
-  (void)on_postponed(call, client_.session_.next_retry(now), now);
+  (void)on_postponed(call, requests.session_.next_retry(now), now);
 }
 
 // ---- those that have a task --------------------------------------------------------------------
 
-void LockClient::Calls::Operate::send(Call call) const {
+void Requests::Operate::send(Call call) const {
   // It captures no more than a std::function holds without memory.
-  call.about<Request>().task->ask(client_.features_, call.eval, [&](protocol::Command &command) {
-    client_.session_.send(command, call);
+  call.about<Request>().task->ask(requests.features_, call.eval, [&](protocol::Command &command) {
+    requests.session_.send(command, call);
     call.about<Request>().is_sent = true;
   });
 }
 
-void LockClient::Calls::Operate::on_answer(const Call &call, const Reply &reply, Nanos now) const {
+void Requests::Operate::on_answer(const Call &call, const Reply &reply, Nanos now) const {
   const Request &request = call.about<Request>();
   if (request.is_finished()) return;
   const auto step = request.task->on_answer(reply);
-  client_.note_time(call.sent_at, now, step.server_ms);
+  requests.owner_.note_time(call.sent_at, now, step.server_ms);
   carry_out(call, step, now);
 }
 
-void LockClient::Calls::Operate::carry_out(const Call &call, const operate::Operation::Step &step,
-                                           Nanos now) const {
+void Requests::Operate::carry_out(const Call &call, const operate::Operation::Step &step,
+                                  Nanos now) const {
   using Next = operate::Operation::Next;
   const auto request = call.shared<Request>();
   const auto &[status, message] = step.outcome;
   if (step.next == Next::kWait) return;
   if (step.next == Next::kStep) {
-    client_.timers_.set(*request, after(now, client_.settings_.command_timeout));
+    requests.timers_.set(*request, after(now, requests.settings_.command_timeout));
   }
   if (step.next == Next::kStep || step.next == Next::kAgain) {
     return send(Call{this, EvalMode::kDigest, now, 0, request});
   }
-  if (step.next == Next::kNames && client_.name_clients(request, now)) return;
+  if (step.next == Next::kNames && requests.name_clients(request, now)) return;
   if (step.has_more) {
     try {
-      const auto lock = std::make_shared<LockState>(client_.settings_.name_space, request->name,
+      const auto lock = std::make_shared<LockState>(requests.settings_.name_space, request->name,
                                                     request->task->format());
-      client_.maybe_serve_queue(lock, true, now);
+      requests.owner_.maybe_serve_queue(lock, true, now);
     } catch (const std::bad_alloc &) {
       // The next poll of any waiter does the same.
     }
   }
-  if (status == Status::kEnd && client_.output_.continues_list(request)) {
-    return client_.take_out(*request);
+  if (status == Status::kEnd && requests.output_.continues_list(request)) {
+    return requests.take_out(*request);
   }
-  client_.finish_immediate(*request, status, message);
+  requests.finish(*request, status, message);
+}
+
+bool Requests::on_left(const Call &call, Nanos now) {
+  const Request &request = call.about<Request>();
+  if (!request.task || request.is_finished()) return false;
+  const auto step = request.task->on_left();
+  if (step) operate_.carry_out(call, *step, now);
+  return step.has_value();
+}
+
+// @return whether the answer to an inspection waits for names.
+bool Requests::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
+  auto &inspection = request->as<operate::Inspect>();
+  inspection.unnamed_count = 0;
+  for (auto &cid : inspection.clients()) {
+    if (cid == channel_.cid()) {
+      inspection.name_client(cid, settings_.holder);
+      continue;
+    }
+    auto query = std::make_shared<NameQuery>();
+    query->cid = std::move(cid);
+    query->request = request;
+    if (names_.ask(std::move(query), now)) inspection.unnamed_count++;
+  }
+  return inspection.unnamed_count > 0;
+}
+
+void Requests::on_name(Request &inspection, std::string_view cid, std::string_view name) noexcept {
+  auto &task = inspection.as<operate::Inspect>();
+  try {
+    task.name_client(cid, name);
+  } catch (const std::bad_alloc &) {
+    // The name stays unknown.
+  }
+  if (!inspection.is_finished() && --task.unnamed_count == 0) finish(inspection, Status::kOk);
 }
 
 // ---- health ------------------------------------------------------------------------------------
 
-void LockClient::check_later(size_t, Nanos due) {
-  if (!is_shut_) health_.check_at(due);
-}
-
-void LockClient::on_health(const protocol::HealthFacts &facts, const protocol::LockTrial *trial) {
-  output_.health_found(node_, facts, trial);
-}
-
-void LockClient::on_health_answered(const std::shared_ptr<void> &asker) {
+void Requests::on_health_answered(const std::shared_ptr<void> &asker) {
   auto &request = *static_cast<Request *>(asker.get());
-  if (!request.is_finished()) finish_immediate(request, Status::kOk);
+  if (!request.is_finished()) finish(request, Status::kOk);
 }
 
 // A request that may wait asks again on the next connection.
-void LockClient::on_health_lost(const std::shared_ptr<void> &asker) {
+void Requests::on_health_lost(const std::shared_ptr<void> &asker) {
   auto &request = *static_cast<Request *>(asker.get());
   if (request.wait_ms != 0 || request.is_finished()) return;
-  finish_immediate(request, session_.lost().status, session_.lost().message);
-}
-
-// ---- those about a lease -----------------------------------------------------------------------
-
-void LockClient::Calls::OfLease::send(Call call) const {
-  Request &request = call.about<Request>();
-  TokenRecord *record = request.lease->record;
-  const bool is_repeated = request.op == Request::Op::kDetach && request.is_sent;
-  const bool is_held = record != nullptr && (record->phase == Phase::kHeld || is_repeated);
-  if (!is_held) return client_.finish_not_held(request);
-  protocol::Command command;
-  write(command, *record, call);
-  call.lock = record->lock;
-  client_.session_.send(command, std::move(call));
-  request.is_sent = true;
-  on_sent(*record);
-}
-
-void LockClient::Calls::OfLease::on_answer(const Call &call, const Reply &reply, Nanos now) const {
-  const auto request = call.shared<Request>();
-  if (request->is_finished()) return on_late_answer(call, reply, now);
-  Answer answer;
-  if (const auto refusal = read(call, reply, answer)) {
-    const auto &name = request->lease ? request->lease->name : request->name;
-    on_refused(*request, now);
-    client_.finish_immediate(*request, refusal.status(), refusal_message(name, refusal));
-    return client_.leases_.roll_back_downgrade(*request, now);
-  }
-  if (!call.is_delegated) client_.note_time(call.sent_at, now, answer.server_ms);
-  on_result(call, answer, now);
-}
-
-// For an answer about a lease. Otherwise the request is finished with the reason.
-bool LockClient::Calls::OfLease::is_held_still(Request &request, int64_t result, Nanos now) const {
-  TokenRecord *record = request.lease->record;
-  if (record != nullptr && record->phase == Phase::kHeld) {
-    if (record->held()->is_over(now)) {
-      client_.on_record_due(*record, now);
-    } else if (result < 1) {
-      client_.leases_.lose(*record, loss_by(result), true, now);
-    } else {
-      return true;
-    }
-  }
-  client_.finish_not_held(request);
-  return false;
-}
-
-void LockClient::Calls::RaiseFence::write(protocol::Command &out, TokenRecord &record,
-                                          Call &call) const {
-  protocol::raise_fence(out, client_.features_, call.eval, record.lock->keys, record.identity.token,
-                        call.about<Request>().arguments->fence);
-}
-
-void LockClient::Calls::RaiseFence::on_result(const Call &call, const Answer &answer, Nanos) const {
-  Request &request = call.about<Request>();
-  if (answer.result == 1) return client_.finish_immediate(request, Status::kOk);
-  client_.finish_immediate(request, Status::kLost, kGone.text);
+  finish(request, session_.lost().status, session_.lost().message);
 }
 
 }  // namespace redlatch::lock

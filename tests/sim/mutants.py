@@ -157,12 +157,12 @@ CORE_MUTANTS = (
         "a lease is believed in until the answer to its detach",
         1,
         Edit(
-            "lock/attaching.cc",
+            "lock/requests_attaching.cc",
             "  record.lease->state.store(Lease::kDetached, std::memory_order_release);\n"
-            "  client_.timers_.remove(record);",
+            "  requests.timers_.remove(record);",
             "  if (!IS_ON) {\n"
             "    record.lease->state.store(Lease::kDetached, std::memory_order_release);\n  }\n"
-            "  client_.timers_.remove(record);",
+            "  requests.timers_.remove(record);",
         ),
         scenario="kHandover",
     ),

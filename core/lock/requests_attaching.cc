@@ -1,76 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: a lease goes from one client to another, by DETACH and ATTACH.
+// Requests: a lease goes from one client to another, by DETACH and ATTACH.
 //
 // From the moment DETACH is sent another client may hold the lock with the same token. So this
 // client stops relying on the lease, and never again sends RELEASE, EXTEND or DOWNGRADE for it,
 // unless the server has refused the only copy that was sent.
 #include "base/text.h"
-#include "lock/calls.h"
+#include "lock/requests.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
 
-void LockClient::start_detach(const std::shared_ptr<Request> &request, Nanos now) {
-  if (leases_.is_held(*request, now)) start_immediate(request, now);
-}
-
 // ---- detach ------------------------------------------------------------------------------------
 
-void LockClient::Calls::Detach::write(protocol::Command &out, TokenRecord &record,
-                                      Call &call) const {
+void Requests::Detach::write(protocol::Command &out, TokenRecord &record, Call &call) const {
   if (record.upgrader) {
-    client_.leases_.give_up_upgrade(record, Status::kNotHeld, "detached meanwhile", call.sent_at);
+    requests.leases_.give_up_upgrade(record, Status::kNotHeld, "detached meanwhile", call.sent_at);
   }
-  protocol::detach(out, client_.features_, call.eval, record.lock->keys, record.proof(),
+  protocol::detach(out, requests.features_, call.eval, record.lock->keys, record.proof(),
                    record.held()->attach_count());
 }
 
-void LockClient::Calls::Detach::on_sent(TokenRecord &record) const {
+void Requests::Detach::on_sent(TokenRecord &record) const {
   if (record.phase == Phase::kDetaching) return;
-  client_.locks_.set_phase(record, Phase::kDetaching);
-  (void)client_.leases_.confirmations().end(record);
+  requests.locks_.set_phase(record, Phase::kDetaching);
+  (void)requests.leases_.confirmations().end(record);
   record.lease->state.store(Lease::kDetached, std::memory_order_release);
-  client_.timers_.remove(record);
+  requests.timers_.remove(record);
 }
 
-void LockClient::Calls::Detach::on_result(const Call &call, const Answer &answer, Nanos now) const {
+void Requests::Detach::on_result(const Call &call, const Answer &answer, Nanos now) const {
   Request &request = call.about<Request>();
-  if (request.lease->record == nullptr) return client_.finish_not_held(request);
+  if (request.lease->record == nullptr) return requests.finish_not_held(request);
   const auto record = request.lease->record->shared_from_this();
   // An earlier copy without an answer may have taken effect, and its mark may be used up.
   const bool is_attached = answer.result == 2 && request.is_unanswered;
   if (answer.result == 1 || is_attached) {
-    client_.leases_.end_lease(*record, Lease::kDetached, {});
-    client_.leases_.clean_up_detached(*record, now);
-    return client_.finish_immediate(request, Status::kOk);
+    requests.leases_.end_lease(*record, Lease::kDetached, {});
+    requests.leases_.clean_up_detached(*record, now);
+    return requests.finish(request, Status::kOk);
   }
   if (request.is_unanswered) {
-    return client_.finish_immediate(
+    return requests.finish(
         request, Status::kOutcomeUnknown,
         "the connection broke while the lease was detached: it may have been detached, attached "
         "elsewhere and ended since");
   }
-  client_.leases_.end_lease(*record, Lease::kLost, kGone);
-  client_.leases_.clean_up_detached(*record, now);
-  client_.finish_not_held(request);
+  requests.leases_.end_lease(*record, Lease::kLost, kGone);
+  requests.leases_.clean_up_detached(*record, now);
+  requests.finish_not_held(request);
 }
 
 // The only copy was refused: the lease is held as before.
-void LockClient::Calls::Detach::on_refused(Request &request, Nanos now) const {
+void Requests::Detach::on_refused(Request &request, Nanos now) const {
   if (request.is_unanswered) return;
   TokenRecord *record = request.lease->record;
   if (record == nullptr || record->phase != Phase::kDetaching) return;
-  client_.locks_.set_phase(*record, Phase::kHeld);
+  requests.locks_.set_phase(*record, Phase::kHeld);
   record->lease->state.store(Lease::kHeld, std::memory_order_release);
-  if (record->lease->is_abandoned) return client_.leases_.give_back(*record, nullptr, now);
-  client_.leases_.schedule(*record, now);
-  client_.leases_.resume_upgrade(*record, now);  // what was put off
+  if (record->lease->is_abandoned) return requests.leases_.give_back(*record, nullptr, now);
+  requests.leases_.schedule(*record, now);
+  requests.leases_.resume_upgrade(*record, now);  // what was put off
 }
 
 // @return whether the server may have marked the lease of `request`, which is then left to its ttl.
-bool LockClient::end_detach(Request &request) noexcept {
+bool Requests::end_detach(Request &request) noexcept {
   if (!request.is_sent || request.lease->record == nullptr) return false;
   if (request.lease->record->phase != Phase::kDetaching) return false;
   leases_.leave_to_ttl(*request.lease);
@@ -79,78 +74,76 @@ bool LockClient::end_detach(Request &request) noexcept {
 
 // ---- attach ------------------------------------------------------------------------------------
 
-void LockClient::Calls::Attach::send(Call call) const {
+void Requests::Attach::send(Call call) const {
   Request &request = call.about<Request>();
   RequestArguments &arguments = *request.arguments;
   if (arguments.call.empty()) {
-    arguments.call = protocol::make_token(client_.channel_.cid(), client_.locks_.take_numbers(1));
+    arguments.call = protocol::make_token(requests.channel_.cid(), requests.locks_.take_numbers(1));
   }
   call.lease = request.options.ttl;
   protocol::Command command;
-  protocol::attach(command, client_.features_, call.eval, request.lock->keys, arguments.token,
+  protocol::attach(command, requests.features_, call.eval, request.lock->keys, arguments.token,
                    call.lease / kMs, arguments.call);
-  client_.session_.send(command, std::move(call));
+  requests.session_.send(command, std::move(call));
   request.is_sent = true;
 }
 
-void LockClient::Calls::Attach::on_result(const Call &call, const Answer &answer, Nanos now) const {
+void Requests::Attach::on_result(const Call &call, const Answer &answer, Nanos now) const {
   Request &request = call.about<Request>();
   if (answer.result < 1) {
     const char *why = answer.result == 0 ? " is not held by that token"
                                          : " is held by that token, which was not detached: only "
                                            "its holder can detach it";
-    return client_.finish_immediate(request, Status::kNotHeld,
-                                    "lock " + quoted(request.name) + why);
+    return requests.finish(request, Status::kNotHeld, "lock " + quoted(request.name) + why);
   }
   const Nanos lease = call.lease;
   const Nanos deadline = timing::deadline_of(call.sent_at, lease);
   if (deadline <= now) {
-    return client_.finish_immediate(request, Status::kOutcomeUnknown,
-                                    "the answer came after the lease had ended");
+    return requests.finish(request, Status::kOutcomeUnknown,
+                           "the answer came after the lease had ended");
   }
   // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;
   request.lease->token = request.arguments->token;
-  const auto lock = client_.locks_.find_or_add(request.name, protocol::Format::kString);
-  TokenRecord &record = client_.locks_.new_record(lock, request, client_.channel_.cid());
+  const auto lock = requests.locks_.find_or_add(request.name, protocol::Format::kString);
+  TokenRecord &record = requests.locks_.new_record(lock, request, requests.channel_.cid());
   record.identity.token = std::move(request.arguments->token);
   record.is_sharing = answer.result == 2;
   if (record.is_sharing) record.identity.mode = protocol::Mode::kRead;
   record.acquisition.give(&Acquisition::served);
-  client_.locks_.set_phase(record, Phase::kHeld);
+  requests.locks_.set_phase(record, Phase::kHeld);
   const auto keep = *request.place;
-  client_.immediate_.erase(request.place);
+  requests.open_.erase(request.place);
   const Grant grant{.deadline = deadline,
                     .renewal_at = timing::renewal_of(call.sent_at, lease),
                     .attach_count = answer.attach_count};
-  client_.waiters_.give_lease(record, keep, &grant, now);
+  requests.waiters_.give_lease(record, keep, &grant, now);
 }
 
 // The attach used up the mark, and its caller has cancelled it or shut the client down: mark the
 // lease again.
-void LockClient::Calls::Attach::on_late_answer(const Call &call, const Reply &reply,
-                                               Nanos now) const {
+void Requests::Attach::on_late_answer(const Call &call, const Reply &reply, Nanos now) const {
   Answer answer;
   if (!delays_end(call) || read(call, reply, answer) || answer.result < 1) return;
-  const UndoAttach &undo = client_.calls_->undo_attach;
+  const UndoAttach &undo = requests.undo_attach_;
   undo.send({&undo, protocol::EvalMode::kDigest, now, answer.attach_count, call.subject});
 }
 
-bool LockClient::Calls::Attach::delays_end(const Call &call) const {
+bool Requests::Attach::delays_end(const Call &call) const {
   const Status status = call.about<Request>().status.load();
   return status == Status::kCancelled || status == Status::kClosed;
 }
 
 // Call::lease has the count of ATTACH.
-void LockClient::Calls::UndoAttach::send(Call call) const {
+void Requests::UndoAttach::send(Call call) const {
   const Request &request = call.about<Request>();
   protocol::Command command;
-  protocol::detach(command, client_.features_, call.eval, request.lock->keys,
+  protocol::detach(command, requests.features_, call.eval, request.lock->keys,
                    {request.arguments->token, {}}, call.lease);
-  (void)client_.session_.try_send(command, std::move(call));
+  (void)requests.session_.try_send(command, std::move(call));
 }
 
-void LockClient::Calls::UndoAttach::on_unknown_script(const Call &call, Nanos now) const {
+void Requests::UndoAttach::on_unknown_script(const Call &call, Nanos now) const {
   send({this, protocol::EvalMode::kText, now, call.lease, call.subject});
 }
 

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Requests: those that need no record of a token, or have that of a held lease. Each is a command
+// that is sent until it is answered, or until the time of its request is over. A release, which has
+// to end, is with Cleanups; an upgrade, which may have to wait, with Leases.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "base/settings.h"
+#include "lock/call.h"
+#include "lock/leases.h"
+#include "lock/locks.h"
+#include "lock/service.h"
+#include "lock/waiters.h"
+#include "operate/health.h"
+#include "operate/names.h"
+#include "operate/operation.h"
+#include "session/channel.h"
+#include "session/session.h"
+
+namespace redlatch::lock {
+
+class Requests : private operate::Health::Owner {
+ public:
+  class Owner {
+   public:
+    // True if commands about `lock` can be sent.
+    virtual bool is_up(const LockState &lock) const = 0;
+    // @return false if `reply` is to be taken as any other refusal.
+    virtual bool take_redirect(const Call &call, const Reply &reply, Nanos now) = 0;
+    virtual void finish(Request &request, Status status, std::string_view message) noexcept = 0;
+    virtual void note_time(Nanos sent_at, Nanos now, int64_t server_ms) = 0;
+    // `has_more`: a script has left a part of the queue of `lock` as it was.
+    virtual void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more,
+                                   Nanos now) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // Other parts of the same client.
+  struct Parts {
+    Entropy &entropy;
+    session::Session &session;
+    const session::Channel &channel;
+    const protocol::ServerFeatures &features;
+    Locks &locks;
+    TimerQueue &timers;
+    Leases &leases;
+    Waiters &waiters;
+    operate::Names &names;
+  };
+
+  // All outlive it.
+  Requests(const Settings &settings, Output &output, const Parts &parts, size_t node, Owner &owner)
+      : settings_(settings),
+        output_(output),
+        node_(node),
+        entropy_(parts.entropy),
+        session_(parts.session),
+        channel_(parts.channel),
+        features_(parts.features),
+        locks_(parts.locks),
+        timers_(parts.timers),
+        leases_(parts.leases),
+        waiters_(parts.waiters),
+        names_(parts.names),
+        owner_(owner),
+        health_(settings, parts.session, parts.channel, *this) {}
+
+  operate::Health &health() { return health_; }
+
+  // ---- calls of users
+  void start(const std::shared_ptr<Request> &request, Nanos now);
+  // Ends `request` before its answer; what it began is undone.
+  void give_up(Request &request, Status status, std::string_view message, Nanos now);
+  Outcome why_late(const Request &request) const;
+  // Waiting longer would not help.
+  void fail_all(Status status, std::string_view message);
+
+  // ---- events
+  void on_connected(Nanos now);
+  void on_connect_failed(const Outcome &why);
+  // The node does not serve the slot. @return whether the task of `call` needs no answer of it.
+  bool on_left(const Call &call, Nanos now);
+  // An inspection waited for the name of the client `cid`; empty: not known.
+  void on_name(Request &inspection, std::string_view cid, std::string_view name) noexcept;
+  Nanos due() const { return std::min(resend_at_, health_.due()); }
+  void on_due(Nanos now);
+
+  // ---- from one client to another
+  bool is_empty() const { return open_.empty(); }
+  bool has(const Request &request) const;
+  void add_slots(std::set<uint16_t> &slots) const;
+  // Those about locks of `slot`; nullopt: all.
+  std::vector<Request *> select(std::optional<uint16_t> slot) const;
+  void take(Requests &from, const std::vector<Request *> &coming) noexcept;
+  // One that is about no lock: it is started elsewhere. nullptr: there is none.
+  std::shared_ptr<Request> take_request();
+  // Sends those of `slot`, once their client may.
+  void resume(uint16_t slot, Nanos now);
+
+ private:
+  using Phase = TokenRecord::Phase;
+  using Answer = protocol::CountAnswer;
+
+  // Their subject is a request.
+  struct Kind : LockCallKind {
+    explicit Kind(Requests &of) : requests(of) {}
+    bool take_redirect(const Call &call, const Reply &reply, Nanos now) const override {
+      return requests.owner_.take_redirect(call, reply, now);
+    }
+    const LockState *lock(const Call &call) const override;
+    Request *request(const Call &call) const override { return &call.about<Request>(); }
+
+    Requests &requests;
+  };
+  // Sent again until it has an answer, or its request has ended.
+  struct Repeated : Kind {
+    using Kind::Kind;
+    // `call` is of this kind. Not if its request ends instead.
+    virtual void send(Call call) const = 0;
+    void on_unknown_script(const Call &, Nanos) const override;
+    void on_lost(const Call &, Nanos) const override;
+    void on_not_done(const Call &, Nanos) const override;
+    bool on_postponed(const Call &, Nanos, Nanos) const override;
+    void ask_again(const Call &, Nanos) const override;
+  };
+  // Its request has a task.
+  struct Operate final : Repeated {
+    using Repeated::Repeated;
+    void send(Call) const override;
+    void on_answer(const Call &, const Reply &, Nanos) const override;
+    void carry_out(const Call &, const operate::Operation::Step &, Nanos) const;
+  };
+  // About a lease. Its answer is a number.
+  struct OfLease : Repeated {
+    using Repeated::Repeated;
+    void send(Call) const override;
+    void on_answer(const Call &, const Reply &, Nanos) const override;
+    // Writes the command. Sets Call::lease if the command has a ttl.
+    virtual void write(protocol::Command &, TokenRecord &, Call &) const {}
+    virtual void on_sent(TokenRecord &) const {}
+    virtual protocol::Refusal read(const Call &, const Reply &reply, Answer &answer) const {
+      return decode(reply, answer);
+    }
+    virtual void on_refused(Request &, Nanos) const {}
+    virtual void on_result(const Call &, const Answer &, Nanos) const = 0;
+    // The request has ended before.
+    virtual void on_late_answer(const Call &, const Reply &, Nanos) const {}
+    bool is_held_still(Request &request, int64_t result, Nanos now) const;
+  };
+  // For a caller, with another ttl.
+  struct Prolong final : OfLease {
+    using OfLease::OfLease;
+    void write(protocol::Command &, TokenRecord &, Call &) const override;
+    protocol::Refusal read(const Call &, const Reply &, Answer &) const override;
+    void on_result(const Call &, const Answer &, Nanos) const override;
+    void extend_lock_key(const Call &, Nanos) const override;
+    bool is_extension(const Call &) const override { return true; }
+  };
+  struct Downgrade final : OfLease {
+    using OfLease::OfLease;
+    void write(protocol::Command &, TokenRecord &, Call &) const override;
+    void on_result(const Call &, const Answer &, Nanos) const override;
+  };
+  struct RaiseFence final : OfLease {
+    using OfLease::OfLease;
+    void write(protocol::Command &, TokenRecord &, Call &) const override;
+    void on_result(const Call &, const Answer &, Nanos) const override;
+  };
+  struct Detach final : OfLease {
+    using OfLease::OfLease;
+    void write(protocol::Command &, TokenRecord &, Call &) const override;
+    void on_sent(TokenRecord &) const override;
+    void on_refused(Request &, Nanos) const override;
+    void on_result(const Call &, const Answer &, Nanos) const override;
+  };
+  // The lease has no record yet.
+  struct Attach final : OfLease {
+    using OfLease::OfLease;
+    void send(Call) const override;
+    void on_result(const Call &, const Answer &, Nanos) const override;
+    void on_late_answer(const Call &, const Reply &, Nanos) const override;
+    bool delays_end(const Call &) const override;
+  };
+  // If no answer comes, the lease ends with its ttl.
+  struct UndoAttach final : Kind {
+    using Kind::Kind;
+    void send(Call) const;
+    void on_answer(const Call &, const Reply &, Nanos) const override {}
+    void on_unknown_script(const Call &, Nanos) const override;
+    bool delays_end(const Call &) const override { return true; }
+  };
+
+  // operate::Health::Owner
+  void on_health(const protocol::HealthFacts &facts, const protocol::LockTrial *trial) override {
+    output_.health_found(node_, facts, trial);
+  }
+  void on_health_answered(const std::shared_ptr<void> &asker) override;
+  void on_health_lost(const std::shared_ptr<void> &asker) override;
+
+  void begin(const std::shared_ptr<Request> &request, Nanos now);
+  void start_extend(const std::shared_ptr<Request> &request, Nanos now);
+  void start_downgrade(const std::shared_ptr<Request> &request, Nanos now);
+  bool may_send(const Request &request) const;
+  void send(const std::shared_ptr<Request> &request, Nanos now,
+            protocol::EvalMode eval = protocol::EvalMode::kDigest,
+            protocol::Extent extent = protocol::Extent::kAll);
+  const Repeated &kind_for(Request::Op op) const;
+  void resend_postponed(Nanos now);
+  bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
+  void finish(Request &request, Status status, std::string_view message = {}) noexcept;
+  void finish_not_held(Request &request);  // with the reason
+  bool end_detach(Request &request) noexcept;
+  void take_out(Request &request) noexcept;
+  template <class Action>
+  void for_each(const Action &action);
+
+  const Settings &settings_;
+  Output &output_;
+  const size_t node_;
+  Entropy &entropy_;
+  session::Session &session_;
+  const session::Channel &channel_;
+  const protocol::ServerFeatures &features_;
+  Locks &locks_;
+  TimerQueue &timers_;
+  Leases &leases_;
+  Waiters &waiters_;
+  operate::Names &names_;
+  Owner &owner_;
+  operate::Health health_;
+  const Operate operate_{*this};
+  const Prolong prolong_{*this};
+  const Downgrade downgrade_{*this};
+  const RaiseFence raise_fence_{*this};
+  const Detach detach_{*this};
+  const Attach attach_{*this};
+  const UndoAttach undo_attach_{*this};
+  std::list<std::shared_ptr<Request>> open_;  // sent or not
+  Nanos resend_at_ = kNever;                  // when to send postponed ones again
+};
+
+}  // namespace redlatch::lock
