@@ -17,13 +17,18 @@
 
 namespace redlatch::lock {
 
-class LockClient;
+class Redirects;
 
 using session::Call;
 
 // Each command about a lock, or a request of a user, is one.
 class LockCallKind : public session::CallKind {
  public:
+  explicit LockCallKind(Redirects &redirects) : redirects_(redirects) {}
+
+  bool take_redirect(const Call &call, const Reply &reply, Nanos now) const final;
+  // Another node serves the slot. @return whether nothing more is needed of the answer.
+  virtual bool on_left(const Call &, Nanos) const { return false; }
   // The server cannot serve the slot until `retry_at`. @return false: it is a refusal as others.
   virtual bool on_postponed(const Call &, Nanos, Nanos) const { return false; }
   // After on_lost(), while the connection stays: ask again soon.
@@ -45,8 +50,10 @@ class LockCallKind : public session::CallKind {
   virtual bool is_extension(const Call &) const { return false; }
 
  protected:
-  LockCallKind() = default;
   ~LockCallKind() = default;
+
+ private:
+  Redirects &redirects_;
 };
 
 inline const LockCallKind &kind_of(const Call &call) {
@@ -65,7 +72,7 @@ inline TokenRecord &record_of(const Call &call) { return call.about<TokenRecord>
 
 // A command that the client of one node gives to the client of another one. The owner outlives it.
 struct DelegatedCommand {
-  LockClient &owner;
+  Redirects &owner;
   Call call;
   std::shared_ptr<LockState> lock = nullptr;  // once it was sent
   bool is_over = false;

@@ -31,7 +31,7 @@ void Cleanups::start_with(TokenRecord &record, ServerFootprint left, Nanos not_b
   left.is_detached = record.phase == TokenRecord::Phase::kDetaching;
   record.lock->waitlist.give(&Waitlist::close, record);
   locks_.set_phase(record, TokenRecord::Phase::kCleanup);
-  const bool is_up = owner_.is_up(*record.lock);
+  const bool is_up = redirects_.is_up(*record.lock);
   perform(record, record.cleanup().give(&Cleanup::start, left, not_before, now, is_up), now);
 }
 
@@ -46,7 +46,51 @@ void Cleanups::on_grant(TokenRecord &record, Nanos now) { give(record, &Cleanup:
 void Cleanups::retry_now(TokenRecord &record, Nanos now) { give(record, &Cleanup::retry_now, now); }
 
 void Cleanups::give(TokenRecord &record, Cleanup::Step (Cleanup::*event)(Nanos, bool), Nanos now) {
-  perform(record, record.cleanup().give(event, now, owner_.is_up(*record.lock)), now);
+  perform(record, record.cleanup().give(event, now, redirects_.is_up(*record.lock)), now);
+}
+
+void Cleanups::start_renamed(Locks::NewTokens &tokens, Nanos now) noexcept {
+  locks_.add_numbered(tokens);
+  for (Locks::NewToken &one : tokens.all) {
+    const ServerFootprint left = locks_.rename(one, now);
+    start_with(*one.old, left, 0, now);
+  }
+}
+
+// ---- the rest of a queue -----------------------------------------------------------------------
+
+void Cleanups::on_script_answer(const Call &call, const protocol::CountAnswer &answer,
+                                const std::shared_ptr<LockState> &lock, Nanos now) {
+  owner_.note_time(call.sent_at, now, answer.server_ms);
+  if (answer.has_more) serve_queue(lock, now);
+}
+
+void Cleanups::serve_queue(const std::shared_ptr<LockState> &lock, Nanos now) {
+  if (!redirects_.is_up(*lock)) return;
+  protocol::Command command;
+  protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
+  // Not sent for want of memory: the next poll of any waiter does the same.
+  (void)session_.try_send(command, Call{&serve_queue_, protocol::EvalMode::kText, now, 0, lock});
+}
+
+void Cleanups::give_back_stale(const protocol::Push &push, Nanos now) {
+  const auto *place = locks_.ended(push.rid);
+  const bool is_grant = push.kind == protocol::Push::Kind::kGrant;
+  if (place == nullptr || !is_grant || !redirects_.is_up(*place->lock)) return;
+  // The slot may have moved since. That of a name in use is here.
+  if (settings_.is_of_cluster && !locks_.has(*place->lock)) return;
+  const std::string token = protocol::make_token(channel_.cid(), push.rid);
+  protocol::Command command;
+  protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
+                    {token, place->owner}, place->yield_policy, 1);
+  (void)session_.try_send(command,
+                          Call{&serve_queue_, protocol::EvalMode::kText, now, 0, place->lock});
+}
+
+void Cleanups::ServeQueue::on_answer(const Call &call, const Reply &reply, Nanos now) const {
+  protocol::CountAnswer answer;
+  if (decode(reply, answer)) return;
+  cleanups.on_script_answer(call, answer, call.shared<LockState>(), now);
 }
 
 // ---- the commands ------------------------------------------------------------------------------
@@ -102,9 +146,9 @@ void Cleanups::on_answer(const Call &call, const Reply &reply, Nanos now) {
     }
     return;
   }
-  owner_.on_script_answer(call, count, record.lock, now);
+  on_script_answer(call, count, record.lock, now);
   if (!is_cancel && count.result == 1) saw_free(record);
-  const bool is_up = owner_.is_up(*record.lock);
+  const bool is_up = redirects_.is_up(*record.lock);
   perform(record,
           is_cancel ? cleanup.give(&Cleanup::on_cancel_answer, count.result, now, is_up)
                     : cleanup.give(&Cleanup::on_release_answer, count.result, now, is_up),
@@ -114,7 +158,7 @@ void Cleanups::on_answer(const Call &call, const Reply &reply, Nanos now) {
 void Cleanups::Kind::on_unknown_script(const Call &call, Nanos now) const {
   TokenRecord &record = record_of(call);
   if (record.is_gone) return;
-  const bool is_up = cleanups.owner_.is_up(*record.lock);
+  const bool is_up = cleanups.redirects_.is_up(*record.lock);
   const auto step = record.cleanup().give(&Cleanup::on_unknown_script, now, is_up);
   cleanups.perform(record, step, now, protocol::EvalMode::kText);
 }
@@ -151,7 +195,7 @@ void Cleanups::set_releaser(TokenRecord &record, std::shared_ptr<Request> releas
   record.releaser = std::move(releaser);
   if (!record.releaser) return;
   record.releaser->record = &record;
-  if (owner_.is_up(*record.lock)) return;
+  if (redirects_.is_up(*record.lock)) return;
   timers_.set(*record.releaser, now + settings_.command_timeout);
 }
 

@@ -12,36 +12,34 @@
 #include "lock/call.h"
 #include "lock/contention.h"
 #include "lock/locks.h"
+#include "lock/part_owner.h"
+#include "lock/redirects.h"
+#include "session/channel.h"
 #include "session/session.h"
 
 namespace redlatch::lock {
 
 class Cleanups {
  public:
-  class Owner {
-   public:
-    // True if commands about `lock` can be sent.
-    virtual bool is_up(const LockState &lock) const = 0;
-    // The answer of a script about `lock`.
-    virtual void on_script_answer(const Call &call, const protocol::CountAnswer &answer,
-                                  const std::shared_ptr<LockState> &lock, Nanos now) = 0;
-    // @return false if `reply` is to be taken as any other refusal.
-    virtual bool take_redirect(const Call &call, const Reply &reply, Nanos now) = 0;
-    virtual void finish(Request &request, Status status, std::string_view message) noexcept = 0;
-    virtual std::string_view report_defect(const char *machine) noexcept = 0;
-
-   protected:
-    ~Owner() = default;
+  // Other parts of the same client.
+  struct Parts {
+    session::Session &session;
+    const session::Channel &channel;
+    const protocol::ServerFeatures &features;
+    Redirects &redirects;
+    Locks &locks;
+    TimerQueue &timers;
   };
 
   // All outlive it.
-  Cleanups(const Settings &settings, session::Session &session,
-           const protocol::ServerFeatures &features, Locks &locks, TimerQueue &timers, Owner &owner)
+  Cleanups(const Settings &settings, const Parts &parts, PartOwner &owner)
       : settings_(settings),
-        session_(session),
-        features_(features),
-        locks_(locks),
-        timers_(timers),
+        session_(parts.session),
+        channel_(parts.channel),
+        features_(parts.features),
+        redirects_(parts.redirects),
+        locks_(parts.locks),
+        timers_(parts.timers),
         owner_(owner) {}
 
   // `record` is given up. Nothing is sent before `not_before`.
@@ -58,6 +56,18 @@ class Cleanups {
   // The caller of the release is answered before the result is known.
   void answer_releaser(TokenRecord &record, Status status, std::string_view message = {});
 
+  // The tokens have got others: the server may have something of the old ones.
+  void start_renamed(Locks::NewTokens &tokens, Nanos now) noexcept;
+  // The answer of a script about `lock`. A cap on its work may have been reached: then the rest of
+  // the queue still waits.
+  void on_script_answer(const Call &call, const protocol::CountAnswer &answer,
+                        const std::shared_ptr<LockState> &lock, Nanos now);
+  void serve_queue(const std::shared_ptr<LockState> &lock, Nanos now);
+  // A token without a record was granted. A new primary may not know that the acquisition has
+  // ended. The answer says only whether more of the queue waits. If it is lost, the grant ends by
+  // itself.
+  void give_back_stale(const protocol::Push &push, Nanos now);
+
   // ---- of a record in this phase
   void on_due(TokenRecord &record, Nanos now);
   // A message says that its token was granted.
@@ -72,13 +82,10 @@ class Cleanups {
 
  private:
   struct Kind final : LockCallKind {
-    explicit Kind(Cleanups &of) : cleanups(of) {}
+    explicit Kind(Cleanups &of) : LockCallKind(of.redirects_), cleanups(of) {}
     bool is_repeated() const override { return true; }
     void on_answer(const Call &call, const Reply &reply, Nanos now) const override {
       cleanups.on_answer(call, reply, now);
-    }
-    bool take_redirect(const Call &call, const Reply &reply, Nanos now) const override {
-      return cleanups.owner_.take_redirect(call, reply, now);
     }
     void on_unknown_script(const Call &, Nanos) const override;
     void on_lost(const Call &, Nanos) const override;
@@ -86,6 +93,13 @@ class Cleanups {
     bool on_postponed(const Call &, Nanos retry_at, Nanos) const override;
     void ask_again(const Call &, Nanos) const override;
     const LockState *lock(const Call &call) const override { return record_of(call).lock.get(); }
+
+    Cleanups &cleanups;
+  };
+  struct ServeQueue final : LockCallKind {
+    explicit ServeQueue(Cleanups &of) : LockCallKind(of.redirects_), cleanups(of) {}
+    void on_answer(const Call &, const Reply &, Nanos) const override;
+    const LockState *lock(const Call &call) const override { return &call.about<LockState>(); }
 
     Cleanups &cleanups;
   };
@@ -101,12 +115,15 @@ class Cleanups {
 
   const Settings &settings_;
   session::Session &session_;
+  const session::Channel &channel_;
   const protocol::ServerFeatures &features_;
+  Redirects &redirects_;
   Locks &locks_;
   TimerQueue &timers_;
-  Owner &owner_;
+  PartOwner &owner_;
   const Kind release_{*this};
   const Kind cancel_{*this};
+  const ServeQueue serve_queue_{*this};
   Contention contention_;
 };
 

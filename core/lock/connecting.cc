@@ -4,7 +4,7 @@
 // LockClient: requests and holds when the connection is made or lost.
 #include <new>
 
-#include "lock/calls.h"
+#include "lock/lock_client.h"
 
 namespace redlatch::lock {
 

@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // LockClient: release of a lease that is held, and local hand-offs.
-#include "lock/calls.h"
+#include "lock/lock_client.h"
 
 namespace redlatch::lock {
 

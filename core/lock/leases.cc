@@ -23,7 +23,8 @@ void Leases::schedule(TokenRecord &record, Nanos now) {
   Lease &lease = *record.lease;
   const Nanos end = record.held()->deadline();
   lease.deadline.store(end, std::memory_order_release);
-  const Nanos due = std::min(record.held()->due(owner_.is_up(*record.lock)), record.upgrade_due());
+  const Nanos due =
+      std::min(record.held()->due(redirects_.is_up(*record.lock)), record.upgrade_due());
   timers_.set(record, std::min(std::max(now, due), end));
   output_.lease_moved(lease);
 }
@@ -104,7 +105,7 @@ void Leases::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
   record.trouble.clear();
   const auto step = held.give(&HeldLease::on_confirmed,
                               {call.sent_at, call.lease, answer.server_ms, call.is_description},
-                              now, owner_.is_up(*record.lock), entropy_.next());
+                              now, redirects_.is_up(*record.lock), entropy_.next());
   confirmations_.repeat(record);
   schedule(record, now);
   send_extend(record, step, now);
@@ -124,7 +125,7 @@ void Leases::on_due(TokenRecord &record, Nanos now) {
     if (is_upgrade_due) resume_upgrade(record, now);
     const bool is_renewal_due = !is_upgrade_due || record.held()->renewal_at() <= now;
     if (is_renewal_due)
-      send_extend(record, record.held()->on_due(now, owner_.is_up(*record.lock)), now);
+      send_extend(record, record.held()->on_due(now, redirects_.is_up(*record.lock)), now);
     return;
   }
   timers_.set(record, now + 10 * kMs);  // should the end fail for want of memory
@@ -159,7 +160,7 @@ bool Leases::extend_next_part(const Call &call, const protocol::CountAnswer &ans
   next.is_delegated = false;
   protocol::Command command;
   write_extend_part(command, *record, call.lease, call.eval, next.extent);
-  if (!owner_.is_up(*record->lock) || !session_.try_send(command, std::move(next))) {
+  if (!redirects_.is_up(*record->lock) || !session_.try_send(command, std::move(next))) {
     on_half_done(call, now);
   } else if (request == nullptr) {
     record->held().give(&HeldLease::sent, false);
@@ -174,7 +175,7 @@ void Leases::Extend::on_unknown_script(const Call &call, Nanos now) const {
   if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return;
   if (held->get().is_over(now)) return leases.on_due(record, now);
   const auto step = held->give(&HeldLease::on_unknown_script, call.is_description, now,
-                               leases.owner_.is_up(*record.lock));
+                               leases.redirects_.is_up(*record.lock));
   leases.send_extend(record, step, now, protocol::EvalMode::kText);
 }
 
@@ -199,7 +200,7 @@ void Leases::Extend::extend_lock_key(const Call &call, Nanos now) const {
   if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return;
   if (held->get().is_over(now)) return leases.on_due(record, now);
   auto step = held->give(&HeldLease::on_unknown_script, call.is_description, now,
-                         leases.owner_.is_up(*record.lock));
+                         leases.redirects_.is_up(*record.lock));
   step.is_description = false;
   leases.send_extend(record, step, now, call.eval, protocol::Extent::kLock);
 }

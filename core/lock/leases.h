@@ -15,6 +15,8 @@
 #include "lock/cleanups.h"
 #include "lock/confirmations.h"
 #include "lock/locks.h"
+#include "lock/part_owner.h"
+#include "lock/redirects.h"
 #include "lock/service.h"
 #include "session/channel.h"
 #include "session/session.h"
@@ -23,14 +25,11 @@ namespace redlatch::lock {
 
 class Leases : private Confirmations::Owner {
  public:
-  class Owner : public Cleanups::Owner {
+  class Owner : public PartOwner {
    public:
-    virtual void note_time(Nanos sent_at, Nanos now, int64_t server_ms) = 0;
     // @return when `record`, whose upgrade was not granted, asks again if no message comes.
     virtual Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
                                Nanos now) = 0;
-    // Another node serves the slot.
-    virtual void hold_back(uint16_t slot) = 0;
 
    protected:
     ~Owner() = default;
@@ -41,6 +40,7 @@ class Leases : private Confirmations::Owner {
     session::Session &session;
     const session::Channel &channel;
     const protocol::ServerFeatures &features;
+    Redirects &redirects;
     Locks &locks;
     TimerQueue &timers;
     Cleanups &cleanups;
@@ -56,6 +56,7 @@ class Leases : private Confirmations::Owner {
         session_(parts.session),
         channel_(parts.channel),
         features_(parts.features),
+        redirects_(parts.redirects),
         locks_(parts.locks),
         timers_(parts.timers),
         cleanups_(parts.cleanups),
@@ -109,10 +110,7 @@ class Leases : private Confirmations::Owner {
 
  private:
   struct Kind : LockCallKind {
-    explicit Kind(Leases &of) : leases(of) {}
-    bool take_redirect(const Call &call, const Reply &reply, Nanos now) const override {
-      return leases.owner_.take_redirect(call, reply, now);
-    }
+    explicit Kind(Leases &of) : LockCallKind(of.redirects_), leases(of) {}
     void ask_again(const Call &, Nanos) const override;
     const LockState *lock(const Call &call) const override;
 
@@ -154,13 +152,13 @@ class Leases : private Confirmations::Owner {
     owner_.note_time(sent_at, now, server_ms);
   }
   void on_record_due(TokenRecord &record, Nanos now) override { on_due(record, now); }
-  void hold_back(uint16_t slot) override { owner_.hold_back(slot); }
+  void hold_back(uint16_t slot) override { redirects_.hold_back(slot); }
   void on_confirmed(TokenRecord &record) override;
 
   void on_extend_reply(const Call &call, const Reply &reply, Nanos now);
   Loss why_over(const TokenRecord &record, Nanos now) const noexcept;
   Upgrade::Readiness readiness_of(const TokenRecord &record) const {
-    return {owner_.is_up(*record.lock), record.acquisition->is_unanswered()};
+    return {redirects_.is_up(*record.lock), record.acquisition->is_unanswered()};
   }
   void carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
                  protocol::EvalMode eval = protocol::EvalMode::kDigest);
@@ -180,6 +178,7 @@ class Leases : private Confirmations::Owner {
   session::Session &session_;
   const session::Channel &channel_;
   const protocol::ServerFeatures &features_;
+  Redirects &redirects_;
   Locks &locks_;
   TimerQueue &timers_;
   Cleanups &cleanups_;

@@ -190,7 +190,7 @@ void Leases::on_rollback_reply(const Call &call, const Reply &reply, Nanos now) 
   record.upgrade->give(&Upgrade::on_rollback_answered);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) owner_.on_script_answer(call, answer, record.lock, now);
+  if (!refusal) cleanups_.on_script_answer(call, answer, record.lock, now);
   if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return;
   if (refusal)
     return carry_out(record, record.upgrade->give(&Upgrade::on_rollback_refused, now), now);

@@ -8,7 +8,6 @@
 #include <new>
 
 #include "base/text.h"
-#include "lock/calls.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -22,19 +21,19 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       channel_(settings.name_space, random),
       session_(settings, output, entropy_, node, session::Session::Connection::kCommands),
       clock_(settings.is_of_cluster),
-      calls_(std::make_unique<Calls>(*this)),
+      redirects_(settings, output, session_, node),
       locks_(settings, node, timers_, session_),
-      cleanups_(settings, session_, features_, locks_, timers_, *this),
+      cleanups_(settings, {session_, channel_, features_, redirects_, locks_, timers_}, *this),
       leases_(settings, output, entropy_,
-              {session_, channel_, features_, locks_, timers_, cleanups_}, node, *this),
+              {session_, channel_, features_, redirects_, locks_, timers_, cleanups_}, node, *this),
       client_names_(settings, session_, channel_, *this),
       waiters_(settings, entropy_,
-               {session_, channel_, clock_, features_, locks_, timers_, cleanups_, leases_,
-                client_names_},
+               {session_, channel_, clock_, features_, redirects_, locks_, timers_, cleanups_,
+                leases_, client_names_},
                *this),
       requests_(settings, output,
-                {entropy_, session_, channel_, features_, locks_, timers_, leases_, waiters_,
-                 client_names_},
+                {entropy_, session_, channel_, features_, redirects_, locks_, timers_, cleanups_,
+                 leases_, waiters_, client_names_},
                 node, *this) {
   features_.prefix = channel_.prefix();
   features_.is_cluster = settings.is_of_cluster;
@@ -150,28 +149,12 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   if (!push) return;
   const auto record = locks_.find(push->rid);
   if (!record) {
-    if (!requests_.health().note_push(push->rid)) give_back_stale(*push, now);
+    if (!requests_.health().note_push(push->rid)) cleanups_.give_back_stale(*push, now);
     return;
   }
   if (push->kind == protocol::Push::Kind::kGrant)
     return waiters_.on_grant_push(*record, *push, now);
   waiters_.on_notice_push(*record, *push, now);
-}
-
-// A new primary may not know that the acquisition has ended, and has granted the lock to it. The
-// answer says only whether more of the queue waits. If it is lost, the grant ends by itself.
-void LockClient::give_back_stale(const protocol::Push &push, Nanos now) {
-  const auto *place = locks_.ended(push.rid);
-  const bool is_grant = push.kind == protocol::Push::Kind::kGrant;
-  if (place == nullptr || !is_grant || !is_up(*place->lock)) return;
-  // The slot may have moved since. That of a name in use is here.
-  if (settings_.is_of_cluster && !locks_.has(*place->lock)) return;
-  const std::string token = protocol::make_token(channel_.cid(), push.rid);
-  protocol::Command command;
-  protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
-                    {token, place->owner}, place->yield_policy, 1);
-  (void)session_.try_send(
-      command, Call{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, place->lock});
 }
 
 // A machine met an event that its state does not allow: a defect of this library. No caller is left
@@ -184,23 +167,6 @@ std::string_view LockClient::report_defect(const char *machine) noexcept {
     output_.defect_found(kText);
   }
   return "defect in redlatch; the log has more";
-}
-
-// A cap on the work of one script was reached: the rest of the queue still waits.
-void LockClient::maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more,
-                                   Nanos now) {
-  if (!has_more || !is_up(*lock)) return;
-  protocol::Command command;
-  protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
-  // Not sent for want of memory: the next poll of any waiter does the same.
-  (void)session_.try_send(command,
-                          Call{&calls_->serve_queue, protocol::EvalMode::kText, now, 0, lock});
-}
-
-void LockClient::on_script_answer(const Call &call, const protocol::CountAnswer &answer,
-                                  const std::shared_ptr<LockState> &lock, Nanos now) {
-  note_time(call.sent_at, now, answer.server_ms);
-  maybe_serve_queue(lock, answer.has_more, now);
 }
 
 void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {

@@ -33,6 +33,7 @@
 #include "lock/leases.h"
 #include "lock/lock_state.h"
 #include "lock/locks.h"
+#include "lock/redirects.h"
 #include "lock/requests.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
@@ -46,10 +47,7 @@
 
 namespace redlatch::lock {
 
-class LockClient final : public LockService,
-                         private operate::Names::Owner,
-                         private Waiters::Owner,
-                         private Requests::Owner {
+class LockClient final : public LockService, private operate::Names::Owner, private Leases::Owner {
  public:
   // `random` makes the client's id. Settings and output outlive the client, and know it as number
   // `node`.
@@ -110,8 +108,8 @@ class LockClient final : public LockService,
   void number_by(uint64_t &ids) { locks_.number_by(ids); }
   uint64_t last_number() const { return locks_.last_number(); }
   // Nothing about the slot is sent to the server any more, until another client has taken it over.
-  void hold_back(uint16_t slot) override { moving_.insert(slot); }
-  const std::set<uint16_t> &held_back() const { return moving_; }
+  void hold_back(uint16_t slot) { redirects_.hold_back(slot); }
+  const std::set<uint16_t> &held_back() const { return redirects_.held_back(); }
   // True if no command about the slot is under way.
   bool is_at_rest(uint16_t slot) const;
   // Those of all locks that this client has something to do with.
@@ -182,9 +180,6 @@ class LockClient final : public LockService,
  private:
   using Phase = TokenRecord::Phase;
 
-  // The kinds of commands: what is done with their answers.
-  struct Calls;
-
   // lock_client.cc: requests and replies; connecting.cc: the connection
   void finish(Request &request, Status status, std::string_view message = {}) noexcept override;
   // End a request of a caller before its answer; what it began is undone.
@@ -194,30 +189,16 @@ class LockClient final : public LockService,
   void draw_channel(Nanos now) noexcept;
   void fail_all(Status status, std::string_view message, Nanos now);
   std::string_view report_defect(const char *machine) noexcept override;
-  void on_script_answer(const Call &call, const protocol::CountAnswer &answer,
-                        const std::shared_ptr<LockState> &lock, Nanos now) override;
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override;
-  void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more, Nanos now) override;
 
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
                      Nanos now) override {
     return waiters_.plan_recheck(record, answer, now);
   }
-  void give_back_stale(const protocol::Push &push, Nanos now);
 
   // moving.cc: the nodes of a cluster
-  bool is_moving(const LockState &lock) const override {
-    return !moving_.empty() && moving_.contains(lock.slot());
-  }
-  // True if commands about `lock` can be sent.
-  bool is_up(const LockState &lock) const override { return session_.is_up() && !is_moving(lock); }
-  bool take_redirect(const Call &call, const Reply &reply, Nanos now) override;
-  bool follow_redirect(const Call &call, const Reply &reply, Nanos now);
-  bool postpone(const Call &call, Nanos now);
-  void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
   void take(LockClient &from, std::optional<uint16_t> slot, Nanos now);
   void take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept;
-  void rename(Locks::NewTokens &tokens, Nanos now) noexcept;
   void compare_clocks(Nanos now) noexcept;
   void warn_of_clock() noexcept;
   void resume(TokenRecord &record, Nanos now);
@@ -241,19 +222,18 @@ class LockClient final : public LockService,
   session::Channel channel_;
   session::Session session_;
   session::NodeClock clock_;
-  const std::unique_ptr<const Calls> calls_;
   protocol::ServerFeatures features_;
 
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
 
   TimerQueue timers_;
+  Redirects redirects_;
   Locks locks_;
   Cleanups cleanups_;
   Leases leases_;
   operate::Names client_names_;
   Waiters waiters_;
   Requests requests_;
-  std::set<uint16_t> moving_;  // slots of a cluster that another node serves
 };
 
 }  // namespace redlatch::lock

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: the nodes of a cluster. Each has a client, and a lock goes from one client to another
-// when its slot does: first no command about it is sent any more, and when none is under way the
-// other client takes it over. A lock on its way is like one whose connection is down.
-//
-// The keys of a lock move one by one. A script with a key that is not there is refused
-// (docs/wire.md, "Cluster"), so for that time a lock can be kept, by an extension that names the
-// lock key alone, but neither taken nor given back.
+// LockClient: locks go from one client to another, or to another channel. Redirects says when.
 #include <algorithm>
 #include <new>
 #include <utility>
 #include <vector>
 
-#include "lock/calls.h"
+#include "lock/lock_client.h"
 
 namespace redlatch::lock {
 
@@ -42,122 +36,29 @@ bool LockClient::is_at_rest(uint16_t slot) const {
          });
 }
 
-// ---- redirects ---------------------------------------------------------------------------------
-
-// Without memory the answer counts as lost: nothing may wait for it.
-// @return false if `reply` is to be taken as any other refusal.
-bool LockClient::take_redirect(const Call &call, const Reply &reply, Nanos now) {
-  try {
-    return follow_redirect(call, reply, now);
-  } catch (const std::bad_alloc &) {
-    call.kind->on_lost(call, now);
-    throw;
-  }
-}
-
-bool LockClient::follow_redirect(const Call &call, const Reply &reply, Nanos now) {
-  using Kind = protocol::Redirect::Kind;
-  const HostPort own{settings_.host, settings_.port};
-  const auto redirect = protocol::read_redirect(reply, own);
-  const LockState *lock = kind_of(call).lock_of(call);
-  if (kind_of(call).request(call) != nullptr) {
-    if (redirect.kind != Kind::kNone && requests_.on_left(call, now)) return true;
-    // The request has ended meanwhile; the slot has moved all the same.
-    const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
-    if (lock == nullptr && is_moved) output_.redirected(node_, redirect);
-  }
-  if (redirect.kind == Kind::kNone || lock == nullptr) return false;
-  const bool names_slot = redirect.kind == Kind::kMoved || redirect.kind == Kind::kAsk;
-  const bool is_elsewhere = names_slot && redirect.slot == lock->slot() && redirect.to != own;
-  if (redirect.kind == Kind::kMoved && is_elsewhere) {
-    output_.redirected(node_, redirect);
-    hold_back(redirect.slot);
-    call.kind->on_not_done(call, now);
-    return true;
-  }
-  if (redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
-  if (redirect.kind == Kind::kNonLocal) {
-    on_half_done(call, now);
-    return true;
-  }
-  if (kind_of(call).is_extension(call) && redirect.kind != Kind::kDown) {
-    if (call.extent == protocol::Extent::kAll) {
-      // The lock key alone is there until it moves itself.
-      kind_of(call).extend_lock_key(call, now);
-      return true;
-    }
-    if (redirect.kind == Kind::kAsk && is_elsewhere) {
-      const auto delegated = std::make_shared<DelegatedCommand>(DelegatedCommand{*this, call});
-      if (output_.ask_elsewhere(node_, redirect.to, delegated)) return true;
-    }
-  }
-  return postpone(call, now);
-}
-
-// The server cannot serve the slot now, and has done nothing. Callers wait.
-bool LockClient::postpone(const Call &call, Nanos now) {
-  const Nanos retry_at = session_.next_retry(now);
-  return kind_of(call).on_postponed(call, retry_at, now);
-}
-
-// ---- delegated commands ------------------------------------------------------------------------
-
-// An ASK is never remembered: the next command about the lock goes to its owner first.
 bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now) {
   if (!session_.is_up()) return false;
-  Call &asked = delegated->call;
+  const Call &asked = delegated->call;
   const Request *request = kind_of(asked).request(asked);
   TokenRecord *record = request != nullptr ? request->lease->record : &record_of(asked);
   if (record == nullptr || record->phase != Phase::kHeld) return false;
-  protocol::Command asking;
-  asking.add("ASKING");
   protocol::Command command;
   leases_.write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
-  if (asked.extent == protocol::Extent::kLock) asked.sent_at = now;
-  asked.is_delegated = true;
-  session_.send(asking, Call{&calls_->asking, protocol::EvalMode::kText, now, 0, delegated});
-  // As text: an answer that the script is not known is for the owner.
-  const auto eval = protocol::EvalMode::kText;
-  const Call call{&calls_->delegated, eval, now, asked.lease, delegated};
-  if (!session_.try_send(command, call)) {
-    // ASKING would count for the next command.
-    session_.drop();
-    return false;
-  }
-  delegated->lock = record->lock;
-  delegated->lock->delegated_count++;
-  return true;
-}
-
-// `reply`: nullptr if none will come.
-void LockClient::on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now) {
-  const Call &call = delegated.call;
-  if (std::exchange(delegated.is_over, true)) return;
-  delegated.lock->delegated_count--;
-  if (reply == nullptr) return on_half_done(call, now);  // the own connection is still there
-  bool is_postponed = false;
-  try {
-    const auto redirect = protocol::read_redirect(*reply, {});
-    is_postponed = redirect.kind != protocol::Redirect::Kind::kNone && postpone(call, now);
-  } catch (const std::bad_alloc &) {
-    on_half_done(call, now);  // nothing may wait for it
-    throw;
-  }
-  if (!is_postponed) session::Session::deliver(call, *reply, now);
+  return redirects_.send(delegated, *record, command, now);
 }
 
 // ---- from one client to another ----------------------------------------------------------------
 
 void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
   assert(&from != this && from.is_at_rest(slot));
-  const bool is_new = moving_.insert(slot).second;  // until resume(): nothing is sent from here
+  const bool is_new = redirects_.hold_back(slot);  // until resume(): nothing is sent from here
   try {
     take(from, slot, now);
   } catch (const std::bad_alloc &) {
-    if (is_new) moving_.erase(slot);
+    if (is_new) redirects_.let_go(slot);
     throw;
   }
-  from.moving_.erase(slot);
+  from.redirects_.let_go(slot);
 }
 
 void LockClient::take_over_all(LockClient &from, Nanos now) {
@@ -180,15 +81,7 @@ void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now)
   if (clock_.take_arrivals()) compare_clocks(now);
   for (Request *caller : coming.callers) locks_.take_timer(from.locks_, *caller);
   requests_.take(from.requests_, requests);
-  rename(tokens, now);
-}
-
-void LockClient::rename(Locks::NewTokens &tokens, Nanos now) noexcept {
-  locks_.add_numbered(tokens);
-  for (Locks::NewToken &one : tokens.all) {
-    const ServerFootprint left = locks_.rename(one, now);
-    cleanups_.start_with(*one.old, left, 0, now);
-  }
+  cleanups_.start_renamed(tokens, now);
 }
 
 void LockClient::take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept {
@@ -201,7 +94,7 @@ void LockClient::take_record(LockClient &from, TokenRecord &record, Nanos now) n
 }
 
 void LockClient::resume(uint16_t slot, Nanos now) {
-  moving_.erase(slot);
+  redirects_.let_go(slot);
   if (!session_.is_up()) return connect_soon(now);
   resume_waiters_first([slot](const TokenRecord &record) { return record.lock->slot() == slot; },
                        now);
@@ -236,7 +129,8 @@ void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
 }
 
 void LockClient::resume_all(Nanos now) {
-  resume_waiters_first([this](const TokenRecord &record) { return !is_moving(*record.lock); }, now);
+  resume_waiters_first(
+      [this](const TokenRecord &record) { return !redirects_.is_moving(*record.lock); }, now);
 }
 
 void LockClient::change_channel(const std::string &cid, Nanos now) {
@@ -246,7 +140,7 @@ void LockClient::change_channel(const std::string &cid, Nanos now) {
   std::string copy = cid;
   timers_.admit(tokens.all.size());
   channel_.change(std::move(copy), std::move(channel));
-  rename(tokens, now);
+  cleanups_.start_renamed(tokens, now);
 }
 
 }  // namespace redlatch::lock

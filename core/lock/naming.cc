@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "lock/calls.h"
+#include "lock/lock_client.h"
 
 namespace redlatch::lock {
 

@@ -72,7 +72,7 @@ void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
 
 bool Requests::may_send(const Request &request) const {
   const LockState *lock = lock_of(request);
-  return lock == nullptr ? session_.is_up() : owner_.is_up(*lock);
+  return lock == nullptr ? session_.is_up() : redirects_.is_up(*lock);
 }
 
 void Requests::send(const std::shared_ptr<Request> &request, Nanos now, EvalMode eval,
@@ -314,7 +314,7 @@ void Requests::Operate::carry_out(const Call &call, const operate::Operation::St
     try {
       const auto lock = std::make_shared<LockState>(requests.settings_.name_space, request->name,
                                                     request->task->format());
-      requests.owner_.maybe_serve_queue(lock, true, now);
+      requests.cleanups_.serve_queue(lock, now);
     } catch (const std::bad_alloc &) {
       // The next poll of any waiter does the same.
     }
@@ -325,11 +325,11 @@ void Requests::Operate::carry_out(const Call &call, const operate::Operation::St
   requests.finish(*request, status, message);
 }
 
-bool Requests::on_left(const Call &call, Nanos now) {
+bool Requests::Operate::on_left(const Call &call, Nanos now) const {
   const Request &request = call.about<Request>();
-  if (!request.task || request.is_finished()) return false;
+  if (request.is_finished()) return false;
   const auto step = request.task->on_left();
-  if (step) operate_.carry_out(call, *step, now);
+  if (step) carry_out(call, *step, now);
   return step.has_value();
 }
 

@@ -18,8 +18,11 @@
 #include "base/random.h"
 #include "base/settings.h"
 #include "lock/call.h"
+#include "lock/cleanups.h"
 #include "lock/leases.h"
 #include "lock/locks.h"
+#include "lock/part_owner.h"
+#include "lock/redirects.h"
 #include "lock/service.h"
 #include "lock/waiters.h"
 #include "operate/health.h"
@@ -32,37 +35,24 @@ namespace redlatch::lock {
 
 class Requests : private operate::Health::Owner {
  public:
-  class Owner {
-   public:
-    // True if commands about `lock` can be sent.
-    virtual bool is_up(const LockState &lock) const = 0;
-    // @return false if `reply` is to be taken as any other refusal.
-    virtual bool take_redirect(const Call &call, const Reply &reply, Nanos now) = 0;
-    virtual void finish(Request &request, Status status, std::string_view message) noexcept = 0;
-    virtual void note_time(Nanos sent_at, Nanos now, int64_t server_ms) = 0;
-    // `has_more`: a script has left a part of the queue of `lock` as it was.
-    virtual void maybe_serve_queue(const std::shared_ptr<LockState> &lock, bool has_more,
-                                   Nanos now) = 0;
-
-   protected:
-    ~Owner() = default;
-  };
-
   // Other parts of the same client.
   struct Parts {
     Entropy &entropy;
     session::Session &session;
     const session::Channel &channel;
     const protocol::ServerFeatures &features;
+    Redirects &redirects;
     Locks &locks;
     TimerQueue &timers;
+    Cleanups &cleanups;
     Leases &leases;
     Waiters &waiters;
     operate::Names &names;
   };
 
   // All outlive it.
-  Requests(const Settings &settings, Output &output, const Parts &parts, size_t node, Owner &owner)
+  Requests(const Settings &settings, Output &output, const Parts &parts, size_t node,
+           PartOwner &owner)
       : settings_(settings),
         output_(output),
         node_(node),
@@ -70,8 +60,10 @@ class Requests : private operate::Health::Owner {
         session_(parts.session),
         channel_(parts.channel),
         features_(parts.features),
+        redirects_(parts.redirects),
         locks_(parts.locks),
         timers_(parts.timers),
+        cleanups_(parts.cleanups),
         leases_(parts.leases),
         waiters_(parts.waiters),
         names_(parts.names),
@@ -91,8 +83,6 @@ class Requests : private operate::Health::Owner {
   // ---- events
   void on_connected(Nanos now);
   void on_connect_failed(const Outcome &why);
-  // The node does not serve the slot. @return whether the task of `call` needs no answer of it.
-  bool on_left(const Call &call, Nanos now);
   // An inspection waited for the name of the client `cid`; empty: not known.
   void on_name(Request &inspection, std::string_view cid, std::string_view name) noexcept;
   Nanos due() const { return std::min(resend_at_, health_.due()); }
@@ -116,10 +106,7 @@ class Requests : private operate::Health::Owner {
 
   // Their subject is a request.
   struct Kind : LockCallKind {
-    explicit Kind(Requests &of) : requests(of) {}
-    bool take_redirect(const Call &call, const Reply &reply, Nanos now) const override {
-      return requests.owner_.take_redirect(call, reply, now);
-    }
+    explicit Kind(Requests &of) : LockCallKind(of.redirects_), requests(of) {}
     const LockState *lock(const Call &call) const override;
     Request *request(const Call &call) const override { return &call.about<Request>(); }
 
@@ -141,6 +128,7 @@ class Requests : private operate::Health::Owner {
     using Repeated::Repeated;
     void send(Call) const override;
     void on_answer(const Call &, const Reply &, Nanos) const override;
+    bool on_left(const Call &, Nanos) const override;
     void carry_out(const Call &, const operate::Operation::Step &, Nanos) const;
   };
   // About a lease. Its answer is a number.
@@ -234,12 +222,14 @@ class Requests : private operate::Health::Owner {
   session::Session &session_;
   const session::Channel &channel_;
   const protocol::ServerFeatures &features_;
+  Redirects &redirects_;
   Locks &locks_;
   TimerQueue &timers_;
+  Cleanups &cleanups_;
   Leases &leases_;
   Waiters &waiters_;
   operate::Names &names_;
-  Owner &owner_;
+  PartOwner &owner_;
   operate::Health health_;
   const Operate operate_{*this};
   const Prolong prolong_{*this};

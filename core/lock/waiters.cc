@@ -77,7 +77,7 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
 }
 
 void Waiters::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
-  if (!record.acquisition->may_ask(owner_.is_up(*record.lock)) || record.is_throttled) return;
+  if (!record.acquisition->may_ask(redirects_.is_up(*record.lock)) || record.is_throttled) return;
   const bool may_wait = eval == protocol::EvalMode::kDigest;
   if (may_wait && throttle_.delay(record, session_.has_room())) return timers_.remove(record);
   send_ask(record, now, eval);
@@ -111,7 +111,7 @@ void Waiters::send_throttled(Nanos now) {
   while (session_.is_up() && session_.has_room()) {
     const auto record = throttle_.take();
     if (!record) return;
-    if (record->is_gone || !Locks::is_waiting(record->phase) || owner_.is_moving(*record->lock))
+    if (record->is_gone || !Locks::is_waiting(record->phase) || redirects_.is_moving(*record->lock))
       continue;
     send_ask(*record, now, protocol::EvalMode::kDigest);
   }
@@ -279,10 +279,6 @@ void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nan
 }
 
 // ---- the calls ---------------------------------------------------------------------------------
-
-bool Waiters::Kind::take_redirect(const Call &call, const Reply &reply, Nanos now) const {
-  return waiters.owner_.take_redirect(call, reply, now);
-}
 
 void Waiters::Kind::ask_again(const Call &call, Nanos now) const {
   waiters.locks_.repeat_soon(record_of(call), now);

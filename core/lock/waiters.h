@@ -16,6 +16,8 @@
 #include "lock/cleanups.h"
 #include "lock/leases.h"
 #include "lock/locks.h"
+#include "lock/part_owner.h"
+#include "lock/redirects.h"
 #include "operate/names.h"
 #include "session/channel.h"
 #include "session/node_clock.h"
@@ -25,21 +27,13 @@ namespace redlatch::lock {
 
 class Waiters {
  public:
-  class Owner : public Leases::Owner {
-   public:
-    // True if another node serves the slot of `lock`, or will.
-    virtual bool is_moving(const LockState &lock) const = 0;
-
-   protected:
-    ~Owner() = default;
-  };
-
   // Other parts of the same client.
   struct Parts {
     session::Session &session;
     const session::Channel &channel;
     session::NodeClock &clock;
     const protocol::ServerFeatures &features;
+    Redirects &redirects;
     Locks &locks;
     TimerQueue &timers;
     Cleanups &cleanups;
@@ -48,13 +42,14 @@ class Waiters {
   };
 
   // All outlive it.
-  Waiters(const Settings &settings, Entropy &entropy, const Parts &parts, Owner &owner)
+  Waiters(const Settings &settings, Entropy &entropy, const Parts &parts, PartOwner &owner)
       : settings_(settings),
         entropy_(entropy),
         session_(parts.session),
         channel_(parts.channel),
         clock_(parts.clock),
         features_(parts.features),
+        redirects_(parts.redirects),
         locks_(parts.locks),
         timers_(parts.timers),
         cleanups_(parts.cleanups),
@@ -115,8 +110,7 @@ class Waiters {
   using Phase = TokenRecord::Phase;
 
   struct Kind : LockCallKind {
-    explicit Kind(Waiters &of) : waiters(of) {}
-    bool take_redirect(const Call &, const Reply &, Nanos) const override;
+    explicit Kind(Waiters &of) : LockCallKind(of.redirects_), waiters(of) {}
     void ask_again(const Call &, Nanos) const override;
     const LockState *lock(const Call &call) const override;
 
@@ -177,12 +171,13 @@ class Waiters {
   const session::Channel &channel_;
   session::NodeClock &clock_;
   const protocol::ServerFeatures &features_;
+  Redirects &redirects_;
   Locks &locks_;
   TimerQueue &timers_;
   Cleanups &cleanups_;
   Leases &leases_;
   operate::Names &client_names_;
-  Owner &owner_;
+  PartOwner &owner_;
   const Acquire acquire_{*this};
   const Track track_{*this};
   const FindKey find_key_{*this};

@@ -112,9 +112,9 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
                          .is_described = !record.is_sharing};
   const auto step = grant != nullptr
                         ? record.held().give(&HeldLease::start, *grant, terms, options.label, now,
-                                             owner_.is_up(*record.lock))
+                                             redirects_.is_up(*record.lock))
                         : record.held().give(&HeldLease::hand_off, terms, options.label, now,
-                                             owner_.is_up(*record.lock));
+                                             redirects_.is_up(*record.lock));
   // The fence of an attached lease is the caller's word: scripts and checks do not rely on it.
   const bool is_attached = caller.op == Request::Op::kAttach;
   lease.fence = is_attached ? caller.arguments->fence : record.held()->fence();
@@ -203,7 +203,7 @@ Outcome Waiters::why_not_yet(const Request &request, const TokenRecord &record) 
                                                 ", but no answer came within the wait; a cleanup "
                                                 "continues in the background");
   }
-  if (owner_.is_moving(*record.lock) || (request.wait_ms == 0 && session_.is_up())) {
+  if (redirects_.is_moving(*record.lock) || (request.wait_ms == 0 && session_.is_up())) {
     return failure(Status::kUnavailable,
                    "no node serves lock " + quoted(record.lock->name) + ": " + settings_.address() +
                        " redirected it (MOVED) to a node that does not, or may not be used");

@@ -34,7 +34,7 @@ CLUSTER_MUTANTS = (
         "an ASK is remembered",
         2,
         Edit(
-            "lock/moving.cc",
+            "lock/redirects.cc",
             "  if (redirect.kind == Kind::kMoved && is_elsewhere) {",
             "  const bool is_kept = IS_ON && redirect.kind == Kind::kAsk;\n"
             "  if ((redirect.kind == Kind::kMoved || is_kept) && is_elsewhere) {",
@@ -63,9 +63,9 @@ CLUSTER_MUTANTS = (
         "a waiter that moves keeps its old place, too",
         12,
         Edit(
-            "lock/moving.cc",
-            "    cleanups_.start_with(*one.old, left, 0, now);",
-            "    cleanups_.start_with(*one.old, IS_ON ? ServerFootprint() : left, 0, now);",
+            "lock/cleanups.cc",
+            "    start_with(*one.old, left, 0, now);",
+            "    start_with(*one.old, IS_ON ? ServerFootprint() : left, 0, now);",
         ),
         scenario="kClusterMoves",
     ),
@@ -118,7 +118,7 @@ CLUSTER_MUTANTS = (
         "commands about a slot that moves are sent to its old node meanwhile",
         1,
         Edit(
-            "lock/moving.cc",
+            "lock/redirects.cc",
             "    hold_back(redirect.slot);\n",
             "    if (!IS_ON) hold_back(redirect.slot);\n",
         ),
@@ -168,7 +168,7 @@ CLUSTER_MUTANTS = (
         "an extension is not repeated with the lock key alone while the slot moves",
         11,
         Edit(
-            "lock/moving.cc",
+            "lock/redirects.cc",
             "    if (call.extent == protocol::Extent::kAll) {",
             "    if (IS_ON) return postpone(call, now);\n"
             "    if (call.extent == protocol::Extent::kAll) {",

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "lock/redirects.h"
+
+#include <new>
+#include <utility>
+
+#include "protocol/slots.h"
+
+namespace redlatch::lock {
+
+bool LockCallKind::take_redirect(const Call &call, const Reply &reply, Nanos now) const {
+  return redirects_.take(call, reply, now);
+}
+
+bool Redirects::take(const Call &call, const Reply &reply, Nanos now) {
+  try {
+    return follow(call, reply, now);
+  } catch (const std::bad_alloc &) {
+    call.kind->on_lost(call, now);
+    throw;
+  }
+}
+
+bool Redirects::follow(const Call &call, const Reply &reply, Nanos now) {
+  using Kind = protocol::Redirect::Kind;
+  const HostPort own{settings_.host, settings_.port};
+  const auto redirect = protocol::read_redirect(reply, own);
+  const LockState *lock = kind_of(call).lock_of(call);
+  if (kind_of(call).request(call) != nullptr) {
+    if (redirect.kind != Kind::kNone && kind_of(call).on_left(call, now)) return true;
+    // The request has ended meanwhile; the slot has moved all the same.
+    const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
+    if (lock == nullptr && is_moved) output_.redirected(node_, redirect);
+  }
+  if (redirect.kind == Kind::kNone || lock == nullptr) return false;
+  const bool names_slot = redirect.kind == Kind::kMoved || redirect.kind == Kind::kAsk;
+  const bool is_elsewhere = names_slot && redirect.slot == lock->slot() && redirect.to != own;
+  if (redirect.kind == Kind::kMoved && is_elsewhere) {
+    output_.redirected(node_, redirect);
+    hold_back(redirect.slot);
+    call.kind->on_not_done(call, now);
+    return true;
+  }
+  if (redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
+  if (redirect.kind == Kind::kNonLocal) {
+    on_half_done(call, now);
+    return true;
+  }
+  if (kind_of(call).is_extension(call) && redirect.kind != Kind::kDown) {
+    if (call.extent == protocol::Extent::kAll) {
+      // The lock key alone is there until it moves itself.
+      kind_of(call).extend_lock_key(call, now);
+      return true;
+    }
+    if (redirect.kind == Kind::kAsk && is_elsewhere) {
+      const auto delegated = std::make_shared<DelegatedCommand>(DelegatedCommand{*this, call});
+      if (output_.ask_elsewhere(node_, redirect.to, delegated)) return true;
+    }
+  }
+  return postpone(call, now);
+}
+
+// The server cannot serve the slot now, and has done nothing. Callers wait.
+bool Redirects::postpone(const Call &call, Nanos now) {
+  const Nanos retry_at = session_.next_retry(now);
+  return kind_of(call).on_postponed(call, retry_at, now);
+}
+
+// ---- delegated commands ------------------------------------------------------------------------
+
+bool Redirects::send(const std::shared_ptr<DelegatedCommand> &delegated, TokenRecord &record,
+                     protocol::Command &extension, Nanos now) {
+  Call &asked = delegated->call;
+  if (asked.extent == protocol::Extent::kLock) asked.sent_at = now;
+  asked.is_delegated = true;
+  protocol::Command asking;
+  asking.add("ASKING");
+  session_.send(asking, Call{&asking_, protocol::EvalMode::kText, now, 0, delegated});
+  // As text: an answer that the script is not known is for the owner.
+  const auto eval = protocol::EvalMode::kText;
+  if (!session_.try_send(extension, Call{&delegated_, eval, now, asked.lease, delegated})) {
+    // ASKING would count for the next command.
+    session_.drop();
+    return false;
+  }
+  delegated->lock = record.lock;
+  delegated->lock->delegated_count++;
+  return true;
+}
+
+// `reply`: nullptr if none will come.
+void Redirects::on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now) {
+  const Call &call = delegated.call;
+  if (std::exchange(delegated.is_over, true)) return;
+  delegated.lock->delegated_count--;
+  if (reply == nullptr) return on_half_done(call, now);  // the own connection is still there
+  bool is_postponed = false;
+  try {
+    const auto redirect = protocol::read_redirect(*reply, {});
+    is_postponed = redirect.kind != protocol::Redirect::Kind::kNone && postpone(call, now);
+  } catch (const std::bad_alloc &) {
+    on_half_done(call, now);  // nothing may wait for it
+    throw;
+  }
+  if (!is_postponed) session::Session::deliver(call, *reply, now);
+}
+
+void Redirects::Delegated::on_answer(const Call &call, const Reply &reply, Nanos now) const {
+  auto &command = call.about<DelegatedCommand>();
+  command.owner.on_delegated_over(command, &reply, now);
+}
+
+void Redirects::Delegated::on_lost(const Call &call, Nanos now) const {
+  auto &command = call.about<DelegatedCommand>();
+  command.owner.on_delegated_over(command, nullptr, now);
+}
+
+void Redirects::Asking::on_answer(const Call &call, const Reply &reply, Nanos now) const {
+  auto &command = call.about<DelegatedCommand>();
+  // As without the right to it. The command behind it is redirected back.
+  if (reply.is_error()) command.owner.on_delegated_over(command, &reply, now);
+}
+
+}  // namespace redlatch::lock

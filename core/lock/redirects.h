@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Redirects: the slots of a cluster that another node serves, or will. Each node has a client, and
+// a lock goes from one client to another when its slot does: first no command about it is sent any
+// more, and when none is under way the other client takes it over. A lock on its way is like one
+// whose connection is down.
+//
+// The keys of a lock move one by one. A script with a key that is not there is refused
+// (docs/wire.md, "Cluster"), so for that time a lock can be kept, by an extension that names the
+// lock key alone, but neither taken nor given back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+
+#include "base/settings.h"
+#include "lock/call.h"
+#include "lock/service.h"
+#include "session/session.h"
+
+namespace redlatch::lock {
+
+class Redirects {
+ public:
+  // All outlive it. `node`: the number by which the output knows the client.
+  Redirects(const Settings &settings, Output &output, session::Session &session, size_t node)
+      : settings_(settings), output_(output), session_(session), node_(node) {}
+
+  // True if commands about `lock` can be sent.
+  bool is_up(const LockState &lock) const { return session_.is_up() && !is_moving(lock); }
+  // True if another node serves the slot of `lock`, or will.
+  bool is_moving(const LockState &lock) const {
+    return !moving_.empty() && moving_.contains(lock.slot());
+  }
+  // Nothing about the slot is sent any more. @return false: as before.
+  bool hold_back(uint16_t slot) { return moving_.insert(slot).second; }
+  void let_go(uint16_t slot) { moving_.erase(slot); }
+  const std::set<uint16_t> &held_back() const { return moving_; }
+
+  // Without memory the answer counts as lost: nothing may wait for it.
+  // @return false if `reply` is to be taken as any other refusal.
+  bool take(const Call &call, const Reply &reply, Nanos now);
+
+  // ---- commands that another node is asked, behind ASKING
+  // Sends one that the client of another node has given. `extension` is about `record`. An ASK is
+  // never remembered: the next command about the lock goes to its owner first.
+  // @return whether it was sent.
+  bool send(const std::shared_ptr<DelegatedCommand> &delegated, TokenRecord &record,
+            protocol::Command &extension, Nanos now);
+
+ private:
+  // It was asked for by the client of another node.
+  struct Delegated final : session::CallKind {
+    void on_answer(const Call &, const Reply &, Nanos) const override;
+    void on_lost(const Call &, Nanos) const override;
+  };
+  // It prepares Delegated.
+  struct Asking final : session::CallKind {
+    void on_answer(const Call &, const Reply &, Nanos) const override;
+  };
+
+  bool follow(const Call &call, const Reply &reply, Nanos now);
+  bool postpone(const Call &call, Nanos now);
+  void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
+
+  const Settings &settings_;
+  Output &output_;
+  session::Session &session_;
+  const size_t node_;
+  const Delegated delegated_;
+  const Asking asking_;
+  std::set<uint16_t> moving_;
+};
+
+}  // namespace redlatch::lock
