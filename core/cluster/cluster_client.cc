@@ -102,7 +102,7 @@ void ClusterClient::give_up() {
 size_t ClusterClient::drained_count() const {
   return static_cast<size_t>(
       std::count_if(router_.nodes().begin(), router_.nodes().end(),
-                    [](const Node &node) { return node.client.is_drained(); }));
+                    [](const Node &node) { return node.client.drained_count() == 1; }));
 }
 
 bool ClusterClient::waits_for_itself(const Request &request) const {
@@ -274,7 +274,7 @@ bool ClusterClient::ask_elsewhere(size_t, const HostPort &to,
   const size_t index = router_.node_at(router_.map().number_of(to), now_);
   if (index == 0) return false;
   if (router_.client(index).run(delegated, now_)) return true;
-  if (router_.client(index).is_down()) router_.client(index).want_connection(now_);
+  if (router_.client(index).session().is_down()) router_.client(index).want_connection(now_);
   return false;
 }
 
@@ -290,7 +290,7 @@ void ClusterClient::carry_out_plans(Nanos now) noexcept {
     plans_due_ = now + lock::kNoMemoryRetry;
     // A lock may have been sent in part: the next connection repeats it.
     for (size_t i = 1; i < router_.nodes().size(); i++) {
-      if (router_.client(i).is_up()) output_.drop_link(i);
+      if (router_.client(i).session().is_up()) output_.drop_link(i);
     }
   }
 }

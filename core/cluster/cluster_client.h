@@ -48,7 +48,6 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   const std::string &channel(size_t node) const override {
     return router_.nodes()[node].client.channel(node);
   }
-  bool needs_identity() const override { return false; }
 
   void start(const std::shared_ptr<lock::Request> &request, Nanos now) override;
   Status cancel(lock::Request &request, Nanos now) override;
@@ -71,11 +70,8 @@ class ClusterClient final : public lock::LockService, private lock::Output {
   void on_messages_heard(size_t node, Nanos now) override {
     router_.client(node).on_messages_heard(node, now);
   }
-  void on_invalidated(size_t node, std::string_view key, Nanos now) override {
+  void on_invalidated(size_t node, std::optional<std::string_view> key, Nanos now) override {
     pass(&lock::LockClient::on_invalidated, now, node, key);
-  }
-  void on_all_invalidated(size_t node, Nanos now) override {
-    pass(&lock::LockClient::on_all_invalidated, now, node);
   }
   void on_unsubscribed(size_t node, Nanos now) override;
   void check_later(size_t node, Nanos due) override { router_.client(node).check_later(node, due); }

@@ -31,8 +31,8 @@ Router::Router(const Settings &settings, std::span<const uint8_t, 16> random, ui
 }
 
 void Router::adopt(lock::LockClient &from, Nanos now) {
-  last_id_ = from.last_number();
-  unrouted().take_over_all(from, now);
+  last_id_ = from.locks().last_number();
+  unrouted().take_over(from, std::nullopt, now);
 }
 
 // ---- servers -----------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ std::vector<HostPort> Router::servers() const {
   // Nodes that are connected answer soonest, and know of the others; those of the URL may always be
   // asked.
   for (const auto &[number, index] : node_numbers_) {
-    if (nodes_[index].client.is_up()) add(map_.server(number));
+    if (nodes_[index].client.session().is_up()) add(map_.server(number));
   }
   for (const HostPort &server : settings_.cluster.addresses) add(server);
   for (size_t i = 0; i < map_.server_count(); i++) {
@@ -192,8 +192,8 @@ void Router::redraw(Nanos now) {
   for (size_t i = 1; i < nodes_.size(); i++) {
     Node &node = nodes_[i];
     if (!node.is_redrawn) continue;
-    if (node.client.is_up()) output_.drop_link(i);
-    if (!node.client.is_down()) continue;
+    if (node.client.session().is_up()) output_.drop_link(i);
+    if (!node.client.session().is_down()) continue;
     if (node.client.is_channel_taken()) entropy_.mix_into(random_);  // else the same is drawn again
     const std::string cid = draw_cid(node.number);
     if (!cid.empty()) node.client.change_channel(cid, now);

@@ -210,7 +210,7 @@ void Cleanups::answer_releaser(TokenRecord &record, Status status, std::string_v
   if (!record.releaser) return;
   const auto releaser = std::move(record.releaser);
   releaser->record = nullptr;
-  owner_.finish(*releaser, status, message);
+  results_.finish(*releaser, status, message);
 }
 
 // The cleanup is over, or goes another way: the caller is answered even without memory for the
@@ -242,7 +242,7 @@ void Cleanups::answer(TokenRecord &record, Cleanup::Result result) {
       return answer_releaser(record, Status::kOutcomeUnknown,
                              "no answer until the lease had ended");
     case Cleanup::Result::kDefect:
-      return answer_releaser(record, Status::kInternal, owner_.report_defect("cleanup"));
+      return answer_releaser(record, Status::kInternal, results_.report_defect("cleanup"));
   }
 }
 

@@ -12,8 +12,8 @@
 #include "lock/call.h"
 #include "lock/contention.h"
 #include "lock/locks.h"
-#include "lock/part_owner.h"
 #include "lock/redirects.h"
+#include "lock/results.h"
 #include "session/channel.h"
 #include "session/session.h"
 
@@ -21,6 +21,15 @@ namespace redlatch::lock {
 
 class Cleanups {
  public:
+  class Owner {
+   public:
+    // The server's clock, in the answer to a command sent at `sent_at`; 0: not known.
+    virtual void note_time(Nanos sent_at, Nanos now, int64_t server_ms) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
   // Other parts of the same client.
   struct Parts {
     session::Session &session;
@@ -29,10 +38,11 @@ class Cleanups {
     Redirects &redirects;
     Locks &locks;
     TimerQueue &timers;
+    Results &results;
   };
 
   // All outlive it.
-  Cleanups(const Settings &settings, const Parts &parts, PartOwner &owner)
+  Cleanups(const Settings &settings, const Parts &parts, Owner &owner)
       : settings_(settings),
         session_(parts.session),
         channel_(parts.channel),
@@ -40,6 +50,7 @@ class Cleanups {
         redirects_(parts.redirects),
         locks_(parts.locks),
         timers_(parts.timers),
+        results_(parts.results),
         owner_(owner) {}
 
   // `record` is given up. Nothing is sent before `not_before`.
@@ -120,7 +131,8 @@ class Cleanups {
   Redirects &redirects_;
   Locks &locks_;
   TimerQueue &timers_;
-  PartOwner &owner_;
+  Results &results_;
+  Owner &owner_;
   const Kind release_{*this};
   const Kind cancel_{*this};
   const ServeQueue serve_queue_{*this};

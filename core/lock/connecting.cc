@@ -8,23 +8,16 @@
 
 namespace redlatch::lock {
 
-// A request that may not wait skips the pause between two attempts.
-void LockClient::connect_soon(Nanos now) { session_.connect_soon(now); }
-
 bool LockClient::begin_connect(size_t, Nanos now) {
   if (!has_work() || !session_.begin_connect(now)) return false;
   // A client of a cluster draws one in a slot of the node.
-  if (channel_.is_taken() && !settings_.is_of_cluster) draw_channel(now);
-  return true;
-}
-
-// Without memory the next attempt to connect does it.
-void LockClient::draw_channel(Nanos now) noexcept {
+  if (!channel_.is_taken() || settings_.is_of_cluster) return true;
   try {
     change_channel(channel_.draw(entropy_), now);
   } catch (const std::bad_alloc &) {
-    return;
+    // The next attempt to connect does it.
   }
+  return true;
 }
 
 void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
@@ -38,12 +31,12 @@ void LockClient::on_connected(size_t, const ServerFacts &facts, Nanos now) {
   client_names_.on_connected();
   if (const ServerAge &age = facts.age; settings_.is_of_cluster && age.round_trip > 0) {
     clock_.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs, now);
-    if (clock_.take_arrivals()) compare_clocks(now);
+    leases_.compare_clocks(now);
   }
   if (!locks_.records().empty()) client_names_.announce_by(now + operate::Names::kMoment);
   const bool is_channel_new = channel_.take_change();
   if (settings_.is_of_cluster || is_channel_new) {
-    resume_all(now);
+    resume_records(std::nullopt, now);
   } else {
     locks_.for_each([&](TokenRecord &record) { resume(record, now); });
   }
@@ -66,7 +59,7 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
     case Phase::kDetaching:
       return;  // its request is sent again
     case Phase::kCleanup:
-      return on_record_due(record, now);  // which ends it, however often the connection breaks
+      return cleanups_.on_due(record, now);  // which ends it, however often the connection breaks
   }
 }
 
@@ -104,28 +97,6 @@ void LockClient::on_disconnected(size_t, Nanos now) noexcept {
   for (const auto &[id, record] : locks_.records()) record->replicas.count = 0;
   for (const auto &[name, lock] : locks_.names()) lock->key_watch.give(&KeyWatch::on_disconnected);
   session_.on_disconnected(channel_.is_taken(), now);
-}
-
-// A lease that has moved here is believed for as long as both servers keep it.
-void LockClient::compare_clocks(Nanos now) noexcept {
-  warn_of_clock();
-  for (const auto &[id, record] : locks_.records()) {
-    if (record->phase != Phase::kHeld || !record->held()->awaits_clock()) continue;
-    record->held().give(&HeldLease::on_clock, *clock_.last(), now);
-    leases_.schedule(*record, now);
-  }
-}
-
-// Once for each connection, however many slots move.
-void LockClient::warn_of_clock() noexcept {
-  if (!clock_.take_warning()) return;
-  try {
-    output_.warn("the clock of " + settings_.address() + " is " +
-                 std::to_string(clock_.behind() / kMs) +
-                 " ms behind that of the node that had its locks before: fences may fall");
-  } catch (const std::bad_alloc &) {
-    clock_.warn_again();
-  }
 }
 
 }  // namespace redlatch::lock

@@ -58,7 +58,7 @@ void Leases::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos
                          protocol::EvalMode eval, protocol::Extent extent) {
   assert(step.transition != HeldLease::Transition::kDefect);
   if (step.transition == HeldLease::Transition::kDefect) {
-    return lose(record, {LossReason::kDefect, std::string(owner_.report_defect("held lease"))},
+    return lose(record, {LossReason::kDefect, std::string(results_.report_defect("held lease"))},
                 false, now);
   }
   if (step.command == HeldLease::Command::kNone) return;
@@ -88,7 +88,7 @@ void Leases::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
   protocol::CountAnswer answer;
   const auto refusal = read_extension(call, reply, answer);
   if (!refusal && extend_next_part(call, answer, now)) return;
-  if (!refusal && !call.is_delegated) owner_.note_time(call.sent_at, now, answer.server_ms);
+  if (!refusal && !call.is_delegated) note_time(call.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return;
   Checked<HeldLease> &held = record.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
@@ -228,7 +228,7 @@ bool Leases::is_held(Request &request, Nanos now) {
   if (lease.record != nullptr && now >= lease.deadline.load()) on_due(*lease.record, now);
   if (lease.record != nullptr && lease.record->phase == TokenRecord::Phase::kHeld) return true;
   const auto why = lease.why_not_held();
-  owner_.finish(request, why.status, why.message);
+  results_.finish(request, why.status, why.message);
   return false;
 }
 
@@ -250,13 +250,13 @@ void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
     record.upgrade->give(&Upgrade::end);
   }
   if (unconfirmed)
-    owner_.finish(*unconfirmed, Status::kNotReplicated, Confirmations::why_lost(*lease));
+    results_.finish(*unconfirmed, Status::kNotReplicated, Confirmations::why_lost(*lease));
   output_.lease_ended(*lease);
 }
 
 void Leases::on_confirmed(TokenRecord &record) {
   if (const auto caller = confirmations_.end(record))
-    return owner_.finish(*caller, Status::kOk, {});
+    return results_.finish(*caller, Status::kOk, {});
   if (record.replicas.is_writer_unconfirmed) finish_upgrade(record, Status::kOk);
 }
 
@@ -266,7 +266,7 @@ void Leases::fail_confirmation(TokenRecord &record, Status status, std::string_v
   const auto keep = record.shared_from_this();
   const auto caller = confirmations_.end(record);
   if (!caller) return give_up_upgrade(record, status, message, now);
-  owner_.finish(*caller, status, message);
+  results_.finish(*caller, status, message);
   give_back(record, nullptr, now);
 }
 
@@ -312,6 +312,50 @@ void Leases::clean_up_detached(TokenRecord &record, Nanos now) {
   cleanups_.give_up_vacant_place(*record.lock, now);
   if (!record.acquisition->may_be_queued()) return locks_.forget(record);
   cleanups_.start(record, now);
+}
+
+void Leases::drop(Lease &lease, Nanos now) {
+  if (lease.record == nullptr) return;
+  const auto record = lease.record->shared_from_this();
+  end_lease(*record, Lease::kDetached, {});
+  cleanups_.give_up_vacant_place(*record->lock, now);
+  locks_.forget(*record);
+}
+
+void Leases::release_after_notice(Lease &lease, Nanos now) {
+  if (lease.record == nullptr || lease.record->phase == TokenRecord::Phase::kDetaching) return;
+  lose(*lease.record, {}, false, now);
+}
+
+// ---- the clock of the server --------------------------------------------------------------------
+
+void Leases::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
+  if (server_ms <= 0) return;
+  clock_.sample(sent_at, now, server_ms, now);
+  compare_clocks(now);
+}
+
+// A lease that has moved here is believed for as long as both servers keep it.
+void Leases::compare_clocks(Nanos now) noexcept {
+  if (!clock_.take_arrivals()) return;
+  warn_of_clock();
+  for (const auto &[id, record] : locks_.records()) {
+    if (record->phase != TokenRecord::Phase::kHeld || !record->held()->awaits_clock()) continue;
+    record->held().give(&HeldLease::on_clock, *clock_.last(), now);
+    schedule(*record, now);
+  }
+}
+
+// Once for each connection, however many slots move.
+void Leases::warn_of_clock() noexcept {
+  if (!clock_.take_warning()) return;
+  try {
+    output_.warn("the clock of " + settings_.address() + " is " +
+                 std::to_string(clock_.behind() / kMs) +
+                 " ms behind that of the node that had its locks before: fences may fall");
+  } catch (const std::bad_alloc &) {
+    clock_.warn_again();
+  }
 }
 
 }  // namespace redlatch::lock

@@ -15,17 +15,18 @@
 #include "lock/cleanups.h"
 #include "lock/confirmations.h"
 #include "lock/locks.h"
-#include "lock/part_owner.h"
 #include "lock/redirects.h"
+#include "lock/results.h"
 #include "lock/service.h"
 #include "session/channel.h"
+#include "session/node_clock.h"
 #include "session/session.h"
 
 namespace redlatch::lock {
 
-class Leases : private Confirmations::Owner {
+class Leases : public Cleanups::Owner, private Confirmations::Owner {
  public:
-  class Owner : public PartOwner {
+  class Owner {
    public:
     // @return when `record`, whose upgrade was not granted, asks again if no message comes.
     virtual Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
@@ -39,10 +40,12 @@ class Leases : private Confirmations::Owner {
   struct Parts {
     session::Session &session;
     const session::Channel &channel;
+    session::NodeClock &clock;
     const protocol::ServerFeatures &features;
     Redirects &redirects;
     Locks &locks;
     TimerQueue &timers;
+    Results &results;
     Cleanups &cleanups;
   };
 
@@ -55,10 +58,12 @@ class Leases : private Confirmations::Owner {
         entropy_(entropy),
         session_(parts.session),
         channel_(parts.channel),
+        clock_(parts.clock),
         features_(parts.features),
         redirects_(parts.redirects),
         locks_(parts.locks),
         timers_(parts.timers),
+        results_(parts.results),
         cleanups_(parts.cleanups),
         owner_(owner) {}
 
@@ -84,6 +89,10 @@ class Leases : private Confirmations::Owner {
   static protocol::Refusal read_extension(const Call &call, const Reply &reply,
                                           protocol::CountAnswer &answer);
 
+  void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override;
+  // Leases that have come from another node may await the clock of this one.
+  void compare_clocks(Nanos now) noexcept;
+
   // ---- between reading and writing
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
   void resume_upgrade(TokenRecord &record, Nanos now,
@@ -104,6 +113,10 @@ class Leases : private Confirmations::Owner {
   void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) override;
   void lose_predecessor(const TokenRecord &record, Nanos now);
   void leave_to_ttl(Lease &lease) noexcept;
+  // As leave_to_ttl(), and the server is asked nothing; no client can attach the lease.
+  void drop(Lease &lease, Nanos now);
+  // The holder is being notified now that `lease` is lost: it is given back afterwards.
+  void release_after_notice(Lease &lease, Nanos now);
   void clean_up_detached(TokenRecord &record, Nanos now);
   void fail_confirmation(TokenRecord &record, Status status, std::string_view message,
                          Nanos now) override;
@@ -148,14 +161,12 @@ class Leases : private Confirmations::Owner {
   };
 
   // Confirmations::Owner
-  void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override {
-    owner_.note_time(sent_at, now, server_ms);
-  }
   void on_record_due(TokenRecord &record, Nanos now) override { on_due(record, now); }
   void hold_back(uint16_t slot) override { redirects_.hold_back(slot); }
   void on_confirmed(TokenRecord &record) override;
 
   void on_extend_reply(const Call &call, const Reply &reply, Nanos now);
+  void warn_of_clock() noexcept;
   Loss why_over(const TokenRecord &record, Nanos now) const noexcept;
   Upgrade::Readiness readiness_of(const TokenRecord &record) const {
     return {redirects_.is_up(*record.lock), record.acquisition->is_unanswered()};
@@ -177,10 +188,12 @@ class Leases : private Confirmations::Owner {
   Entropy &entropy_;
   session::Session &session_;
   const session::Channel &channel_;
+  session::NodeClock &clock_;
   const protocol::ServerFeatures &features_;
   Redirects &redirects_;
   Locks &locks_;
   TimerQueue &timers_;
+  Results &results_;
   Cleanups &cleanups_;
   Owner &owner_;
   const Extend extend_{*this};

@@ -17,16 +17,16 @@ void Leases::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   TokenRecord &record = *request->lease->record;
   const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
   if (is_writer && !record.replicas.is_writer_unconfirmed)
-    return owner_.finish(*request, Status::kOk, {});
+    return results_.finish(*request, Status::kOk, {});
   if (is_writer || (record.upgrade && record.upgrade->get().is_wanted())) {
-    return owner_.finish(
+    return results_.finish(
         *request, Status::kDeadlock,
         "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
   }
   for (const TokenRecord *other = record.lock->owned; other != nullptr; other = other->next_owned) {
     if (other == &record || other->identity.owner != record.identity.owner) continue;
     if (other->lease->state_at(now) != Lease::kHeld) continue;
-    return owner_.finish(
+    return results_.finish(
         *request, Status::kDeadlock,
         "lock " + quoted(request->lease->name) +
             ": its owner reads by another lease as well, and would wait for itself");
@@ -51,7 +51,7 @@ void Leases::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
   using Command = Upgrade::Command;
   assert(step.transition != Upgrade::Transition::kDefect);
   if (step.transition == Upgrade::Transition::kDefect) {
-    finish_upgrade(record, Status::kInternal, owner_.report_defect("upgrade"));
+    finish_upgrade(record, Status::kInternal, results_.report_defect("upgrade"));
     step = record.upgrade->give(&Upgrade::give_up, now, readiness_of(record));
   }
   schedule(record, now);
@@ -110,7 +110,7 @@ void Leases::on_upgrade_reply(const Call &call, const Reply &reply, Nanos now) {
   record.upgrade->give(&Upgrade::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) owner_.note_time(call.sent_at, now, answer.server_ms);
+  if (!refusal) note_time(call.sent_at, now, answer.server_ms);
   if (!awaits_upgrade(record, now)) return;
   if (refusal) return on_upgrade_refused(record, refusal, now);
   if (answer.is_lost) return lose(record, kGone, true, now);
@@ -172,7 +172,7 @@ void Leases::finish_upgrade(TokenRecord &record, Status status, std::string_view
   if (!record.upgrader) return;
   if (std::exchange(record.replicas.is_writer_unconfirmed, false)) (void)confirmations_.end(record);
   const auto request = locks_.take_upgrader(record);
-  owner_.finish(*request, status, message);
+  results_.finish(*request, status, message);
 }
 
 // The upgrade has failed, and the lease reads on. The server is asked to downgrade a writer.

@@ -21,20 +21,23 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       channel_(settings.name_space, random),
       session_(settings, output, entropy_, node, session::Session::Connection::kCommands),
       clock_(settings.is_of_cluster),
+      results_(timers_, output),
       redirects_(settings, output, session_, node),
       locks_(settings, node, timers_, session_),
-      cleanups_(settings, {session_, channel_, features_, redirects_, locks_, timers_}, *this),
-      leases_(settings, output, entropy_,
-              {session_, channel_, features_, redirects_, locks_, timers_, cleanups_}, node, *this),
+      cleanups_(settings, {session_, channel_, features_, redirects_, locks_, timers_, results_},
+                leases_),
+      leases_(
+          settings, output, entropy_,
+          {session_, channel_, clock_, features_, redirects_, locks_, timers_, results_, cleanups_},
+          node, waiters_),
       client_names_(settings, session_, channel_, *this),
       waiters_(settings, entropy_,
-               {session_, channel_, clock_, features_, redirects_, locks_, timers_, cleanups_,
-                leases_, client_names_},
-               *this),
+               {session_, channel_, clock_, features_, redirects_, locks_, timers_, results_,
+                cleanups_, leases_, client_names_}),
       requests_(settings, output,
-                {entropy_, session_, channel_, features_, redirects_, locks_, timers_, cleanups_,
-                 leases_, waiters_, client_names_},
-                node, *this) {
+                {entropy_, session_, channel_, features_, redirects_, locks_, timers_, results_,
+                 cleanups_, leases_, waiters_, client_names_},
+                node) {
   features_.prefix = channel_.prefix();
   features_.is_cluster = settings.is_of_cluster;
 }
@@ -54,13 +57,13 @@ LockClient::~LockClient() {
 void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   timers_.admit();
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
-  if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
+  if (is_shut_) return results_.finish(*request, Status::kClosed, "the client was shut down");
   try {
     switch (request->op) {
       case Request::Op::kAcquire:
         return waiters_.start(request, now);
       case Request::Op::kRelease:
-        return start_release(request, now);
+        return waiters_.release(request, now);
       case Request::Op::kUpgrade:
         return leases_.start_upgrade(request, now);
       default:
@@ -79,19 +82,12 @@ Status LockClient::cancel(Request &request, Nanos now) {
   return Status::kCancelled;
 }
 
-void LockClient::finish(Request &request, Status status, std::string_view message) noexcept {
-  timers_.remove(request);
-  timers_.dismiss();
-  request.complete(status, message);
-  output_.finished(request);
-}
-
 void LockClient::end_request(Request &request, Status status, std::string_view message, Nanos now) {
   switch (request.op) {
     case Request::Op::kAcquire:
       if (is_confirming(request))
         return leases_.fail_confirmation(*request.record, status, message, now);
-      finish(request, status, message);
+      results_.finish(request, status, message);
       return waiters_.remove(request, now);
     case Request::Op::kRelease:
       return cleanups_.answer_releaser(*request.record, status, message);
@@ -157,22 +153,18 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   waiters_.on_notice_push(*record, *push, now);
 }
 
-// A machine met an event that its state does not allow: a defect of this library. No caller is left
-// waiting for it, and the program continues.
-std::string_view LockClient::report_defect(const char *machine) noexcept {
-  constexpr std::string_view kText = "defect in redlatch: an event in the wrong state of the ";
+// With or without the name: otherwise the request or the try that waits for it would be stuck.
+void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos now) {
+  auto &query = static_cast<NameQuery &>(asked);
   try {
-    output_.defect_found(std::string(kText) + machine);
+    if (!name.empty()) query.message.append(NameQuery::kHolderIs).append(name);
   } catch (const std::bad_alloc &) {
-    output_.defect_found(kText);
+    // The name stays unknown.
   }
-  return "defect in redlatch; the log has more";
-}
-
-void LockClient::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
-  if (server_ms <= 0) return;
-  clock_.sample(sent_at, now, server_ms, now);
-  if (clock_.take_arrivals()) compare_clocks(now);
+  const auto record = std::exchange(query.record, nullptr);
+  if (record && !record->is_gone && record->front() != nullptr)
+    waiters_.refuse_try(*record, Status::kBusy, query.message, now);
+  if (query.request) requests_.on_name(*query.request, query.cid, name);
 }
 
 // ---- the time ----------------------------------------------------------------------------------
@@ -189,7 +181,7 @@ void LockClient::check_later(size_t, Nanos due) {
 
 void LockClient::on_timer(Nanos now) {
   if (session_.late_at(settings_.command_timeout) <= now) session_.drop();
-  if (client_names_.due() <= now) client_names_.announce(name_due(), now);
+  if (client_names_.due() <= now) client_names_.announce(locks_.name_due(), now);
   if (requests_.due() <= now) requests_.on_due(now);
   if (leases_.confirmations().due() <= now) leases_.confirmations().on_due(now);
   session_.check_messages(expects_push(), now);
@@ -213,20 +205,35 @@ void LockClient::on_timer(Nanos now) {
     is_renewing = is_renewing || is_renewal;
     timers_.remove(*record);
     record->timer_ran_at = now;
-    on_record_due(*record, now);
+    switch (record->phase) {
+      case Phase::kAsking:
+      case Phase::kQueued:
+        waiters_.on_due(*record, now);
+        break;
+      case Phase::kHeld:
+        leases_.on_due(*record, now);
+        break;
+      case Phase::kDetaching:  // the answer, or the end of the request, decides
+        break;
+      case Phase::kCleanup:
+        cleanups_.on_due(*record, now);
+    }
   }
 }
 
-bool LockClient::is_drained() const {
+size_t LockClient::drained_count() const {
   const bool is_attach_undone =
       std::none_of(session_.in_flight().begin(), session_.in_flight().end(),
                    [](const Call &call) { return call.kind->delays_end(call); });
-  return is_attach_undone &&
-         std::all_of(locks_.records().begin(), locks_.records().end(), [](const auto &entry) {
-           const TokenRecord &record = *entry.second;
-           return record.phase == Phase::kCleanup && record.cleanup()->was_answered() &&
-                  !record.releaser;
-         });
+  return is_attach_undone && std::all_of(locks_.records().begin(), locks_.records().end(),
+                                         [](const auto &entry) {
+                                           const TokenRecord &record = *entry.second;
+                                           return record.phase == Phase::kCleanup &&
+                                                  record.cleanup()->was_answered() &&
+                                                  !record.releaser;
+                                         })
+             ? 1
+             : 0;
 }
 
 void LockClient::give_up() {
@@ -246,7 +253,7 @@ void LockClient::shut_down(Nanos now) {
     if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);
     if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
   });
-  connect_soon(now);
+  session_.connect_soon(now);
 }
 
 }  // namespace redlatch::lock

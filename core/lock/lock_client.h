@@ -35,6 +35,7 @@
 #include "lock/locks.h"
 #include "lock/redirects.h"
 #include "lock/requests.h"
+#include "lock/results.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
 #include "lock/waiters.h"
@@ -47,7 +48,7 @@
 
 namespace redlatch::lock {
 
-class LockClient final : public LockService, private operate::Names::Owner, private Leases::Owner {
+class LockClient final : public LockService, private operate::Names::Owner {
  public:
   // `random` makes the client's id. Settings and output outlive the client, and know it as number
   // `node`.
@@ -56,20 +57,13 @@ class LockClient final : public LockService, private operate::Names::Owner, priv
   ~LockClient() override;
 
   const std::string &channel(size_t) const override { return channel_.name(); }
-  bool needs_identity() const override { return false; }
 
   void start(const std::shared_ptr<Request> &request, Nanos now) override;
   Status cancel(Request &request, Nanos now) override;
-  // Leaves `lease` to its ttl and asks the server nothing; no client can attach it.
-  void drop(Lease &lease, Nanos now);
-  void release_async(Lease &lease, Nanos now) override;
-  // As release_async(), but the holder is only being notified now that it is lost.
-  void release_after_notice(Lease &lease, Nanos now);
+  void release_async(Lease &lease, Nanos now) override { waiters_.release_async(lease, now); }
   void shut_down(Nanos now) override;
   void give_up() override;
-  // True if everything that was given back has been answered.
-  bool is_drained() const;
-  size_t drained_count() const override { return is_drained() ? 1 : 0; }
+  size_t drained_count() const override;
   // True if nothing is left of what users asked for.
   bool is_idle() const { return !has_work() && locks_.names().empty(); }
 
@@ -80,10 +74,9 @@ class LockClient final : public LockService, private operate::Names::Owner, priv
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
   void on_push(size_t node, std::string_view message, Nanos now) override;
   void on_messages_heard(size_t, Nanos now) override { session_.on_messages_heard(now); }
-  void on_invalidated(size_t, std::string_view key, Nanos now) override {
+  void on_invalidated(size_t, std::optional<std::string_view> key, Nanos now) override {
     waiters_.on_invalidated(key, now);
   }
-  void on_all_invalidated(size_t, Nanos now) override { waiters_.on_all_invalidated(now); }
   void check_later(size_t node, Nanos due) override;
   [[nodiscard]] bool begin_side_connect(size_t, Nanos now) override {
     return leases_.confirmations().begin_connect(now);
@@ -106,7 +99,6 @@ class LockClient final : public LockService, private operate::Names::Owner, priv
   // Tokens of all these clients take their numbers from `ids`, so that a lock can change its client
   // and keep its tokens. Called before the first request.
   void number_by(uint64_t &ids) { locks_.number_by(ids); }
-  uint64_t last_number() const { return locks_.last_number(); }
   // Nothing about the slot is sent to the server any more, until another client has taken it over.
   void hold_back(uint16_t slot) { redirects_.hold_back(slot); }
   const std::set<uint16_t> &held_back() const { return redirects_.held_back(); }
@@ -115,12 +107,10 @@ class LockClient final : public LockService, private operate::Names::Owner, priv
   // Those of all locks that this client has something to do with.
   std::set<uint16_t> slots() const;
   // Takes all locks of the slot over from `from`, where it is at rest: what is held keeps its
-  // token; what waits gets a token of this client, and keeps its ticket. Throws std::bad_alloc, and
+  // token; what waits gets a token of this client, and keeps its ticket. nullopt: all locks, and
+  // all else that was asked of `from`; neither client is connected then. Throws std::bad_alloc, and
   // then nothing has changed.
-  void take_over(LockClient &from, uint16_t slot, Nanos now);
-  // The same with all locks of `from`, which is not connected, and all else that was asked of it.
-  // This client is not connected either.
-  void take_over_all(LockClient &from, Nanos now);
+  void take_over(LockClient &from, std::optional<uint16_t> slot, Nanos now);
   // Sends what take_over() has brought, if the connection is up; else connects soon.
   void resume(uint16_t slot, Nanos now);
   // Uses another channel from the next connection on. Called without a connection; throws
@@ -137,20 +127,20 @@ class LockClient final : public LockService, private operate::Names::Owner, priv
   // Asks the server, which may have the keys already, behind ASKING. @return whether it was sent.
   bool run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now);
 
+  // ---- the parts, for users of several clients
+  const session::Session &session() const { return session_; }
+  const Locks &locks() const { return locks_; }
+  Leases &leases() { return leases_; }
+
   size_t in_flight_count(size_t) const override { return session_.in_flight().size(); }
   bool expects_push() const override { return locks_.waiting_count() > 0; }
   bool is_outstanding() const override { return !session_.in_flight().empty() || expects_push(); }
   bool waits_for_itself(const Request &request) const override {
     return waiters_.waits_for_itself(request);
   }
-  // The lease that has the lock `name` alone; nullptr if this client has none.
-  const Lease *lease_on(std::string_view name) const;
   bool has_work() const { return !locks_.records().empty() || !requests_.is_empty() || is_wanted_; }
-  bool is_down() const { return session_.is_down(); }
   // For a client that never connects, while something else is tried.
   void set_trying(bool is_on) { session_.set_trying(is_on); }
-  // For users of several servers, which can do without this one.
-  bool is_up() const { return session_.is_up(); }
   // True if an attempt to connect is under way, or is due.
   bool is_connecting(Nanos now) const {
     return session_.is_connecting() || (has_work() && session_.connect_at() <= now);
@@ -159,17 +149,7 @@ class LockClient final : public LockService, private operate::Names::Owner, priv
     nodes.front().clock_difference = clock_.offset(now);
   }
 
-  const Outcome &link_failure() const { return session_.failure(); }
-  // Skip the pause between two attempts to connect.
-  void connect_soon(Nanos now);
-  void connect_soon(size_t, Nanos now) override { connect_soon(now); }
-  // True if an answer is outstanding for longer than `limit`.
-  bool is_late(Nanos limit, Nanos now) const {
-    const auto &call = session_.in_flight();
-    return !call.empty() && call.front().sent_at + limit <= now;
-  }
-  // The client that had the lock `name` when the server was asked last; empty if not known.
-  std::string_view blocker_of(std::string_view name) const;
+  void connect_soon(size_t, Nanos now) override { session_.connect_soon(now); }
   // "; holder: " and the name of a client; empty if not known.
   std::string holder_text(std::string_view cid) const { return client_names_.holder_text(cid); }
   // Ask again for what `request` waits for.
@@ -181,39 +161,19 @@ class LockClient final : public LockService, private operate::Names::Owner, priv
   using Phase = TokenRecord::Phase;
 
   // lock_client.cc: requests and replies; connecting.cc: the connection
-  void finish(Request &request, Status status, std::string_view message = {}) noexcept override;
   // End a request of a caller before its answer; what it began is undone.
   void end_request(Request &request, Status status, std::string_view message, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;
-  void draw_channel(Nanos now) noexcept;
   void fail_all(Status status, std::string_view message, Nanos now);
-  std::string_view report_defect(const char *machine) noexcept override;
-  void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override;
-
-  Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
-                     Nanos now) override {
-    return waiters_.plan_recheck(record, answer, now);
-  }
 
   // moving.cc: the nodes of a cluster
   void take(LockClient &from, std::optional<uint16_t> slot, Nanos now);
-  void take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept;
-  void compare_clocks(Nanos now) noexcept;
-  void warn_of_clock() noexcept;
   void resume(TokenRecord &record, Nanos now);
-  void resume_all(Nanos now);
-  template <class Predicate>
-  void resume_waiters_first(const Predicate &is_wanted, Nanos now);
+  void resume_records(std::optional<uint16_t> slot, Nanos now);
 
-  // naming.cc: operate::Names::Owner
+  // operate::Names::Owner
   void on_name(operate::NameQuery &asked, std::string_view name, Nanos now) override;
-  std::optional<uint16_t> slot_of(const operate::NameQuery &asked) const override;
-  Nanos name_due() const;
-
-  // holding.cc: from a grant to the end
-  void start_release(const std::shared_ptr<Request> &request, Nanos now);
-  void on_record_due(TokenRecord &record, Nanos now);
 
   const Settings &settings_;
   Output &output_;
@@ -227,6 +187,7 @@ class LockClient final : public LockService, private operate::Names::Owner, priv
   bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
 
   TimerQueue timers_;
+  Results results_;
   Redirects redirects_;
   Locks locks_;
   Cleanups cleanups_;

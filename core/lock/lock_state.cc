@@ -57,6 +57,12 @@ std::optional<size_t> node_of(const Lease &lease) {
   return lease.record == nullptr ? std::nullopt : std::optional(lease.record->lock->node);
 }
 
+std::optional<uint16_t> NameQuery::slot() const {
+  if (record) return record->lock->slot();
+  const LockState *lock = request ? lock_of(*request) : nullptr;
+  return lock == nullptr ? std::nullopt : std::optional(lock->slot());
+}
+
 // ---- of a lock ---------------------------------------------------------------------------------
 
 bool LockState::join(TokenRecord *opened, const std::shared_ptr<Request> &caller) {

@@ -78,7 +78,9 @@ inline std::string slot_moves_message(const std::string &what) {
 }
 
 // For an inspection, a refused try, or a later message.
-struct NameQuery : operate::NameQuery {
+struct NameQuery final : operate::NameQuery {
+  std::optional<uint16_t> slot() const override;
+
   std::shared_ptr<Request> request;
   std::shared_ptr<TokenRecord> record;
   std::string message;  // of the refusal

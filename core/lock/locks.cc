@@ -215,4 +215,27 @@ ServerFootprint Locks::rename(NewToken &renamed, Nanos now) noexcept {
   return record.acquisition.give(&Acquisition::replace_token, now);
 }
 
+// ---- names of clients --------------------------------------------------------------------------
+
+Nanos Locks::name_due() const {
+  Nanos due = kNever;
+  for (const auto &[id, record] : records_) {
+    if (record->phase == Phase::kQueued) return 0;
+    if (record->phase != Phase::kHeld) continue;
+    due = std::min(due, record->held()->granted_at() + operate::Names::kMoment);
+  }
+  return due;
+}
+
+const Lease *Locks::lease_on(std::string_view name) const {
+  const auto lock = find(name, protocol::Format::kString);
+  const TokenRecord *holder = lock ? lock->holder : nullptr;
+  return holder == nullptr ? nullptr : holder->lease.get();
+}
+
+std::string_view Locks::blocker_of(std::string_view name) const {
+  const auto lock = find(name, protocol::Format::kString);
+  return lock ? std::string_view(lock->blocker) : std::string_view();
+}
+
 }  // namespace redlatch::lock

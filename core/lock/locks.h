@@ -52,6 +52,13 @@ class Locks {
   // Adds the name if it is not known. It is forgotten with its last record.
   std::shared_ptr<LockState> find_or_add(std::string_view name, protocol::Format format);
 
+  // The lease that has the lock `name` alone; nullptr if this client has none.
+  const Lease *lease_on(std::string_view name) const;
+  // The client that had the lock `name` when the server was asked last; empty if not known.
+  std::string_view blocker_of(std::string_view name) const;
+  // When a lock of this client needs the name of the client at the server; 0: at once.
+  Nanos name_due() const;
+
   // ---- records, by id: a fixed order for every run
   static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
   const Records &records() const { return records_; }

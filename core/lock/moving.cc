@@ -26,7 +26,7 @@ std::set<uint16_t> LockClient::slots() const {
 
 void LockClient::want_connection(Nanos now) {
   is_wanted_ = session_.is_down();
-  connect_soon(now);
+  session_.connect_soon(now);
 }
 
 bool LockClient::is_at_rest(uint16_t slot) const {
@@ -49,24 +49,19 @@ bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos n
 
 // ---- from one client to another ----------------------------------------------------------------
 
-void LockClient::take_over(LockClient &from, uint16_t slot, Nanos now) {
-  assert(&from != this && from.is_at_rest(slot));
-  const bool is_new = redirects_.hold_back(slot);  // until resume(): nothing is sent from here
+void LockClient::take_over(LockClient &from, std::optional<uint16_t> slot, Nanos now) {
+  assert(&from != this);
+  assert(slot ? from.is_at_rest(*slot) : !session_.is_up() && from.session_.in_flight().empty());
+  const bool is_new = slot && redirects_.hold_back(*slot);  // nothing is sent until resume()
   try {
     take(from, slot, now);
   } catch (const std::bad_alloc &) {
-    if (is_new) redirects_.let_go(slot);
+    if (is_new) redirects_.let_go(*slot);
     throw;
   }
-  from.redirects_.let_go(slot);
+  if (slot) from.redirects_.let_go(*slot);
 }
 
-void LockClient::take_over_all(LockClient &from, Nanos now) {
-  assert(&from != this && !session_.is_up() && from.session_.in_flight().empty());
-  take(from, std::nullopt, now);
-}
-
-// `slot`: nullopt for all.
 void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now) {
   const Locks::Selection coming = from.locks_.select(slot);
   const std::vector<Request *> requests = from.requests_.select(slot);
@@ -76,61 +71,35 @@ void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now)
                 tokens.all.size());
   // From here on nothing fails.
   for (const auto &lock : coming.locks) locks_.take(from.locks_, lock);
-  for (const auto &record : coming.records) take_record(from, *record, now);
+  for (const auto &record : coming.records) {
+    locks_.take(from.locks_, record);
+    from.waiters_.forget_throttled(record);
+    leases_.confirmations().take_over(from.leases_.confirmations(), *record);
+    if (record->phase != Phase::kHeld) continue;
+    record->held().give(&HeldLease::on_moved, from.clock_.last());
+    leases_.schedule(*record, now);
+  }
   clock_.note_arrivals(from.clock_);
-  if (clock_.take_arrivals()) compare_clocks(now);
+  leases_.compare_clocks(now);
   for (Request *caller : coming.callers) locks_.take_timer(from.locks_, *caller);
   requests_.take(from.requests_, requests);
   cleanups_.start_renamed(tokens, now);
 }
 
-void LockClient::take_record(LockClient &from, TokenRecord &record, Nanos now) noexcept {
-  locks_.take(from.locks_, record.shared_from_this());
-  from.waiters_.forget_throttled(record.shared_from_this());
-  leases_.confirmations().take_over(from.leases_.confirmations(), record);
-  if (record.phase != Phase::kHeld) return;
-  record.held().give(&HeldLease::on_moved, from.clock_.last());
-  leases_.schedule(record, now);
-}
-
 void LockClient::resume(uint16_t slot, Nanos now) {
   redirects_.let_go(slot);
-  if (!session_.is_up()) return connect_soon(now);
-  resume_waiters_first([slot](const TokenRecord &record) { return record.lock->slot() == slot; },
-                       now);
+  if (!session_.is_up()) return session_.connect_soon(now);
+  resume_records(slot, now);
   requests_.resume(slot, now);
 }
 
-// Waiters send ACQUIRE before the cleanup of their old tokens, however much is in flight. Then the
-// first of each script has its text: a server that does not know the digest refuses ACQUIRE, and
-// would carry the cleanup out before its repetition.
-template <class Predicate>
-void LockClient::resume_waiters_first(const Predicate &is_wanted, Nanos now) {
-  const bool has_cleanup =
-      std::any_of(locks_.records().begin(), locks_.records().end(), [&](const auto &entry) {
-        return entry.second->phase == Phase::kCleanup && is_wanted(*entry.second);
-      });
-  uint32_t known = has_cleanup ? 0 : ~0U;  // scripts, by bits: a set would need memory
+// Those that Redirects::resumes() names.
+void LockClient::resume_records(std::optional<uint16_t> slot, Nanos now) {
+  waiters_.resume(slot, now);
   locks_.for_each([&](TokenRecord &record) {
-    if (!Locks::is_waiting(record.phase) || !is_wanted(record)) return;
-    record.watcher.on_connected();
-    if (!record.acquisition->may_ask(true)) return;
-    const auto format = static_cast<unsigned>(record.lock->keys.format);
-    const bool is_reader = record.identity.mode == protocol::Mode::kRead;
-    const uint32_t script = 1U << (format * 4 + (is_reader ? 2 : 0) + (record.is_unfenced ? 1 : 0));
-    const bool is_known = (known & script) != 0;
-    known |= script;
-    waiters_.send_ask(record, now,
-                      is_known ? protocol::EvalMode::kDigest : protocol::EvalMode::kText);
+    if (Locks::is_waiting(record.phase) || !redirects_.resumes(*record.lock, slot)) return;
+    resume(record, now);
   });
-  locks_.for_each([&](TokenRecord &record) {
-    if (!Locks::is_waiting(record.phase) && is_wanted(record)) resume(record, now);
-  });
-}
-
-void LockClient::resume_all(Nanos now) {
-  resume_waiters_first(
-      [this](const TokenRecord &record) { return !redirects_.is_moving(*record.lock); }, now);
 }
 
 void LockClient::change_channel(const std::string &cid, Nanos now) {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/settings.h"
@@ -33,6 +34,10 @@ class Redirects {
   // True if another node serves the slot of `lock`, or will.
   bool is_moving(const LockState &lock) const {
     return !moving_.empty() && moving_.contains(lock.slot());
+  }
+  // True if `lock` is of `slot`; nullopt: of any that this node serves.
+  bool resumes(const LockState &lock, std::optional<uint16_t> slot) const {
+    return slot ? lock.slot() == *slot : !is_moving(lock);
   }
   // Nothing about the slot is sent any more. @return false: as before.
   bool hold_back(uint16_t slot) { return moving_.insert(slot).second; }

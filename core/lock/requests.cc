@@ -41,9 +41,9 @@ void Requests::start(const std::shared_ptr<Request> &request, Nanos now) {
 // A request that may not wait for long: it gets one attempt to connect and one command_timeout.
 void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
-  if (is_connect && session_.is_up()) return owner_.finish(*request, Status::kOk, {});
+  if (is_connect && session_.is_up()) return results_.finish(*request, Status::kOk, {});
   if (request->task && !request->task->begin(settings_.name_space, request->name)) {
-    return owner_.finish(*request, Status::kEnd, {});
+    return results_.finish(*request, Status::kEnd, {});
   }
   if (!request->name.empty()) {
     request->lock =
@@ -117,7 +117,7 @@ void Requests::finish(Request &request, Status status, std::string_view message)
   if (may_be_marked && !is_given_up) status = Status::kOutcomeUnknown;
   if (request.must_end_lease) leases_.leave_to_ttl(*request.lease);
   if (request.task) request.task->on_end(status);
-  owner_.finish(request, status, message);
+  results_.finish(request, status, message);
 }
 
 void Requests::finish_not_held(Request &request) {
@@ -293,7 +293,7 @@ void Requests::Operate::on_answer(const Call &call, const Reply &reply, Nanos no
   const Request &request = call.about<Request>();
   if (request.is_finished()) return;
   const auto step = request.task->on_answer(reply);
-  requests.owner_.note_time(call.sent_at, now, step.server_ms);
+  requests.leases_.note_time(call.sent_at, now, step.server_ms);
   carry_out(call, step, now);
 }
 

@@ -21,8 +21,8 @@
 #include "lock/cleanups.h"
 #include "lock/leases.h"
 #include "lock/locks.h"
-#include "lock/part_owner.h"
 #include "lock/redirects.h"
+#include "lock/results.h"
 #include "lock/service.h"
 #include "lock/waiters.h"
 #include "operate/health.h"
@@ -44,6 +44,7 @@ class Requests : private operate::Health::Owner {
     Redirects &redirects;
     Locks &locks;
     TimerQueue &timers;
+    Results &results;
     Cleanups &cleanups;
     Leases &leases;
     Waiters &waiters;
@@ -51,8 +52,7 @@ class Requests : private operate::Health::Owner {
   };
 
   // All outlive it.
-  Requests(const Settings &settings, Output &output, const Parts &parts, size_t node,
-           PartOwner &owner)
+  Requests(const Settings &settings, Output &output, const Parts &parts, size_t node)
       : settings_(settings),
         output_(output),
         node_(node),
@@ -63,11 +63,11 @@ class Requests : private operate::Health::Owner {
         redirects_(parts.redirects),
         locks_(parts.locks),
         timers_(parts.timers),
+        results_(parts.results),
         cleanups_(parts.cleanups),
         leases_(parts.leases),
         waiters_(parts.waiters),
         names_(parts.names),
-        owner_(owner),
         health_(settings, parts.session, parts.channel, *this) {}
 
   operate::Health &health() { return health_; }
@@ -225,11 +225,11 @@ class Requests : private operate::Health::Owner {
   Redirects &redirects_;
   Locks &locks_;
   TimerQueue &timers_;
+  Results &results_;
   Cleanups &cleanups_;
   Leases &leases_;
   Waiters &waiters_;
   operate::Names &names_;
-  PartOwner &owner_;
   operate::Health health_;
   const Operate operate_{*this};
   const Prolong prolong_{*this};

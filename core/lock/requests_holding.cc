@@ -12,10 +12,10 @@ void Requests::start_extend(const std::shared_ptr<Request> &request, Nanos now) 
   if (!leases_.is_held(*request, now)) return;
   const bool is_rw_hash = request->lease->record->lock->keys.format == protocol::Format::kHashRw;
   if (is_rw_hash && request->extend_to > kMaxHashRwTtlMs * kMs) {
-    return owner_.finish(*request, Status::kInvalid,
-                         "ttl must be " + std::to_string(kMinTtlMs) + " ms to " +
-                             in_seconds(kMaxHashRwTtlMs) + " with the format hash-rw (got " +
-                             std::to_string(request->extend_to / kMs) + " ms)");
+    return results_.finish(*request, Status::kInvalid,
+                           "ttl must be " + std::to_string(kMinTtlMs) + " ms to " +
+                               in_seconds(kMaxHashRwTtlMs) + " with the format hash-rw (got " +
+                               std::to_string(request->extend_to / kMs) + " ms)");
   }
   begin(request, now);
 }
@@ -24,13 +24,13 @@ void Requests::start_downgrade(const std::shared_ptr<Request> &request, Nanos no
   if (!leases_.is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
   if (record.lock->keys.format == protocol::Format::kHash) {
-    return owner_.finish(
+    return results_.finish(
         *request, Status::kInvalid,
         "lock " + quoted(record.lock->name) +
             " must be a read-write lock (got a reentrant one, which has no readers)");
   }
   if (record.identity.mode == protocol::Mode::kRead)
-    return owner_.finish(*request, Status::kOk, {});
+    return results_.finish(*request, Status::kOk, {});
   leases_.finish_upgrade(record, Status::kCancelled, "downgraded meanwhile");
   (void)record.ensure_upgrade();  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;
@@ -66,7 +66,7 @@ void Requests::OfLease::on_answer(const Call &call, const Reply &reply, Nanos no
     requests.finish(*request, refusal.status(), refusal_message(name, refusal));
     return requests.leases_.roll_back_downgrade(*request, now);
   }
-  if (!call.is_delegated) requests.owner_.note_time(call.sent_at, now, answer.server_ms);
+  if (!call.is_delegated) requests.leases_.note_time(call.sent_at, now, answer.server_ms);
   on_result(call, answer, now);
 }
 

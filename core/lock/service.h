@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,7 +76,7 @@ class LockService {
   // The channel to subscribe to. It changes only while the node is not connected.
   virtual const std::string &channel(size_t node) const = 0;
   // True if a fresh connection asks the server for its run id, age and role.
-  virtual bool needs_identity() const = 0;
+  virtual bool needs_identity() const { return false; }
 
   // Calls of users. Arguments were checked. Results arrive by Output::finished(), maybe at once.
   // kUnsupported for calls that this service cannot serve.
@@ -111,9 +112,8 @@ class LockService {
   virtual void on_side_connect_failed(size_t, const Outcome &, Nanos) {}
   virtual void on_side_disconnected(size_t, Nanos) noexcept {}
   virtual void on_side_reply(size_t, const Reply &, Nanos) {}
-  // A tracked key has changed (reported once), or all of them.
-  virtual void on_invalidated(size_t node, std::string_view key, Nanos now) = 0;
-  virtual void on_all_invalidated(size_t node, Nanos now) = 0;
+  // A tracked key has changed (reported once); nullopt: all of them.
+  virtual void on_invalidated(size_t node, std::optional<std::string_view> key, Nanos now) = 0;
 
   // ---- of a cluster. Its node 0 is connected when the slots were read: from one of these servers,
   // the first that answers; on_slots_read() or on_connect_failed() follows.

@@ -56,7 +56,7 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
   if (is_shared) {
     if (!lock->join(created, request)) {
       if (created != nullptr) cleanups_.start(*created, now);
-      return owner_.finish(*request, Status::kInternal, owner_.report_defect("waitlist"));
+      return results_.finish(*request, Status::kInternal, results_.report_defect("waitlist"));
     }
   } else {
     created->caller = request;
@@ -107,6 +107,28 @@ void Waiters::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) 
   fail_callers(record, Status::kNoMemory, {}, now);
 }
 
+// The first of each script has its text: a server that does not know the digest refuses ACQUIRE,
+// and would carry the cleanup out before its repetition.
+void Waiters::resume(std::optional<uint16_t> slot, Nanos now) {
+  const bool has_cleanup =
+      std::any_of(locks_.records().begin(), locks_.records().end(), [&](const auto &entry) {
+        return entry.second->phase == Phase::kCleanup &&
+               redirects_.resumes(*entry.second->lock, slot);
+      });
+  uint32_t known = has_cleanup ? 0 : ~0U;  // scripts, by bits: a set would need memory
+  locks_.for_each([&](TokenRecord &record) {
+    if (!Locks::is_waiting(record.phase) || !redirects_.resumes(*record.lock, slot)) return;
+    record.watcher.on_connected();
+    if (!record.acquisition->may_ask(true)) return;
+    const auto format = static_cast<unsigned>(record.lock->keys.format);
+    const bool is_reader = record.identity.mode == protocol::Mode::kRead;
+    const uint32_t script = 1U << (format * 4 + (is_reader ? 2 : 0) + (record.is_unfenced ? 1 : 0));
+    const bool is_known = (known & script) != 0;
+    known |= script;
+    send_ask(record, now, is_known ? protocol::EvalMode::kDigest : protocol::EvalMode::kText);
+  });
+}
+
 void Waiters::send_throttled(Nanos now) {
   while (session_.is_up() && session_.has_room()) {
     const auto record = throttle_.take();
@@ -122,7 +144,7 @@ void Waiters::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) 
   record.acquisition.give(&Acquisition::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = record.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
-  if (!refusal) owner_.note_time(call.sent_at, now, answer.server_ms);
+  if (!refusal) leases_.note_time(call.sent_at, now, answer.server_ms);
   if (record.is_gone) return;
   switch (record.phase) {
     case Phase::kAsking:
@@ -181,7 +203,7 @@ void Waiters::follow(TokenRecord &record, const Acquisition::Step &step, Nanos n
       return leases_.give_back(record, nullptr, now);
     default:
       // The event may have been a grant.
-      return fail_callers(record, Status::kInternal, owner_.report_defect("acquisition"), now,
+      return fail_callers(record, Status::kInternal, results_.report_defect("acquisition"), now,
                           true);
   }
   if (step.command == Acquisition::Command::kAcquire) return ask(record, now);

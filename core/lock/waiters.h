@@ -6,7 +6,9 @@
 // Waitlist and KeyWatch decide what is sent, who is next, and when a waiter asks again.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,8 +18,8 @@
 #include "lock/cleanups.h"
 #include "lock/leases.h"
 #include "lock/locks.h"
-#include "lock/part_owner.h"
 #include "lock/redirects.h"
+#include "lock/results.h"
 #include "operate/names.h"
 #include "session/channel.h"
 #include "session/node_clock.h"
@@ -25,7 +27,7 @@
 
 namespace redlatch::lock {
 
-class Waiters {
+class Waiters : public Leases::Owner {
  public:
   // Other parts of the same client.
   struct Parts {
@@ -36,13 +38,14 @@ class Waiters {
     Redirects &redirects;
     Locks &locks;
     TimerQueue &timers;
+    Results &results;
     Cleanups &cleanups;
     Leases &leases;
     operate::Names &client_names;
   };
 
   // All outlive it.
-  Waiters(const Settings &settings, Entropy &entropy, const Parts &parts, PartOwner &owner)
+  Waiters(const Settings &settings, Entropy &entropy, const Parts &parts)
       : settings_(settings),
         entropy_(entropy),
         session_(parts.session),
@@ -52,10 +55,10 @@ class Waiters {
         redirects_(parts.redirects),
         locks_(parts.locks),
         timers_(parts.timers),
+        results_(parts.results),
         cleanups_(parts.cleanups),
         leases_(parts.leases),
-        client_names_(parts.client_names),
-        owner_(owner) {}
+        client_names_(parts.client_names) {}
 
   // ---- callers
   void start(const std::shared_ptr<Request> &request, Nanos now);
@@ -78,6 +81,9 @@ class Waiters {
                   Nanos now);
   // Give the lock to the next caller of this client without asking the server, if its turn allows.
   bool hand_off_locally(TokenRecord &record, Nanos now);
+  // The holder releases: the next caller of this client gets the lock, or the server gets it back.
+  void release(const std::shared_ptr<Request> &request, Nanos now);
+  void release_async(Lease &lease, Nanos now);
   // From here on all go back to the server.
   void stop_hand_offs() { may_hand_off_ = false; }
 
@@ -86,6 +92,12 @@ class Waiters {
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
   // As ask(), however many commands are under way.
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
+  // Those that Redirects::resumes() names ask before the cleanup of old tokens, however much is in
+  // flight.
+  void resume(std::optional<uint16_t> slot, Nanos now);
+  void on_due(TokenRecord &record, Nanos now) {
+    record.front() == nullptr ? cleanups_.start(record, now) : ask(record, now);
+  }
   // ACQUIREs that were put off, while there is room.
   void send_throttled(Nanos now);
   // `record` belongs to another client now.
@@ -101,10 +113,10 @@ class Waiters {
   // ---- messages
   void on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
-  void on_invalidated(std::string_view key, Nanos now);
-  void on_all_invalidated(Nanos now);
-  // @return when `record`, which was not granted, asks again if no message comes.
-  Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  // `key`: nullopt: all keys.
+  void on_invalidated(std::optional<std::string_view> key, Nanos now);
+  Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
+                     Nanos now) override;
 
  private:
   using Phase = TokenRecord::Phase;
@@ -174,10 +186,10 @@ class Waiters {
   Redirects &redirects_;
   Locks &locks_;
   TimerQueue &timers_;
+  Results &results_;
   Cleanups &cleanups_;
   Leases &leases_;
   operate::Names &client_names_;
-  PartOwner &owner_;
   const Acquire acquire_{*this};
   const Track track_{*this};
   const FindKey find_key_{*this};

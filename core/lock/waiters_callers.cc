@@ -28,8 +28,8 @@ bool Waiters::is_misused(Request &request, Nanos now) {
       record->identity.mode == protocol::Mode::kRead ? "reads already: upgrade that lease"
       : options.mode == protocol::Mode::kRead        ? "writes already: downgrade that lease"
                                                      : "has it already, and it is not reentrant";
-  owner_.finish(request, Status::kAlreadyHeld,
-                "lock " + quoted(request.name) + ": its owner " + what);
+  results_.finish(request, Status::kAlreadyHeld,
+                  "lock " + quoted(request.name) + ": its owner " + what);
   return true;
 }
 
@@ -71,7 +71,7 @@ std::shared_ptr<Request> Waiters::take_front(TokenRecord &record) {
 std::shared_ptr<Request> Waiters::taken(const Waitlist::Step &step) {
   assert(step.transition != Waitlist::Transition::kDefect);
   if (step.caller != nullptr) return std::exchange(Request::of(*step.caller).listed, nullptr);
-  (void)owner_.report_defect("waitlist");
+  (void)results_.report_defect("waitlist");
   return nullptr;
 }
 
@@ -133,7 +133,7 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   leases_.schedule(record, now);
   // A local hand-off changes nothing on the server: what replicas have of the token, they have.
   if (grant != nullptr) record.replicas.count = 0;
-  if (!leases_.confirmations().start(record, request)) owner_.finish(caller, Status::kOk, {});
+  if (!leases_.confirmations().start(record, request)) results_.finish(caller, Status::kOk, {});
   const bool is_quiet =
       step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
   if (!is_quiet) leases_.send_extend(record, step, now);
@@ -161,15 +161,32 @@ bool Waiters::hand_off_locally(TokenRecord &record, Nanos now) {
   return true;
 }
 
+void Waiters::release(const std::shared_ptr<Request> &request, Nanos now) {
+  if (!leases_.is_held(*request, now)) return;
+  TokenRecord &record = *request->lease->record;
+  if (hand_off_locally(record, now)) return results_.finish(*request, Status::kOk);
+  leases_.give_back(record, request, now);
+}
+
+void Waiters::release_async(Lease &lease, Nanos now) {
+  if (lease.record == nullptr) return;
+  if (lease.record->phase == Phase::kDetaching) {
+    lease.is_abandoned = true;  // the answer decides: Detach::on_refused()
+    return;
+  }
+  if (now < lease.deadline.load() && hand_off_locally(*lease.record, now)) return;
+  leases_.give_back(*lease.record, nullptr, now);
+}
+
 void Waiters::refuse_try(TokenRecord &record, Status status, std::string_view message, Nanos now) {
-  if (const auto caller = take_front(record)) owner_.finish(*caller, status, message);
+  if (const auto caller = take_front(record)) results_.finish(*caller, status, message);
   if (record.is_vote) return leases_.give_back(record, nullptr, now);
   cleanups_.start_gone(record, now);
 }
 
 void Waiters::fail_front(TokenRecord &record, Status status, std::string_view message, Nanos now) {
   const auto [caller, next] = take_with_place(record);
-  if (caller) owner_.finish(*caller, status, message);
+  if (caller) results_.finish(*caller, status, message);
   cleanups_.start(record, now, true);
   if (next != nullptr) ask(*next, now);
 }
@@ -179,7 +196,7 @@ void Waiters::fail_callers(TokenRecord &record, Status status, std::string_view 
   while (record.front() != nullptr) {
     const auto caller = take_front(record);
     if (!caller) break;  // a defect
-    owner_.finish(*caller, status, message);
+    results_.finish(*caller, status, message);
   }
   cleanups_.start(record, now, may_be_held);
 }

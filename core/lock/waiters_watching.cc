@@ -90,19 +90,16 @@ void Waiters::recheck(const KeyWatch::Step &step, Nanos now) {
   }
 }
 
-void Waiters::on_invalidated(std::string_view key, Nanos now) {
-  if (!key.starts_with(settings_.name_space)) return;
-  key.remove_prefix(settings_.name_space.size());
-  for (const auto format : protocol::kFormats) {
-    const auto lock = locks_.find(key, format);
-    if (!lock) continue;
-    recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
-  }
-}
-
-void Waiters::on_all_invalidated(Nanos now) {
+void Waiters::on_invalidated(std::optional<std::string_view> key, Nanos now) {
   std::vector<std::shared_ptr<LockState>> locks;
-  for (const auto &[name, lock] : locks_.names()) locks.push_back(lock);
+  if (!key) {
+    for (const auto &[name, lock] : locks_.names()) locks.push_back(lock);
+  } else if (key->starts_with(settings_.name_space)) {
+    key->remove_prefix(settings_.name_space.size());
+    for (const auto format : protocol::kFormats) {
+      if (auto lock = locks_.find(*key, format)) locks.push_back(std::move(lock));
+    }
+  }
   for (const auto &lock : locks) recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
 }
 

@@ -88,7 +88,7 @@ void Names::Ask::on_lost(const session::Call &call, Nanos now) const {
 }
 
 std::optional<uint16_t> Names::Ask::slot(const session::Call &call) const {
-  return names.owner_.slot_of(call.about<NameQuery>());
+  return call.about<NameQuery>().slot();
 }
 
 // Without memory the name stays unknown, and the query ends all the same.

@@ -23,6 +23,10 @@ namespace redlatch::operate {
 
 // A GET of a client's name. Its owner adds what needs the name.
 struct NameQuery {
+  virtual ~NameQuery() = default;
+  // That of what needs the name, in a cluster.
+  virtual std::optional<uint16_t> slot() const = 0;
+
   std::string cid;
 };
 
@@ -32,8 +36,6 @@ class Names {
    public:
     // `name` is empty: not known, or the connection has ended.
     virtual void on_name(NameQuery &query, std::string_view name, Nanos now) = 0;
-    // That of what needs the name, in a cluster.
-    virtual std::optional<uint16_t> slot_of(const NameQuery &query) const = 0;
 
    protected:
     ~Owner() = default;

@@ -63,7 +63,7 @@ void FanOut::review_check() {
     if (answer == Status::kPending) return;
     const Outcome &refusal = nodes_.eligibility().refusal_of(part.node);
     const auto &why =
-        refusal.ok() ? nodes_[part.node].client.link_failure().message : refusal.message;
+        refusal.ok() ? nodes_[part.node].client.session().failure().message : refusal.message;
     whys += (whys.empty() ? "no node can be asked: " : "; ") + why;
     const bool is_final = answer == Status::kOk || answer == Status::kClosed;
     if (is_final && status != Status::kOk) status = answer;

@@ -104,7 +104,7 @@ void QuorumAcquire::gather(Nanos now) {
   bool were_tried = true;
   for (const Node &node : nodes_) {
     const bool is_new = !nodes_.eligibility().was_tried(node.index);
-    if (is_new && !node.client.is_up()) nodes_.keep_connected(node.index, now);
+    if (is_new && !node.client.session().is_up()) nodes_.keep_connected(node.index, now);
     were_tried = were_tried && nodes_.eligibility().was_tried(node.index);
   }
   const bool are_enough = nodes_.are_enough(now);
@@ -206,8 +206,8 @@ void QuorumAcquire::check_queue(Nanos now) {
   if (now < check_at_) return wake_by(check_at_);
   Node &node = nodes_[votes_.queued_at()];
   Request &request = *votes_[node.index].request;
-  const bool is_gone =
-      !nodes_.can_vote(node.index, now) || node.client.is_late(votes_.node_limit(), now);
+  const bool is_gone = !nodes_.can_vote(node.index, now) ||
+                       node.client.session().late_at(votes_.node_limit()) <= now;
   if (is_gone) {
     votes_.leave_queue(now);
     return begin_round(now);
@@ -334,7 +334,7 @@ void QuorumAcquire::note_blocker() {
 bool QuorumAcquire::waits_for_itself() const {
   if (!request_ || request_->wait_ms == 0 || request_->waiter == 0) return false;
   return std::any_of(nodes_.begin(), nodes_.end(), [&](const Node &node) {
-    const auto *lease = static_cast<const NodeLease *>(node.client.lease_on(votes_.name()));
+    const auto *lease = static_cast<const NodeLease *>(node.client.locks().lease_on(votes_.name()));
     const auto *holder =
         lease != nullptr ? static_cast<const QuorumAcquire *>(lease->owner) : nullptr;
     return holder != nullptr && holder->held_ && holder->lease_->starter == request_->waiter;

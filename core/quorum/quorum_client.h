@@ -59,12 +59,8 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void on_messages_heard(size_t node, Nanos now) override {
     nodes_[node].client.on_messages_heard(node, now);
   }
-  void on_invalidated(size_t node, std::string_view key, Nanos now) override {
+  void on_invalidated(size_t node, std::optional<std::string_view> key, Nanos now) override {
     nodes_[node].client.on_invalidated(node, key, now);
-    requests_.review_marked(now);
-  }
-  void on_all_invalidated(size_t node, Nanos now) override {
-    nodes_[node].client.on_all_invalidated(node, now);
     requests_.review_marked(now);
   }
   void check_later(size_t node, Nanos due) override { nodes_[node].client.check_later(node, due); }

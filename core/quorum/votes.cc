@@ -71,7 +71,7 @@ void Votes::ask_all(Nanos now) {
     const auto &client = nodes_[i].client;
     if (nodes_.can_vote(i, now)) {
       ask(i, rid_, now);
-    } else if (!client.is_up() && client.is_connecting(now)) {
+    } else if (!client.session().is_up() && client.is_connecting(now)) {
       vote.state = State::kConnecting;
       vote.due = now + node_limit();
     } else {
@@ -128,7 +128,7 @@ void Votes::ask_missing(Nanos now) {
     nodes_.keep_connected(i, now);
     if (nodes_.can_vote(i, now)) {
       ask_later(i, now);
-    } else if (!nodes_[i].client.is_up()) {
+    } else if (!nodes_[i].client.session().is_up()) {
       vote.state = State::kConnecting;
     }
   }
@@ -148,7 +148,7 @@ void Votes::take_answers(Nanos now) {
     if (vote.state == State::kConnecting) {
       if (nodes_.can_vote(i, now)) {
         ask_later(i, now);
-      } else if (node.client.is_up() || (!is_held && !node.client.is_connecting(now))) {
+      } else if (node.client.session().is_up() || (!is_held && !node.client.is_connecting(now))) {
         mark_unavailable(i, nodes_.why_no_vote(i, now), now);
       }
     }
@@ -186,7 +186,7 @@ void Votes::take_answer(size_t node, Nanos now) {
     mark_unavailable(node, nodes_.why_no_vote(node, now), now);
   } else if (is_taken) {
     // Read now: the node's client forgets the lock when all of it is released.
-    vote.blocker = nodes_[node].client.blocker_of(name_);
+    vote.blocker = nodes_[node].client.locks().blocker_of(name_);
     if (was_queued && !vote.blocker.empty()) blocker_ = vote.blocker;
     vote.reset();
     vote.state = State::kNo;
@@ -263,7 +263,7 @@ void Votes::set_holder(Holder &holder, Nanos now) {
   holder_ = &holder;
   leave_queue(now);
   for (size_t i = 0; i < votes_.size(); i++) {
-    const bool is_away = !nodes_[i].client.is_up();
+    const bool is_away = !nodes_[i].client.session().is_up();
     if (votes_[i].state == State::kUnavailable && is_away) votes_[i].state = State::kConnecting;
   }
 }
@@ -280,7 +280,7 @@ void Votes::confirm(Nanos now) {
 
 void Votes::leave(Nanos now) {
   for (size_t i = 0; i < votes_.size(); i++) {
-    if (votes_[i].state == State::kYes) nodes_[i].client.drop(*votes_[i].lease, now);
+    if (votes_[i].state == State::kYes) nodes_[i].client.leases().drop(*votes_[i].lease, now);
   }
 }
 
@@ -297,7 +297,7 @@ void Votes::drop(size_t node, Nanos now, bool is_lost) noexcept {
   if (request && !request->is_finished()) client.cancel(*request, now);
   if (!lease) return;
   if (is_lost) {
-    client.release_after_notice(*lease, now);
+    client.leases().release_after_notice(*lease, now);
   } else {
     client.release_async(*lease, now);
   }
@@ -321,7 +321,7 @@ void Votes::mark_unavailable(size_t node, Outcome why, Nanos now) {
 void Votes::note_blocker(bool is_queued) {
   if (is_queued) {
     if (queued_at_ == kNotQueued) return;
-    const auto blocker = nodes_[queued_at_].client.blocker_of(name_);
+    const auto blocker = nodes_[queued_at_].client.locks().blocker_of(name_);
     if (!blocker.empty()) blocker_ = blocker;
     return;
   }

@@ -131,7 +131,7 @@ void Runtime::take_message(const Link &link, const Reply &reply, Nanos now) {
   if (kind == "sunsubscribe") return service_->on_unsubscribed(link.node, now);
   if (kind != "invalidate") return;
   const Reply &keys = reply.at(1);
-  if (keys.kind == Reply::Kind::kNil) return service_->on_all_invalidated(link.node, now);
+  if (keys.kind == Reply::Kind::kNil) return service_->on_invalidated(link.node, std::nullopt, now);
   for (size_t i = 0; i < keys.count(); i++) {
     service_->on_invalidated(link.node, keys.at(i).text(), now);
   }

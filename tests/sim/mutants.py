@@ -232,20 +232,20 @@ CORE_MUTANTS = (
         "a lease is renewed while its release waits for an answer",
         1,
         Edit(
-            "lock/holding.cc",
-            ": waiters_.ask(record, now);\n    case Phase::kCleanup:\n",
-            ": waiters_.ask(record, now);\n    case Phase::kCleanup:\n"
-            "      if (IS_ON && record.cleanup()->left_.may_be_held && is_up()) {\n"
-            "        protocol::Command late;\n"
-            "        const auto eval = protocol::EvalMode::kDigest;\n"
-            "        protocol::extend(late, features_, eval, record.lock->keys,\n"
+            "lock/cleanups.cc",
+            "void Cleanups::on_due(TokenRecord &record, Nanos now) {",
+            "void Cleanups::on_due(TokenRecord &record, Nanos now) {\n"
+            "  if (IS_ON && record.cleanup()->left_.may_be_held && session_.is_up()) {\n"
+            "    protocol::Command late;\n"
+            "    const auto eval = protocol::EvalMode::kDigest;\n"
+            "    protocol::extend(late, features_, eval, record.lock->keys,\n"
             "                     record.identity.token,\n"
             "                     record.acquisition->ttl() / kMs, false, nullptr);\n"
             f"{IGNORED}"
-            "        Call call{&ignored, eval, now,\n"
-            "                           record.acquisition->ttl(), record.shared_from_this()};\n"
-            "        (void)session_.try_send(late, std::move(call));\n"
-            "      }\n",
+            "    Call call{&ignored, eval, now, record.acquisition->ttl(),\n"
+            "              record.shared_from_this()};\n"
+            "    (void)session_.try_send(late, std::move(call));\n"
+            "  }\n",
         ),
         Edit(
             "lock/cleanup.h",

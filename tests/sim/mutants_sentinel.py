@@ -171,8 +171,8 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/leases.cc",
-            "  owner_.finish(*caller, status, message);\n  give_back(record, nullptr, now);",
-            "  owner_.finish(*caller, status, message);\n"
+            "  results_.finish(*caller, status, message);\n  give_back(record, nullptr, now);",
+            "  results_.finish(*caller, status, message);\n"
             "  if (!IS_ON) give_back(record, nullptr, now);",
         ),
         scenario="kSentinelReplicas",

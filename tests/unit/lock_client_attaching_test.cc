@@ -164,7 +164,7 @@ TEST_F(AttachingTest, shutdown_does_not_release_a_lease_that_is_being_detached) 
   EXPECT_EQ(request->status.load(), Status::kClosed);
   EXPECT_EQ(state(lease), Lease::kDetached);
   EXPECT_EQ(sent_.size(), 1u) << "no release";
-  EXPECT_TRUE(client_->is_drained());
+  EXPECT_EQ(1U, client_->drained_count());
 }
 
 TEST_F(AttachingTest, pushed_grant_for_a_detached_token_releases_nothing) {
@@ -288,15 +288,15 @@ TEST_F(AttachingTest, shutdown_waits_until_an_unwanted_attach_is_undone) {
   const auto pending = attach();
   client_->shut_down(now_);
   EXPECT_EQ(pending->status.load(), Status::kClosed);
-  EXPECT_FALSE(client_->is_drained());
+  EXPECT_EQ(0U, client_->drained_count());
   reply_attached(1, 4);
   reply_attached(0, 0);  // has taken nothing over
-  EXPECT_FALSE(client_->is_drained());
+  EXPECT_EQ(0U, client_->drained_count());
   EXPECT_EQ(argument(1), "4");
   reply(MadeReply::error("NOSCRIPT No matching script."));
-  EXPECT_FALSE(client_->is_drained());
+  EXPECT_EQ(0U, client_->drained_count());
   reply_count("detach text", 1);
-  EXPECT_TRUE(client_->is_drained());
+  EXPECT_EQ(1U, client_->drained_count());
   EXPECT_EQ(sent_.size(), 0u);
 }
 
@@ -306,7 +306,7 @@ TEST_F(AttachingTest, shutdown_undoes_a_pending_attach) {
   reply_attached(1);
   ASSERT_EQ(next_script(), "detach");
   disconnect();
-  EXPECT_TRUE(client_->is_drained()) << "its lease ends with its ttl";
+  EXPECT_EQ(1U, client_->drained_count()) << "its lease ends with its ttl";
 }
 
 TEST_F(AttachingTest, detach_sends_the_attach_count_of_the_lease) {

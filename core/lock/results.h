@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Results: how a request ends, and what is said about a defect of this library.
+#pragma once
+
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "lock/request.h"
+#include "lock/service.h"
+#include "lock/timer_queue.h"
+
+namespace redlatch::lock {
+
+class Results {
+ public:
+  // Both outlive it.
+  Results(TimerQueue &timers, Output &output) : timers_(timers), output_(output) {}
+
+  void finish(Request &request, Status status, std::string_view message = {}) noexcept {
+    timers_.remove(request);
+    timers_.dismiss();
+    request.complete(status, message);
+    output_.finished(request);
+  }
+
+  // A machine met an event that its state does not allow. No caller is left waiting for it, and the
+  // program continues. @return the message for callers.
+  std::string_view report_defect(const char *machine) noexcept {
+    constexpr std::string_view kText = "defect in redlatch: an event in the wrong state of the ";
+    try {
+      output_.defect_found(std::string(kText) + machine);
+    } catch (const std::bad_alloc &) {
+      output_.defect_found(kText);
+    }
+    return "defect in redlatch; the log has more";
+  }
+
+ private:
+  TimerQueue &timers_;
+  Output &output_;
+};
+
+}  // namespace redlatch::lock
