@@ -103,8 +103,9 @@ static void limits_hold_while_connecting(void) {
 
 /* A server that reads nothing more holds no caller up, however much there is to be sent. */
 static void starting_never_waits_for_the_server(void) {
-  enum { PILE = 4000 };
+  enum { PILE = 4000, LONG_MS = 120000 };
   rl_client_options* slow = rl_client_options_new();
+  rl_acquire_options* options = rl_acquire_options_new();
   rl_client* client;
   rl_queue* queue = rl_queue_new(NULL);
   rl_request* first;
@@ -115,6 +116,8 @@ static void starting_never_waits_for_the_server(void) {
   memset(name, 'x', sizeof name);
   rl_client_options_set(slow, TEXT("command_timeout"), TEXT("120s"), NULL);
   client = rl_client_open(server_url(), strlen(server_url()), slow, NULL);
+  /* An answer that comes after the ttl is RL_E_INVALID. */
+  rl_acquire_options_set_ttl_ms(options, 10 * LONG_MS);
   first = rl_acquire_start(client, TEXT("pile"), WAIT_MS, NULL);
   CHECK_INT(RL_OK, rl_request_wait(first, WAIT_MS));
   kill(server_pid(), SIGSTOP);
@@ -122,16 +125,17 @@ static void starting_never_waits_for_the_server(void) {
   for (i = 0; i < PILE; ++i) {
     snprintf(name, 16, "%015d", i);
     name[15] = 'x';
-    pile[i] = rl_acquire_start(client, name, sizeof name, -1, NULL);
+    pile[i] = rl_acquire_start(client, name, sizeof name, -1, options);
     CHECK_INT(RL_OK, rl_request_watch(pile[i], queue, i + 1));
   }
   CHECK(now_ms() - started_ms < 60000); /* One that waited did so for 120 s. */
   kill(server_pid(), SIGCONT);
-  for (i = 0; i < PILE; ++i) CHECK(rl_queue_next(queue, WAIT_MS) > 0);
+  for (i = 0; i < PILE; ++i) CHECK(rl_queue_next(queue, LONG_MS) > 0);
   for (i = 0; i < PILE; ++i) CHECK_INT(RL_OK, rl_request_status(pile[i]));
   for (i = 0; i < PILE; ++i) rl_request_free(pile[i]);
   free(pile);
   rl_request_free(first);
+  rl_acquire_options_free(options);
   rl_client_options_free(slow);
   rl_queue_free(queue);
   rl_client_close(client);
