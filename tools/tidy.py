@@ -86,8 +86,8 @@ MACHINES = {
 MACHINE_FOLDERS = ("core/lock", "core/session")
 CLIENT_FOLDER = "core/lock"
 SESSION = "core/session/session"  # It owns MessageCheck.
-# The only other files that may name machines: those of LockClient, of its parts that own a machine,
-# and of its state. A file that needs a machine is a part of LockClient.
+# The only other files that may name machines: those of LockClient, of its parts and of its state.
+# A file that needs a machine is a part of LockClient.
 CLIENT_FILES = ("lock_client", "cleanups", "confirmations", "connecting", "leases",
                 "leases_upgrading", "locks", "moving", "redirects", "requests",
                 "requests_attaching", "requests_holding", "results", "waiters", "waiters_callers",

@@ -27,7 +27,7 @@ class LockCallKind : public session::CallKind {
   explicit LockCallKind(Redirects &redirects) : redirects_(redirects) {}
 
   bool take_redirect(const Call &call, const Reply &reply, Nanos now) const final;
-  // Another node serves the slot. @return whether nothing more is needed of the answer.
+  // The answer is a redirect. @return whether `call` needs nothing more.
   virtual bool on_left(const Call &, Nanos) const { return false; }
   // The server cannot serve the slot until `retry_at`. @return false: it is a refusal as others.
   virtual bool on_postponed(const Call &, Nanos, Nanos) const { return false; }

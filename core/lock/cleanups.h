@@ -23,7 +23,8 @@ class Cleanups {
  public:
   class Owner {
    public:
-    // The server's clock, in the answer to a command sent at `sent_at`; 0: not known.
+    // `server_ms`: the server's clock in ms, in the answer to a command sent at `sent_at`; 0: not
+    // known.
     virtual void note_time(Nanos sent_at, Nanos now, int64_t server_ms) = 0;
 
    protected:
@@ -67,16 +68,15 @@ class Cleanups {
   // The caller of the release is answered before the result is known.
   void answer_releaser(TokenRecord &record, Status status, std::string_view message = {});
 
-  // The tokens have got others: the server may have something of the old ones.
+  // Cleans up the old tokens of records that have got new ones.
   void start_renamed(Locks::NewTokens &tokens, Nanos now) noexcept;
-  // The answer of a script about `lock`. A cap on its work may have been reached: then the rest of
-  // the queue still waits.
+  // The answer of a script about `lock`. If the script stopped before the end of the queue, SERVE
+  // QUEUE is sent.
   void on_script_answer(const Call &call, const protocol::CountAnswer &answer,
                         const std::shared_ptr<LockState> &lock, Nanos now);
   void serve_queue(const std::shared_ptr<LockState> &lock, Nanos now);
-  // A token without a record was granted. A new primary may not know that the acquisition has
-  // ended. The answer says only whether more of the queue waits. If it is lost, the grant ends by
-  // itself.
+  // Releases a grant to a token that has ended; a new primary with an older queue makes one. If the
+  // answer is lost, the grant ends with its provisional ttl.
   void give_back_stale(const protocol::Push &push, Nanos now);
 
   // ---- of a record in this phase

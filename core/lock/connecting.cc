@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: requests and holds when the connection is made or lost.
+// LockClient: requests and leases when the connection is made or lost.
 #include <new>
 
 #include "lock/lock_client.h"

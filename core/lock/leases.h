@@ -90,7 +90,7 @@ class Leases : public Cleanups::Owner, private Confirmations::Owner {
                                           protocol::CountAnswer &answer);
 
   void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override;
-  // Leases that have come from another node may await the clock of this one.
+  // Gives the clock of this node to leases that came from another one.
   void compare_clocks(Nanos now) noexcept;
 
   // ---- between reading and writing
@@ -113,9 +113,9 @@ class Leases : public Cleanups::Owner, private Confirmations::Owner {
   void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) override;
   void lose_predecessor(const TokenRecord &record, Nanos now);
   void leave_to_ttl(Lease &lease) noexcept;
-  // As leave_to_ttl(), and the server is asked nothing; no client can attach the lease.
+  // As leave_to_ttl(), and cancels a vacant place in the queue.
   void drop(Lease &lease, Nanos now);
-  // The holder is being notified now that `lease` is lost: it is given back afterwards.
+  // Loses `lease`. RELEASE follows when the holder has had its notice.
   void release_after_notice(Lease &lease, Nanos now);
   void clean_up_detached(TokenRecord &record, Nanos now);
   void fail_confirmation(TokenRecord &record, Status status, std::string_view message,

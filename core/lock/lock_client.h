@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: the client of one server. It has waiters, timers and the connection; its parts have
-// names and records (Locks), held leases (Leases), what is given back (Cleanups), and the other
-// requests (Requests). It has no mutex, thread, socket or clock.
+// LockClient: the client of one server. It has the timers and the connection, and gives events to
+// its parts: Redirects, Locks, Cleanups, Leases, Waiters and Requests. It has no mutex, thread,
+// socket or clock.
 //
 // In: calls of users, events of the connection, the time. Out: commands, finished requests and
 // ended leases through an Output, and the time at which it wants to be called again. Everything is
@@ -161,7 +161,7 @@ class LockClient final : public LockService, private operate::Names::Owner {
   using Phase = TokenRecord::Phase;
 
   // lock_client.cc: requests and replies; connecting.cc: the connection
-  // End a request of a caller before its answer; what it began is undone.
+  // Ends a request of a caller before its answer, and undoes what it began as far as it can.
   void end_request(Request &request, Status status, std::string_view message, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
   Outcome why_late(const Request &request) const;

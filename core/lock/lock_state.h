@@ -85,7 +85,7 @@ struct NameQuery final : operate::NameQuery {
   std::shared_ptr<TokenRecord> record;
   std::string message;  // of the refusal
 
-  // Stands in front of the name in a message.
+  // Precedes the name in a message.
   static constexpr std::string_view kHolderIs = "; holder: ";
 };
 

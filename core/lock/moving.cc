@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: locks go from one client to another, or to another channel. Redirects says when.
+// LockClient: locks move to the client of another node, and waiters to another channel. Router of
+// core/cluster decides when.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -56,10 +57,10 @@ void LockClient::take_over(LockClient &from, std::optional<uint16_t> slot, Nanos
   try {
     take(from, slot, now);
   } catch (const std::bad_alloc &) {
-    if (is_new) redirects_.let_go(*slot);
+    if (is_new) redirects_.reopen(*slot);
     throw;
   }
-  if (slot) from.redirects_.let_go(*slot);
+  if (slot) from.redirects_.reopen(*slot);
 }
 
 void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now) {
@@ -87,13 +88,13 @@ void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now)
 }
 
 void LockClient::resume(uint16_t slot, Nanos now) {
-  redirects_.let_go(slot);
+  redirects_.reopen(slot);
   if (!session_.is_up()) return session_.connect_soon(now);
   resume_records(slot, now);
   requests_.resume(slot, now);
 }
 
-// Those that Redirects::resumes() names.
+// Records of `slot`; nullopt: all that this node serves.
 void LockClient::resume_records(std::optional<uint16_t> slot, Nanos now) {
   waiters_.resume(slot, now);
   locks_.for_each([&](TokenRecord &record) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Redirects: the slots of a cluster that another node serves, or will. Each node has a client, and
-// a lock goes from one client to another when its slot does: first no command about it is sent any
-// more, and when none is under way the other client takes it over. A lock on its way is like one
-// whose connection is down.
+// Redirects: the slots of a cluster that another node serves, or will. Commands about such a slot
+// are held back. When none is under way, the LockClient of that node takes the locks over. Until
+// then they are as if the connection were down.
 //
 // The keys of a lock move one by one. A script with a key that is not there is refused
 // (docs/wire.md, "Cluster"), so for that time a lock can be kept, by an extension that names the
-// lock key alone, but neither taken nor given back.
+// lock key alone, but neither acquired nor released.
 #pragma once
 
 #include <cstdint>
@@ -39,19 +38,20 @@ class Redirects {
   bool resumes(const LockState &lock, std::optional<uint16_t> slot) const {
     return slot ? lock.slot() == *slot : !is_moving(lock);
   }
-  // Nothing about the slot is sent any more. @return false: as before.
+  // Nothing about the slot is sent any more. @return false: it was held back already.
   bool hold_back(uint16_t slot) { return moving_.insert(slot).second; }
-  void let_go(uint16_t slot) { moving_.erase(slot); }
+  // Commands about the slot may be sent again.
+  void reopen(uint16_t slot) { moving_.erase(slot); }
   const std::set<uint16_t> &held_back() const { return moving_; }
 
-  // Without memory the answer counts as lost: nothing may wait for it.
-  // @return false if `reply` is to be taken as any other refusal.
+  // Follows a redirect. @return false: `reply` is a refusal as any other. Without memory the answer
+  // counts as lost, and std::bad_alloc is thrown.
   bool take(const Call &call, const Reply &reply, Nanos now);
 
   // ---- commands that another node is asked, behind ASKING
-  // Sends one that the client of another node has given. `extension` is about `record`. An ASK is
-  // never remembered: the next command about the lock goes to its owner first.
-  // @return whether it was sent.
+  // Sends ASKING and `extension`, an extension of `record`, for the client of another node. An ASK
+  // is never remembered: the next command about the lock goes to its owner first. @return false:
+  // there was no memory, and the connection is dropped.
   bool send(const std::shared_ptr<DelegatedCommand> &delegated, TokenRecord &record,
             protocol::Command &extension, Nanos now);
 

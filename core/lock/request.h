@@ -222,7 +222,7 @@ struct Request : Timed, Waitlist::Caller {
   // While it waits.
   TokenRecord *record = nullptr;    // release, upgrade; acquire: its own place, if not shared
   std::shared_ptr<Request> listed;  // itself, in a waitlist, which keeps no caller alive
-  std::list<std::shared_ptr<Request>>::iterator place;  // in the list of immediate requests
+  std::list<std::shared_ptr<Request>>::iterator place;  // in Requests::open_
   bool is_sent = false;                                 // the server may have carried it out
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
   bool is_postponed = false;  // the server could not serve the slot: to be sent again
@@ -236,7 +236,7 @@ struct Request : Timed, Waitlist::Caller {
   bool is_repeatable() const { return !task || task->is_repeatable(); }
 };
 
-// The lock that `request` is about; nullptr: none. A listing belongs to its node.
+// The lock that `request` is about; nullptr: none. A list is about no lock.
 const LockState *lock_of(const Request &request);
 // Which client of a cluster has the lock; nullopt: it is about no lock, or not started.
 std::optional<size_t> node_of(const Request &request);

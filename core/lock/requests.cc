@@ -279,7 +279,7 @@ void Requests::Repeated::ask_again(const Call &call, Nanos now) const {
   (void)on_postponed(call, requests.session_.next_retry(now), now);
 }
 
-// ---- those that have a task --------------------------------------------------------------------
+// ---- inspect, list and force -------------------------------------------------------------------
 
 void Requests::Operate::send(Call call) const {
   // It captures no more than a std::function holds without memory.

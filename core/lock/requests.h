@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Requests: those that need no record of a token, or have that of a held lease. Each is a command
-// that is sent until it is answered, or until the time of its request is over. A release, which has
-// to end, is with Cleanups; an upgrade, which may have to wait, with Leases.
+// Requests: connect, check, inspect, list, force, extend, downgrade, raise fence, detach, attach. A
+// command whose answer is lost is sent again, except force, until the request has a result or its
+// time is over. Waiters have acquires and start releases; Leases have upgrades.
 #pragma once
 
 #include <algorithm>
@@ -74,37 +74,38 @@ class Requests : private operate::Health::Owner {
 
   // ---- calls of users
   void start(const std::shared_ptr<Request> &request, Nanos now);
-  // Ends `request` before its answer; what it began is undone.
+  // Ends `request` before its answer. A downgrade is rolled back. A lease that DETACH may have
+  // marked is left to its ttl. A late ATTACH is undone after kCancelled and kClosed.
   void give_up(Request &request, Status status, std::string_view message, Nanos now);
   Outcome why_late(const Request &request) const;
-  // Waiting longer would not help.
+  // Finishes all requests: the client is shut down, or refused for good.
   void fail_all(Status status, std::string_view message);
 
   // ---- events
   void on_connected(Nanos now);
   void on_connect_failed(const Outcome &why);
-  // An inspection waited for the name of the client `cid`; empty: not known.
+  // `name` of the client `cid`; empty: not known. The last name finishes `inspection`.
   void on_name(Request &inspection, std::string_view cid, std::string_view name) noexcept;
   Nanos due() const { return std::min(resend_at_, health_.due()); }
   void on_due(Nanos now);
 
-  // ---- from one client to another
+  // ---- between the clients of two nodes
   bool is_empty() const { return open_.empty(); }
   bool has(const Request &request) const;
   void add_slots(std::set<uint16_t> &slots) const;
-  // Those about locks of `slot`; nullopt: all.
+  // Those about locks of `slot`; nullopt: all. Borrowed.
   std::vector<Request *> select(std::optional<uint16_t> slot) const;
   void take(Requests &from, const std::vector<Request *> &coming) noexcept;
-  // One that is about no lock: it is started elsewhere. nullptr: there is none.
+  // Removes a request about no lock, which is started elsewhere. nullptr: there is none.
   std::shared_ptr<Request> take_request();
-  // Sends those of `slot`, once their client may.
+  // Sends the requests about locks of `slot`. The connection is up, and the slot not held back.
   void resume(uint16_t slot, Nanos now);
 
  private:
   using Phase = TokenRecord::Phase;
   using Answer = protocol::CountAnswer;
 
-  // Their subject is a request.
+  // Calls whose subject is a Request.
   struct Kind : LockCallKind {
     explicit Kind(Requests &of) : LockCallKind(of.redirects_), requests(of) {}
     const LockState *lock(const Call &call) const override;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Requests: a lease goes from one client to another, by DETACH and ATTACH.
+// Requests: a lease leaves the client of one application for that of another, by DETACH and ATTACH.
 //
 // From the moment DETACH is sent another client may hold the lock with the same token. So this
 // client stops relying on the lease, and never again sends RELEASE, EXTEND or DOWNGRADE for it,

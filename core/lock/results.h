@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Results: how a request ends, and what is said about a defect of this library.
+// Results: finishes requests, and reports defects of this library.
 #pragma once
 
 #include <new>
@@ -20,6 +20,8 @@ class Results {
   // Both outlive it.
   Results(TimerQueue &timers, Output &output) : timers_(timers), output_(output) {}
 
+  // Sets the result, which copies `message`, stops the timer and notifies the output. Once for each
+  // request.
   void finish(Request &request, Status status, std::string_view message = {}) noexcept {
     timers_.remove(request);
     timers_.dismiss();
@@ -27,8 +29,8 @@ class Results {
     output_.finished(request);
   }
 
-  // A machine met an event that its state does not allow. No caller is left waiting for it, and the
-  // program continues. @return the message for callers.
+  // `machine` got an event that its state does not allow: a defect of this library, and the program
+  // continues. The caller finishes its requests with the text returned, a constant.
   std::string_view report_defect(const char *machine) noexcept {
     constexpr std::string_view kText = "defect in redlatch: an event in the wrong state of the ";
     try {

@@ -107,8 +107,8 @@ void Waiters::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) 
   fail_callers(record, Status::kNoMemory, {}, now);
 }
 
-// The first of each script has its text: a server that does not know the digest refuses ACQUIRE,
-// and would carry the cleanup out before its repetition.
+// If cleanups follow, the first ACQUIRE of each script is sent as text: repeated after NOSCRIPT, it
+// would come after them.
 void Waiters::resume(std::optional<uint16_t> slot, Nanos now) {
   const bool has_cleanup =
       std::any_of(locks_.records().begin(), locks_.records().end(), [&](const auto &entry) {
@@ -300,7 +300,7 @@ void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nan
          now);
 }
 
-// ---- the calls ---------------------------------------------------------------------------------
+// ---- kinds of calls ----------------------------------------------------------------------------
 
 void Waiters::Kind::ask_again(const Call &call, Nanos now) const {
   waiters.locks_.repeat_soon(record_of(call), now);

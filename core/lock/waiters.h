@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Waiters: those who want a lock, from their call to the grant. It sends ACQUIRE, decides by its
-// answers and by messages who gets the lock, and hands it on inside the client. Acquisition,
-// Waitlist and KeyWatch decide what is sent, who is next, and when a waiter asks again.
+// Waiters: acquires until their grant. Answers and messages decide which caller gets the lock; a
+// release hands it off locally, or gives it back to the server. Acquisition, Waitlist and KeyWatch
+// decide what is sent, who is next, and when a waiter asks again.
 #pragma once
 
 #include <cstdint>
@@ -64,13 +64,13 @@ class Waiters : public Leases::Owner {
   void start(const std::shared_ptr<Request> &request, Nanos now);
   // `caller` is finished; its place goes to the others, or back to the server.
   void remove(Request &caller, Nanos now);
-  // A try that waited for the name of the holder.
+  // Finishes an acquire that may not wait with `status`, and cleans up its token.
   void refuse_try(TokenRecord &record, Status status, std::string_view message, Nanos now);
   void fail_callers(TokenRecord &record, Status status, std::string_view message, Nanos now,
                     bool may_be_held = false);
-  // The client is destroyed: no caller is notified.
+  // Drops all callers without a result, for ~LockClient().
   void forget_callers(TokenRecord &record);
-  // When most of the wait is over.
+  // Most of the wait is over: asks for the name of the holder.
   void on_slow(Request &request, Nanos now);
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
   bool waits_for_itself(const Request &request) const;
@@ -81,26 +81,26 @@ class Waiters : public Leases::Owner {
                   Nanos now);
   // Give the lock to the next caller of this client without asking the server, if its turn allows.
   bool hand_off_locally(TokenRecord &record, Nanos now);
-  // The holder releases: the next caller of this client gets the lock, or the server gets it back.
+  // Finishes `request` at once after a local hand-off, else with the answer to RELEASE.
   void release(const std::shared_ptr<Request> &request, Nanos now);
   void release_async(Lease &lease, Nanos now);
-  // From here on all go back to the server.
+  // No local hand-off from here on.
   void stop_hand_offs() { may_hand_off_ = false; }
 
   // ---- commands
   // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  // As ask(), however many commands are under way.
+  // Sends ACQUIRE without the checks of ask(), which the caller has made.
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
-  // Those that Redirects::resumes() names ask before the cleanup of old tokens, however much is in
-  // flight.
+  // Sends ACQUIRE for the waiters of `slot` (nullopt: of all that this node serves), before
+  // cleanups and above the limit in flight.
   void resume(std::optional<uint16_t> slot, Nanos now);
   void on_due(TokenRecord &record, Nanos now) {
     record.front() == nullptr ? cleanups_.start(record, now) : ask(record, now);
   }
-  // ACQUIREs that were put off, while there is room.
+  // Sends ACQUIREs that were delayed, while the session has room.
   void send_throttled(Nanos now);
-  // `record` belongs to another client now.
+  // Another LockClient has taken `record` over.
   void forget_throttled(const std::shared_ptr<TokenRecord> &record) { throttle_.drop(record); }
 
   // ---- the connection
@@ -195,8 +195,8 @@ class Waiters : public Leases::Owner {
   const FindKey find_key_{*this};
   Throttle throttle_;
   bool may_hand_off_ = true;
-  bool can_track_ = false;    // until it was refused
-  bool is_tracking_ = false;  // asked for on this connection
+  bool can_track_ = false;    // the server accepts the tracking of keys
+  bool is_tracking_ = false;  // CLIENT TRACKING was sent on this connection
 };
 
 }  // namespace redlatch::lock

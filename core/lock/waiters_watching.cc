@@ -27,9 +27,9 @@ void Waiters::on_notice_push(TokenRecord &record, const protocol::Push &push, Na
 // The fence is the time of the grant by the server's clock, unless that was stepped back.
 void Waiters::note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer,
                               Nanos now) {
-  const bool is_told =
+  const bool is_notified =
       channel_.hears(record.identity.token) && !protocol::polls(record.identity.member);
-  if (!is_told || record.is_sharing || record.is_unfenced || answer.fence <= 0) return;
+  if (!is_notified || record.is_sharing || record.is_unfenced || answer.fence <= 0) return;
   session_.on_late_grant(answer.server_ms * kMs - answer.fence * 1'000, now);
 }
 
