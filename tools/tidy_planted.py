@@ -99,7 +99,7 @@ FILES = (
     ("core/lock/upgrade.cc", SPDX + '#include "lock/lock_client.h"\n', "reaches lock/lock_client"),
     ("core/lock/cleanup.h", SPDX + '#include "protocol/command.h"\n', "reaches protocol/command.h"),
     ("core/lock/new.h", SPDX + "const char *check() const;\n", "no machine of tools/tidy.py"),
-    ("core/lock/holding.cc", SPDX + "Upgrade a; KeyWatch b; TokenRecord c;\n", None),
+    ("core/lock/waiters_callers.cc", SPDX + "Upgrade a; KeyWatch b; TokenRecord c;\n", None),
     ("core/lock/moving.cc", SPDX + '#include "lock/upgrade.h"\n', None),
     ("core/lock/queueing.cc", SPDX + "void f(Upgrade &a);\n", "names Upgrade; only the files of"),
     ("core/lock/queueing.h", SPDX + '#include "lock/upgrade.h"\n', "includes lock/upgrade.h; only"),

@@ -255,8 +255,7 @@ void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
 }
 
 void Leases::on_confirmed(TokenRecord &record) {
-  if (const auto caller = confirmations_.end(record))
-    return results_.finish(*caller, Status::kOk, {});
+  if (const auto caller = confirmations_.end(record)) return results_.finish(*caller, Status::kOk);
   if (record.replicas.is_writer_unconfirmed) finish_upgrade(record, Status::kOk);
 }
 

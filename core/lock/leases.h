@@ -2,7 +2,8 @@
 // Copyright The redlatch authors
 //
 // Leases: renews, upgrades and confirms the leases that are held, until they are released, detached
-// or lost. HeldLease, Upgrade and Replication decide what is sent.
+// or lost. HeldLease, Upgrade and Replication decide what is sent. It compares the clocks of the
+// nodes that a lease has come from and is at.
 #pragma once
 
 #include <memory>

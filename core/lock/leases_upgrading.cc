@@ -17,7 +17,7 @@ void Leases::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   TokenRecord &record = *request->lease->record;
   const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
   if (is_writer && !record.replicas.is_writer_unconfirmed)
-    return results_.finish(*request, Status::kOk, {});
+    return results_.finish(*request, Status::kOk);
   if (is_writer || (record.upgrade && record.upgrade->get().is_wanted())) {
     return results_.finish(
         *request, Status::kDeadlock,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "base/text.h"
 #include "timing/lease_clock.h"
@@ -15,8 +16,6 @@ namespace redlatch::lock {
 LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
                        Output &output, size_t node)
     : settings_(settings),
-      output_(output),
-      node_(node),
       entropy_(seed),
       channel_(settings.name_space, random),
       session_(settings, output, entropy_, node, session::Session::Connection::kCommands),
@@ -24,16 +23,16 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
       results_(timers_, output),
       redirects_(settings, output, session_, node),
       locks_(settings, node, timers_, session_),
-      cleanups_(settings, {session_, channel_, features_, redirects_, locks_, timers_, results_},
-                leases_),
+      waiters_(settings, entropy_,
+               {session_, channel_, clock_, features_, redirects_, locks_, timers_, results_,
+                cleanups_, leases_, client_names_}),
       leases_(
           settings, output, entropy_,
           {session_, channel_, clock_, features_, redirects_, locks_, timers_, results_, cleanups_},
           node, waiters_),
+      cleanups_(settings, {session_, channel_, features_, redirects_, locks_, timers_, results_},
+                leases_),
       client_names_(settings, session_, channel_, *this),
-      waiters_(settings, entropy_,
-               {session_, channel_, clock_, features_, redirects_, locks_, timers_, results_,
-                cleanups_, leases_, client_names_}),
       requests_(settings, output,
                 {entropy_, session_, channel_, features_, redirects_, locks_, timers_, results_,
                  cleanups_, leases_, waiters_, client_names_},
@@ -157,7 +156,7 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
 void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos now) {
   auto &query = static_cast<NameQuery &>(asked);
   try {
-    if (!name.empty()) query.message.append(NameQuery::kHolderIs).append(name);
+    if (query.record && !name.empty()) query.message.append(NameQuery::kHolderIs).append(name);
   } catch (const std::bad_alloc &) {
     // The name stays unknown.
   }

@@ -21,7 +21,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -41,7 +40,6 @@
 #include "lock/waiters.h"
 #include "operate/names.h"
 #include "protocol/command.h"
-#include "protocol/token.h"
 #include "session/channel.h"
 #include "session/node_clock.h"
 #include "session/session.h"
@@ -130,6 +128,7 @@ class LockClient final : public LockService, private operate::Names::Owner {
   // ---- the parts, for users of several clients
   const session::Session &session() const { return session_; }
   const Locks &locks() const { return locks_; }
+  // For Leases::drop() and release_after_notice() only.
   Leases &leases() { return leases_; }
 
   size_t in_flight_count(size_t) const override { return session_.in_flight().size(); }
@@ -176,8 +175,6 @@ class LockClient final : public LockService, private operate::Names::Owner {
   void on_name(operate::NameQuery &asked, std::string_view name, Nanos now) override;
 
   const Settings &settings_;
-  Output &output_;
-  const size_t node_;
   Entropy entropy_;
   session::Channel channel_;
   session::Session session_;
@@ -190,10 +187,11 @@ class LockClient final : public LockService, private operate::Names::Owner {
   Results results_;
   Redirects redirects_;
   Locks locks_;
-  Cleanups cleanups_;
-  Leases leases_;
-  operate::Names client_names_;
+  // Each of the first two is the owner of the next one, and so is constructed before it.
   Waiters waiters_;
+  Leases leases_;
+  Cleanups cleanups_;
+  operate::Names client_names_;
   Requests requests_;
 };
 

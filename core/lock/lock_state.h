@@ -52,6 +52,9 @@ struct LockState {
   // @return false: a defect.
   bool join(TokenRecord *opened, const std::shared_ptr<Request> &caller);
 
+  // An obstacle: one holder has the lock.
+  static constexpr char kHeldAlone[] = "held";
+
   const std::string name;
   const protocol::LockKeys keys;
   mutable std::optional<uint16_t> known_slot;  // computed when it is needed first
@@ -63,9 +66,8 @@ struct LockState {
   TokenRecord *owned = nullptr;   // by named owners: a list by TokenRecord::next_owned
   int64_t highest_fence = 0;      // the highest that a caller of this client got
   Checked<KeyWatch> key_watch;
-  std::string blocker;   // cid of the last known holder, for messages; empty: not known
-  std::string obstacle;  // .. and how it was kept then: "held by readers", or
-  static constexpr char kHeldAlone[] = "held";
+  std::string blocker;          // cid of the last known holder, for messages; empty: not known
+  std::string obstacle;         // .. and how it was kept then, such as kHeldAlone
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
   size_t node = 0;              // of a cluster, whose client has it

@@ -98,7 +98,7 @@ void LockClient::resume(uint16_t slot, Nanos now) {
 void LockClient::resume_records(std::optional<uint16_t> slot, Nanos now) {
   waiters_.resume(slot, now);
   locks_.for_each([&](TokenRecord &record) {
-    if (Locks::is_waiting(record.phase) || !redirects_.resumes(*record.lock, slot)) return;
+    if (Locks::is_waiting(record.phase) || !redirects_.is_to_resume(*record.lock, slot)) return;
     resume(record, now);
   });
 }

@@ -35,7 +35,7 @@ class Redirects {
     return !moving_.empty() && moving_.contains(lock.slot());
   }
   // True if `lock` is of `slot`; nullopt: of any that this node serves.
-  bool resumes(const LockState &lock, std::optional<uint16_t> slot) const {
+  bool is_to_resume(const LockState &lock, std::optional<uint16_t> slot) const {
     return slot ? lock.slot() == *slot : !is_moving(lock);
   }
   // Nothing about the slot is sent any more. @return false: it was held back already.

@@ -41,9 +41,9 @@ void Requests::start(const std::shared_ptr<Request> &request, Nanos now) {
 // A request that may not wait for long: it gets one attempt to connect and one command_timeout.
 void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_connect = request->op == Request::Op::kConnect;
-  if (is_connect && session_.is_up()) return results_.finish(*request, Status::kOk, {});
+  if (is_connect && session_.is_up()) return results_.finish(*request, Status::kOk);
   if (request->task && !request->task->begin(settings_.name_space, request->name)) {
-    return results_.finish(*request, Status::kEnd, {});
+    return results_.finish(*request, Status::kEnd);
   }
   if (!request->name.empty()) {
     request->lock =

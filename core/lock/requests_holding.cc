@@ -29,8 +29,7 @@ void Requests::start_downgrade(const std::shared_ptr<Request> &request, Nanos no
         "lock " + quoted(record.lock->name) +
             " must be a read-write lock (got a reentrant one, which has no readers)");
   }
-  if (record.identity.mode == protocol::Mode::kRead)
-    return results_.finish(*request, Status::kOk, {});
+  if (record.identity.mode == protocol::Mode::kRead) return results_.finish(*request, Status::kOk);
   leases_.finish_upgrade(record, Status::kCancelled, "downgraded meanwhile");
   (void)record.ensure_upgrade();  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "timing/waiting.h"
 
 namespace redlatch::lock {
 
@@ -113,11 +114,11 @@ void Waiters::resume(std::optional<uint16_t> slot, Nanos now) {
   const bool has_cleanup =
       std::any_of(locks_.records().begin(), locks_.records().end(), [&](const auto &entry) {
         return entry.second->phase == Phase::kCleanup &&
-               redirects_.resumes(*entry.second->lock, slot);
+               redirects_.is_to_resume(*entry.second->lock, slot);
       });
   uint32_t known = has_cleanup ? 0 : ~0U;  // scripts, by bits: a set would need memory
   locks_.for_each([&](TokenRecord &record) {
-    if (!Locks::is_waiting(record.phase) || !redirects_.resumes(*record.lock, slot)) return;
+    if (!Locks::is_waiting(record.phase) || !redirects_.is_to_resume(*record.lock, slot)) return;
     record.watcher.on_connected();
     if (!record.acquisition->may_ask(true)) return;
     const auto format = static_cast<unsigned>(record.lock->keys.format);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Waiters: acquires until their grant. Answers and messages decide which caller gets the lock; a
-// release hands it off locally, or gives it back to the server. Acquisition, Waitlist and KeyWatch
-// decide what is sent, who is next, and when a waiter asks again.
+// Waiters: acquires until their grant, and releases. Answers and messages decide which caller gets
+// the lock; a release hands it off locally, or gives it back to the server. Acquisition, Waitlist
+// and KeyWatch decide what is sent, who is next, and when a waiter asks again.
 #pragma once
 
 #include <cstdint>
@@ -79,8 +79,6 @@ class Waiters : public Leases::Owner {
   // `grant`: of the server; null: handed off by the caller before.
   void give_lease(TokenRecord &record, const std::shared_ptr<Request> &request, const Grant *grant,
                   Nanos now);
-  // Give the lock to the next caller of this client without asking the server, if its turn allows.
-  bool hand_off_locally(TokenRecord &record, Nanos now);
   // Finishes `request` at once after a local hand-off, else with the answer to RELEASE.
   void release(const std::shared_ptr<Request> &request, Nanos now);
   void release_async(Lease &lease, Nanos now);
@@ -90,8 +88,6 @@ class Waiters : public Leases::Owner {
   // ---- commands
   // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  // Sends ACQUIRE without the checks of ask(), which the caller has made.
-  void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
   // Sends ACQUIRE for the waiters of `slot` (nullopt: of all that this node serves), before
   // cleanups and above the limit in flight.
   void resume(std::optional<uint16_t> slot, Nanos now);
@@ -157,6 +153,10 @@ class Waiters : public Leases::Owner {
     TokenRecord *next;
   };
 
+  // Sends ACQUIRE without the checks of ask(), which the caller has made.
+  void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
+  // Give the lock to the next caller of this client without asking the server, if its turn allows.
+  bool hand_off_locally(TokenRecord &record, Nanos now);
   bool is_misused(Request &request, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);
   std::shared_ptr<Request> taken(const Waitlist::Step &step);

@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 //
 // Waiters: which caller gets the lock, or why it does not.
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -133,7 +134,7 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   leases_.schedule(record, now);
   // A local hand-off changes nothing on the server: what replicas have of the token, they have.
   if (grant != nullptr) record.replicas.count = 0;
-  if (!leases_.confirmations().start(record, request)) results_.finish(caller, Status::kOk, {});
+  if (!leases_.confirmations().start(record, request)) results_.finish(caller, Status::kOk);
   const bool is_quiet =
       step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
   if (!is_quiet) leases_.send_extend(record, step, now);

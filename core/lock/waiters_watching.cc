@@ -3,6 +3,7 @@
 //
 // Waiters: when a waiter asks again for a lock that others hold.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "lock/waiters.h"
@@ -91,16 +92,19 @@ void Waiters::recheck(const KeyWatch::Step &step, Nanos now) {
 }
 
 void Waiters::on_invalidated(std::optional<std::string_view> key, Nanos now) {
-  std::vector<std::shared_ptr<LockState>> locks;
+  const auto on_changed = [&](const std::shared_ptr<LockState> &lock) {
+    recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
+  };
   if (!key) {
+    std::vector<std::shared_ptr<LockState>> locks;
     for (const auto &[name, lock] : locks_.names()) locks.push_back(lock);
+    for (const auto &lock : locks) on_changed(lock);
   } else if (key->starts_with(settings_.name_space)) {
     key->remove_prefix(settings_.name_space.size());
     for (const auto format : protocol::kFormats) {
-      if (auto lock = locks_.find(*key, format)) locks.push_back(std::move(lock));
+      if (const auto lock = locks_.find(*key, format)) on_changed(lock);
     }
   }
-  for (const auto &lock : locks) recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
 }
 
 // ---- the name of the holder --------------------------------------------------------------------
