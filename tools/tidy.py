@@ -89,7 +89,7 @@ SESSION = "core/session/session"  # It owns MessageCheck.
 # The only other files that may name machines: those of LockClient, of its parts and of its state.
 # A file that needs a machine is a part of LockClient.
 CLIENT_FILES = ("lock_client", "cleanups", "confirmations", "connecting", "leases",
-                "leases_upgrading", "locks", "moving", "requests",
+                "leases_upgrading", "locks", "locks_moving", "moving", "requests",
                 "requests_attaching", "requests_holding", "waiters", "waiters_callers",
                 "waiters_watching", "lock_state", "request")
 MACHINE_HEADERS = tuple(f"{name}.h" for name in MACHINES)
