@@ -67,6 +67,12 @@ inline void on_half_done(const Call &call, Nanos now) {
   kind_of(call).ask_again(call, now);
 }
 
+// The server that a command about a lock or a request is for.
+inline Server &server_of(const Call &call) {
+  const LockState *lock = kind_of(call).lock_of(call);
+  return lock != nullptr ? *lock->server : server_of(*kind_of(call).request(call));
+}
+
 // The record that a command is about.
 inline TokenRecord &record_of(const Call &call) { return call.about<TokenRecord>(); }
 

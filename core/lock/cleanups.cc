@@ -61,30 +61,31 @@ void Cleanups::start_renamed(Locks::NewTokens &tokens, Nanos now) noexcept {
 
 void Cleanups::on_script_answer(const Call &call, const protocol::CountAnswer &answer,
                                 const std::shared_ptr<LockState> &lock, Nanos now) {
-  owner_.note_time(call.sent_at, now, answer.server_ms);
+  owner_.note_time(*lock->server, call.sent_at, now, answer.server_ms);
   if (answer.has_more) serve_queue(lock, now);
 }
 
 void Cleanups::serve_queue(const std::shared_ptr<LockState> &lock, Nanos now) {
   if (!redirects_.is_up(*lock)) return;
   protocol::Command command;
-  protocol::serve_queue(command, features_, protocol::EvalMode::kText, lock->keys);
+  protocol::serve_queue(command, lock->server->features, protocol::EvalMode::kText, lock->keys);
   // Not sent for want of memory: the next poll of any waiter does the same.
-  (void)session_.try_send(command, Call{&serve_queue_, protocol::EvalMode::kText, now, 0, lock});
+  (void)lock->server->session.try_send(
+      command, Call{&serve_queue_, protocol::EvalMode::kText, now, 0, lock});
 }
 
-void Cleanups::give_back_stale(const protocol::Push &push, Nanos now) {
+void Cleanups::give_back_stale(Server &server, const protocol::Push &push, Nanos now) {
   const auto *place = locks_.ended(push.rid);
   const bool is_grant = push.kind == protocol::Push::Kind::kGrant;
   if (place == nullptr || !is_grant || !redirects_.is_up(*place->lock)) return;
   // The slot may have moved since. That of a name in use is here.
   if (settings_.is_of_cluster && !locks_.has(*place->lock)) return;
-  const std::string token = protocol::make_token(channel_.cid(), push.rid);
+  const std::string token = protocol::make_token(server.channel.cid(), push.rid);
   protocol::Command command;
-  protocol::release(command, features_, protocol::EvalMode::kText, place->lock->keys,
+  protocol::release(command, server.features, protocol::EvalMode::kText, place->lock->keys,
                     {token, place->owner}, place->yield_policy, 1);
-  (void)session_.try_send(command,
-                          Call{&serve_queue_, protocol::EvalMode::kText, now, 0, place->lock});
+  (void)server.session.try_send(
+      command, Call{&serve_queue_, protocol::EvalMode::kText, now, 0, place->lock});
 }
 
 void Cleanups::ServeQueue::on_answer(const Call &call, const Reply &reply, Nanos now) const {
@@ -121,14 +122,16 @@ void Cleanups::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now
   const bool is_cancel = step.command == Cleanup::Command::kCancel;
   protocol::Command command;
   if (is_cancel) {
-    protocol::cancel(command, features_, eval, record.lock->keys, record.identity.member,
-                     record.identity.owner);
+    protocol::cancel(command, record.server().features, eval, record.lock->keys,
+                     record.identity.member, record.identity.owner);
   } else {
-    protocol::release(command, features_, eval, record.lock->keys, record.proof(),
+    protocol::release(command, record.server().features, eval, record.lock->keys, record.proof(),
                       yield_policy_at(record, now), 1 + record.cleanup()->handoff_count());
   }
   const Kind *kind = is_cancel ? &cancel_ : &release_;
-  if (!session_.try_send(command, Call{kind, eval, now, 0, record.shared_from_this()})) return;
+  if (!record.server().session.try_send(command,
+                                        Call{kind, eval, now, 0, record.shared_from_this()}))
+    return;
   record.cleanup().give(&Cleanup::sent, step.command);
 }
 

@@ -8,51 +8,26 @@
 
 #include <string_view>
 
-#include "base/settings.h"
 #include "lock/call.h"
 #include "lock/contention.h"
-#include "lock/locks.h"
-#include "lock/redirects.h"
-#include "lock/results.h"
-#include "session/channel.h"
-#include "session/session.h"
+#include "lock/part.h"
+#include "lock/server.h"
 
 namespace redlatch::lock {
 
-class Cleanups {
+class Cleanups : private Part {
  public:
   class Owner {
    public:
     // `server_ms`: the server's clock in ms, in the answer to a command sent at `sent_at`; 0: not
     // known.
-    virtual void note_time(Nanos sent_at, Nanos now, int64_t server_ms) = 0;
+    virtual void note_time(Server &server, Nanos sent_at, Nanos now, int64_t server_ms) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // Other parts of the same client.
-  struct Parts {
-    session::Session &session;
-    const session::Channel &channel;
-    const protocol::ServerFeatures &features;
-    Redirects &redirects;
-    Locks &locks;
-    TimerQueue &timers;
-    Results &results;
-  };
-
-  // All outlive it.
-  Cleanups(const Settings &settings, const Parts &parts, Owner &owner)
-      : settings_(settings),
-        session_(parts.session),
-        channel_(parts.channel),
-        features_(parts.features),
-        redirects_(parts.redirects),
-        locks_(parts.locks),
-        timers_(parts.timers),
-        results_(parts.results),
-        owner_(owner) {}
+  Cleanups(const Part &part, Owner &owner) : Part(part), owner_(owner) {}
 
   // `record` is given up. Nothing is sent before `not_before`.
   void start(TokenRecord &record, Nanos now, bool may_be_held = false, Nanos not_before = 0);
@@ -77,7 +52,7 @@ class Cleanups {
   void serve_queue(const std::shared_ptr<LockState> &lock, Nanos now);
   // Releases a grant to a token that has ended; a new primary with an older queue makes one. If the
   // answer is lost, the grant ends with its provisional ttl.
-  void give_back_stale(const protocol::Push &push, Nanos now);
+  void give_back_stale(Server &server, const protocol::Push &push, Nanos now);
 
   // ---- of a record in this phase
   void on_due(TokenRecord &record, Nanos now);
@@ -124,14 +99,6 @@ class Cleanups {
   void answer_lost(TokenRecord &record) noexcept;
   protocol::YieldPolicy yield_policy_at(const TokenRecord &record, Nanos now) const;
 
-  const Settings &settings_;
-  session::Session &session_;
-  const session::Channel &channel_;
-  const protocol::ServerFeatures &features_;
-  Redirects &redirects_;
-  Locks &locks_;
-  TimerQueue &timers_;
-  Results &results_;
   Owner &owner_;
   const Kind release_{*this};
   const Kind cancel_{*this};

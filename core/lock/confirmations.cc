@@ -214,7 +214,7 @@ void Confirmations::on_extended(const Call &call, const Reply &reply, Nanos now)
   TokenRecord &record = record_of(call);
   protocol::CountAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) owner_.note_time(call.sent_at, now, answer.server_ms);
+  if (!refusal) owner_.note_time(record.server(), call.sent_at, now, answer.server_ms);
   if (!record.replicas.is_batched()) return;
   if (record.held()->is_over(now)) return owner_.on_record_due(record, now);
   if (settings_.is_of_cluster && is_put_off(record, reply, now)) return;

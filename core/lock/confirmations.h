@@ -26,7 +26,7 @@ class Confirmations {
    public:
     virtual void write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                               protocol::EvalMode eval, const protocol::HolderInfo *info) const = 0;
-    virtual void note_time(Nanos sent_at, Nanos now, int64_t server_ms) = 0;
+    virtual void note_time(Server &server, Nanos sent_at, Nanos now, int64_t server_ms) = 0;
     // prolong(): the server has extended the lease. lose(): the server does not have the lease.
     // on_record_due(): an answer came after the end of the lease.
     virtual void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) = 0;
@@ -62,7 +62,7 @@ class Confirmations {
   void repeat(TokenRecord &record);
   // @return the caller that waited for the replicas, if it has not got the lease yet.
   std::shared_ptr<Request> end(TokenRecord &record);
-  // `record` has come from the client of `from`.
+  // The lock of `record` was at the server of `from`.
   void take_over(Confirmations &from, TokenRecord &record);
 
   // ---- the connection at the side

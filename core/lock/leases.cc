@@ -32,11 +32,11 @@ void Leases::schedule(TokenRecord &record, Nanos now) {
 void Leases::write_extend(protocol::Command &out, const TokenRecord &record, Nanos lease,
                           protocol::EvalMode eval, const protocol::HolderInfo *info) const {
   if (record.is_sharing) {
-    return protocol::extend_shared(out, features_, eval, record.lock->keys, record.proof(),
-                                   lease / kMs, record.held()->attach_count() > 0);
+    return protocol::extend_shared(out, record.server().features, eval, record.lock->keys,
+                                   record.proof(), lease / kMs, record.held()->attach_count() > 0);
   }
-  protocol::extend(out, features_, eval, record.lock->keys, record.identity.token, lease / kMs,
-                   record.held()->is_described() || info != nullptr, info);
+  protocol::extend(out, record.server().features, eval, record.lock->keys, record.identity.token,
+                   lease / kMs, record.held()->is_described() || info != nullptr, info);
 }
 
 void Leases::write_extend_part(protocol::Command &out, const TokenRecord &record, Nanos lease,
@@ -48,10 +48,12 @@ void Leases::write_extend_part(protocol::Command &out, const TokenRecord &record
   }
   const bool is_lock = extent == protocol::Extent::kLock;
   if (!record.is_sharing) {
-    return protocol::extend_alone(out, features_, eval, keys, record.identity.token, lease / kMs);
+    return protocol::extend_alone(out, record.server().features, eval, keys, record.identity.token,
+                                  lease / kMs);
   }
   const auto part = is_lock ? protocol::Part::kLock : protocol::Part::kReaders;
-  protocol::extend_shared_alone(out, features_, eval, keys, {part, record.proof(), lease / kMs});
+  protocol::extend_shared_alone(out, record.server().features, eval, keys,
+                                {part, record.proof(), lease / kMs});
 }
 
 void Leases::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos now,
@@ -70,7 +72,7 @@ void Leases::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos
   } else {
     write_extend_part(command, record, step.ttl, eval, extent);
   }
-  const bool is_sent = session_.try_send(
+  const bool is_sent = record.server().session.try_send(
       command,
       Call{&extend_, eval, now, step.ttl, record.shared_from_this(), step.is_description, extent});
   if (is_sent) {
@@ -88,7 +90,8 @@ void Leases::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
   protocol::CountAnswer answer;
   const auto refusal = read_extension(call, reply, answer);
   if (!refusal && extend_next_part(call, answer, now)) return;
-  if (!refusal && !call.is_delegated) note_time(call.sent_at, now, answer.server_ms);
+  if (!refusal && !call.is_delegated)
+    note_time(record.server(), call.sent_at, now, answer.server_ms);
   if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return;
   Checked<HeldLease> &held = record.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
@@ -106,7 +109,7 @@ void Leases::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
   const auto step = held.give(&HeldLease::on_confirmed,
                               {call.sent_at, call.lease, answer.server_ms, call.is_description},
                               now, redirects_.is_up(*record.lock), entropy_.next());
-  confirmations_.repeat(record);
+  record.server().confirmations.repeat(record);
   schedule(record, now);
   send_extend(record, step, now);
 }
@@ -160,7 +163,8 @@ bool Leases::extend_next_part(const Call &call, const protocol::CountAnswer &ans
   next.is_delegated = false;
   protocol::Command command;
   write_extend_part(command, *record, call.lease, call.eval, next.extent);
-  if (!redirects_.is_up(*record->lock) || !session_.try_send(command, std::move(next))) {
+  if (!redirects_.is_up(*record->lock) ||
+      !record->server().session.try_send(command, std::move(next))) {
     on_half_done(call, now);
   } else if (request == nullptr) {
     record->held().give(&HeldLease::sent, false);
@@ -214,7 +218,8 @@ Loss Leases::why_over(const TokenRecord &record, Nanos now) const noexcept {
     std::string reason = "the lease ended before a renewal was confirmed";
     if (!record.held()->is_renewed()) reason = "the lease ended, and renewal is off";
     if (!record.trouble.empty()) reason += ": " + record.trouble;
-    if (!session_.is_up()) reason += ": " + session_.failure().message;
+    if (!record.server().session.is_up())
+      reason += ": " + record.server().session.failure().message;
     return {LossReason::kExpired, std::move(reason)};
   } catch (const std::bad_alloc &) {
     return {LossReason::kExpired, "the lease ended"};  // short: this needs no memory
@@ -241,7 +246,7 @@ void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   TokenRecord **at = &record.lock->owned;
   while (*at != nullptr && *at != &record) at = &(*at)->next_owned;
   if (*at != nullptr) *at = record.next_owned;
-  const auto unconfirmed = confirmations_.end(record);
+  const auto unconfirmed = record.server().confirmations.end(record);
   // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
   const bool is_lost = state == Lease::kLost;
   finish_upgrade(record, is_lost ? Status::kLost : Status::kNotHeld,
@@ -255,7 +260,8 @@ void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
 }
 
 void Leases::on_confirmed(TokenRecord &record) {
-  if (const auto caller = confirmations_.end(record)) return results_.finish(*caller, Status::kOk);
+  if (const auto caller = record.server().confirmations.end(record))
+    return results_.finish(*caller, Status::kOk);
   if (record.replicas.is_writer_unconfirmed) finish_upgrade(record, Status::kOk);
 }
 
@@ -263,7 +269,7 @@ void Leases::on_confirmed(TokenRecord &record) {
 void Leases::fail_confirmation(TokenRecord &record, Status status, std::string_view message,
                                Nanos now) {
   const auto keep = record.shared_from_this();
-  const auto caller = confirmations_.end(record);
+  const auto caller = record.server().confirmations.end(record);
   if (!caller) return give_up_upgrade(record, status, message, now);
   results_.finish(*caller, status, message);
   give_back(record, nullptr, now);
@@ -328,32 +334,33 @@ void Leases::release_after_notice(Lease &lease, Nanos now) {
 
 // ---- the clock of the server --------------------------------------------------------------------
 
-void Leases::note_time(Nanos sent_at, Nanos now, int64_t server_ms) {
+void Leases::note_time(Server &server, Nanos sent_at, Nanos now, int64_t server_ms) {
   if (server_ms <= 0) return;
-  clock_.sample(sent_at, now, server_ms, now);
-  compare_clocks(now);
+  server.clock.sample(sent_at, now, server_ms, now);
+  compare_clocks(server, now);
 }
 
 // A lease that has moved here is believed for as long as both servers keep it.
-void Leases::compare_clocks(Nanos now) noexcept {
-  if (!clock_.take_arrivals()) return;
-  warn_of_clock();
+void Leases::compare_clocks(Server &server, Nanos now) noexcept {
+  if (!server.clock.take_arrivals()) return;
+  warn_of_clock(server);
   for (const auto &[id, record] : locks_.records()) {
-    if (record->phase != TokenRecord::Phase::kHeld || !record->held()->awaits_clock()) continue;
-    record->held().give(&HeldLease::on_clock, *clock_.last(), now);
+    if (&record->server() != &server || record->phase != TokenRecord::Phase::kHeld) continue;
+    if (!record->held()->awaits_clock()) continue;
+    record->held().give(&HeldLease::on_clock, *server.clock.last(), now);
     schedule(*record, now);
   }
 }
 
 // Once for each connection, however many slots move.
-void Leases::warn_of_clock() noexcept {
-  if (!clock_.take_warning()) return;
+void Leases::warn_of_clock(Server &server) noexcept {
+  if (!server.clock.take_warning()) return;
   try {
-    output_.warn("the clock of " + settings_.address() + " is " +
-                 std::to_string(clock_.behind() / kMs) +
+    output_.warn("the clock of " + server.settings.address() + " is " +
+                 std::to_string(server.clock.behind() / kMs) +
                  " ms behind that of the node that had its locks before: fences may fall");
   } catch (const std::bad_alloc &) {
-    clock_.warn_again();
+    server.clock.warn_again();
   }
 }
 

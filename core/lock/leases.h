@@ -10,22 +10,15 @@
 #include <string>
 #include <string_view>
 
-#include "base/random.h"
-#include "base/settings.h"
 #include "lock/call.h"
 #include "lock/cleanups.h"
 #include "lock/confirmations.h"
-#include "lock/locks.h"
-#include "lock/redirects.h"
-#include "lock/results.h"
-#include "lock/service.h"
-#include "session/channel.h"
-#include "session/node_clock.h"
-#include "session/session.h"
+#include "lock/part.h"
+#include "lock/server.h"
 
 namespace redlatch::lock {
 
-class Leases : public Cleanups::Owner, private Confirmations::Owner {
+class Leases : private Part, public Cleanups::Owner, public Confirmations::Owner {
  public:
   class Owner {
    public:
@@ -37,39 +30,8 @@ class Leases : public Cleanups::Owner, private Confirmations::Owner {
     ~Owner() = default;
   };
 
-  // Other parts of the same client.
-  struct Parts {
-    session::Session &session;
-    const session::Channel &channel;
-    session::NodeClock &clock;
-    const protocol::ServerFeatures &features;
-    Redirects &redirects;
-    Locks &locks;
-    TimerQueue &timers;
-    Results &results;
-    Cleanups &cleanups;
-  };
-
-  // All outlive it.
-  Leases(const Settings &settings, Output &output, Entropy &entropy, const Parts &parts,
-         size_t node, Owner &owner)
-      : confirmations_(settings, output, entropy, parts.session, node, *this),
-        settings_(settings),
-        output_(output),
-        entropy_(entropy),
-        session_(parts.session),
-        channel_(parts.channel),
-        clock_(parts.clock),
-        features_(parts.features),
-        redirects_(parts.redirects),
-        locks_(parts.locks),
-        timers_(parts.timers),
-        results_(parts.results),
-        cleanups_(parts.cleanups),
-        owner_(owner) {}
-
-  Confirmations &confirmations() { return confirmations_; }
-  const Confirmations &confirmations() const { return confirmations_; }
+  Leases(const Part &part, Cleanups &cleanups, Owner &owner)
+      : Part(part), cleanups_(cleanups), owner_(owner) {}
 
   // ---- renewals
   // Set the lease's deadline and the record's timer from what is known now.
@@ -90,9 +52,9 @@ class Leases : public Cleanups::Owner, private Confirmations::Owner {
   static protocol::Refusal read_extension(const Call &call, const Reply &reply,
                                           protocol::CountAnswer &answer);
 
-  void note_time(Nanos sent_at, Nanos now, int64_t server_ms) override;
+  void note_time(Server &server, Nanos sent_at, Nanos now, int64_t server_ms) override;
   // Gives the clock of this node to leases that came from another one.
-  void compare_clocks(Nanos now) noexcept;
+  void compare_clocks(Server &server, Nanos now) noexcept;
 
   // ---- between reading and writing
   void start_upgrade(const std::shared_ptr<Request> &request, Nanos now);
@@ -167,7 +129,7 @@ class Leases : public Cleanups::Owner, private Confirmations::Owner {
   void on_confirmed(TokenRecord &record) override;
 
   void on_extend_reply(const Call &call, const Reply &reply, Nanos now);
-  void warn_of_clock() noexcept;
+  void warn_of_clock(Server &server) noexcept;
   Loss why_over(const TokenRecord &record, Nanos now) const noexcept;
   Upgrade::Readiness readiness_of(const TokenRecord &record) const {
     return {redirects_.is_up(*record.lock), record.acquisition->is_unanswered()};
@@ -183,18 +145,6 @@ class Leases : public Cleanups::Owner, private Confirmations::Owner {
   void on_rollback_reply(const Call &call, const Reply &reply, Nanos now);
   void note_mode(TokenRecord &record, bool is_reader, Nanos now);
 
-  Confirmations confirmations_;
-  const Settings &settings_;
-  Output &output_;
-  Entropy &entropy_;
-  session::Session &session_;
-  const session::Channel &channel_;
-  session::NodeClock &clock_;
-  const protocol::ServerFeatures &features_;
-  Redirects &redirects_;
-  Locks &locks_;
-  TimerQueue &timers_;
-  Results &results_;
   Cleanups &cleanups_;
   Owner &owner_;
   const Extend extend_{*this};

@@ -35,7 +35,7 @@ void Leases::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   locks_.set_upgrader(record, request);
   const Nanos limit = request->wait_ms == 0 ? settings_.command_timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));
-  if (request->wait_ms == 0) session_.connect_soon(now);
+  if (request->wait_ms == 0) record.server().session.connect_soon(now);
   const auto step = upgrade.give(&Upgrade::start, request->wait_ms == 0, now, readiness_of(record));
   const bool is_later = step.command == Upgrade::Command::kNone;
   if (is_later && step.transition == Upgrade::Transition::kNone) return;
@@ -63,7 +63,8 @@ void Leases::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
   write_upgrade(command, record, step.command, lease, eval);
   const LockCallKind *kind = &roll_back_;
   if (is_upgrade) kind = &upgrade_;
-  if (session_.try_send(command, Call{kind, eval, now, lease, record.shared_from_this()})) {
+  if (record.server().session.try_send(command,
+                                       Call{kind, eval, now, lease, record.shared_from_this()})) {
     record.upgrade->give(&Upgrade::sent, step.command);
   } else {
     record.upgrade->give(&Upgrade::not_sent, step.command);
@@ -76,10 +77,11 @@ void Leases::write_upgrade(protocol::Command &out, TokenRecord &record, Upgrade:
   const protocol::LockKeys &keys = record.lock->keys;
   Checked<Upgrade> &upgrade = *record.upgrade;
   if (what == Upgrade::Command::kCancel) {
-    return protocol::cancel(out, features_, eval, keys, upgrade->member(), record.identity.owner);
+    return protocol::cancel(out, record.server().features, eval, keys, upgrade->member(),
+                            record.identity.owner);
   }
   if (what == Upgrade::Command::kDowngrade) {
-    return protocol::downgrade(out, features_, eval, keys, record.identity.token,
+    return protocol::downgrade(out, record.server().features, eval, keys, record.identity.token,
                                record.held()->ttl() / kMs, 0);
   }
   if (upgrade->needs_member()) {
@@ -88,11 +90,11 @@ void Leases::write_upgrade(protocol::Command &out, TokenRecord &record, Upgrade:
       member = protocol::make_member(record.identity.token, protocol::Mode::kUpgrade,
                                      std::min(record.held()->ttl() / kMs, kProvisionalMs),
                                      record.upgrader->wait_ms);
-      protocol::set_polls(member, !channel_.hears(record.identity.token));
+      protocol::set_polls(member, !record.server().channel.hears(record.identity.token));
     }
     upgrade.give(&Upgrade::set_member, std::move(member));
   }
-  protocol::acquire(out, features_, eval, keys,
+  protocol::acquire(out, record.server().features, eval, keys,
                     {protocol::Mode::kUpgrade, record.proof(), lease / kMs, upgrade->member(),
                      upgrade->ticket()});
 }
@@ -110,7 +112,7 @@ void Leases::on_upgrade_reply(const Call &call, const Reply &reply, Nanos now) {
   record.upgrade->give(&Upgrade::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = decode(reply, answer);
-  if (!refusal) note_time(call.sent_at, now, answer.server_ms);
+  if (!refusal) note_time(record.server(), call.sent_at, now, answer.server_ms);
   if (!awaits_upgrade(record, now)) return;
   if (refusal) return on_upgrade_refused(record, refusal, now);
   if (answer.is_lost) return lose(record, kGone, true, now);
@@ -165,12 +167,13 @@ void Leases::become_writer(TokenRecord &record, int64_t fence, int64_t server_ms
   record.lock->highest_fence = std::max(record.lock->highest_fence, fence);
   record.lease->mode = record.identity.mode;
   record.lock->holder = &record;
-  if (!confirmations_.start_upgrade(record)) finish_upgrade(record, Status::kOk);
+  if (!record.server().confirmations.start_upgrade(record)) finish_upgrade(record, Status::kOk);
 }
 
 void Leases::finish_upgrade(TokenRecord &record, Status status, std::string_view message) {
   if (!record.upgrader) return;
-  if (std::exchange(record.replicas.is_writer_unconfirmed, false)) (void)confirmations_.end(record);
+  if (std::exchange(record.replicas.is_writer_unconfirmed, false))
+    (void)record.server().confirmations.end(record);
   const auto request = locks_.take_upgrader(record);
   results_.finish(*request, status, message);
 }
@@ -230,7 +233,7 @@ void Leases::Upgrading::on_lost(const Call &call, Nanos now) const {
   TokenRecord &record = record_of(call);
   const auto step = record.upgrade->give(&Upgrade::on_unanswered, Upgrade::Command::kUpgrade);
   if (step.transition != Upgrade::Transition::kEnded) return;
-  leases.finish_upgrade(record, Status::kOutcomeUnknown, leases.session_.lost().message);
+  leases.finish_upgrade(record, Status::kOutcomeUnknown, record.server().session.lost().message);
   leases.schedule(record, now);
 }
 

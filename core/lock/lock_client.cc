@@ -17,29 +17,17 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
                        Output &output, size_t node)
     : settings_(settings),
       entropy_(seed),
-      channel_(settings.name_space, random),
-      session_(settings, output, entropy_, node, session::Session::Connection::kCommands),
-      clock_(settings.is_of_cluster),
       results_(timers_, output),
-      redirects_(settings, output, session_, node),
-      locks_(settings, node, timers_, session_),
-      waiters_(settings, entropy_,
-               {session_, channel_, clock_, features_, redirects_, locks_, timers_, results_,
-                cleanups_, leases_, client_names_}),
-      leases_(
-          settings, output, entropy_,
-          {session_, channel_, clock_, features_, redirects_, locks_, timers_, results_, cleanups_},
-          node, waiters_),
-      cleanups_(settings, {session_, channel_, features_, redirects_, locks_, timers_, results_},
-                leases_),
-      client_names_(settings, session_, channel_, *this),
-      requests_(settings, output,
-                {entropy_, session_, channel_, features_, redirects_, locks_, timers_, results_,
-                 cleanups_, leases_, waiters_, client_names_},
-                node) {
-  features_.prefix = channel_.prefix();
-  features_.is_cluster = settings.is_of_cluster;
-}
+      redirects_(output),
+      locks_(timers_),
+      waiters_({settings, output, entropy_, timers_, results_, redirects_, locks_}, cleanups_,
+               leases_),
+      leases_({settings, output, entropy_, timers_, results_, redirects_, locks_}, cleanups_,
+              waiters_),
+      cleanups_({settings, output, entropy_, timers_, results_, redirects_, locks_}, leases_),
+      requests_({settings, output, entropy_, timers_, results_, redirects_, locks_}, cleanups_,
+                leases_, waiters_),
+      server_(settings, random, entropy_, output, node, {leases_, *this, requests_}) {}
 
 // Leases outlive the client and must not point into it; callers and their names refer to each
 // other.
@@ -57,6 +45,7 @@ void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   timers_.admit();
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
   if (is_shut_) return results_.finish(*request, Status::kClosed, "the client was shut down");
+  request->server = &server_;
   try {
     switch (request->op) {
       case Request::Op::kAcquire:
@@ -119,7 +108,7 @@ Outcome LockClient::why_late(const Request &request) const {
       if (request.record->replicas.is_writer_unconfirmed) {
         return Confirmations::why_late(*request.record);
       }
-      if (!session_.is_up()) return session_.failure();
+      if (!server_.session.is_up()) return server_.session.failure();
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
                                            " was not upgraded within the wait: the lease "
                                            "continues to read");
@@ -135,8 +124,8 @@ Outcome LockClient::why_late(const Request &request) const {
 // ---- the connection ----------------------------------------------------------------------------
 
 void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
-  session_.on_reply(reply, now);
-  waiters_.send_throttled(now);
+  server_.session.on_reply(reply, now);
+  waiters_.send_throttled(server_, now);
 }
 
 void LockClient::on_push(size_t, std::string_view message, Nanos now) {
@@ -144,7 +133,7 @@ void LockClient::on_push(size_t, std::string_view message, Nanos now) {
   if (!push) return;
   const auto record = locks_.find(push->rid);
   if (!record) {
-    if (!requests_.health().note_push(push->rid)) cleanups_.give_back_stale(*push, now);
+    if (!server_.health.note_push(push->rid)) cleanups_.give_back_stale(server_, *push, now);
     return;
   }
   if (push->kind == protocol::Push::Kind::kGrant)
@@ -169,21 +158,22 @@ void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos LockClient::next_due() const {
-  Nanos due = std::min({timers_.next_due(), client_names_.due(), requests_.due()});
-  if (has_work()) due = std::min(due, session_.connect_at());
-  return std::min({due, session_.due(), leases_.confirmations().due()});
+  Nanos due = std::min({timers_.next_due(), server_.names.due(), requests_.due()});
+  if (has_work()) due = std::min(due, server_.session.connect_at());
+  return std::min({due, server_.session.due(), server_.health.due(), server_.confirmations.due()});
 }
 
 void LockClient::check_later(size_t, Nanos due) {
-  if (!is_shut_) requests_.health().check_at(due);
+  if (!is_shut_) server_.health.check_at(due);
 }
 
 void LockClient::on_timer(Nanos now) {
-  if (session_.late_at(settings_.command_timeout) <= now) session_.drop();
-  if (client_names_.due() <= now) client_names_.announce(locks_.name_due(), now);
-  if (requests_.due() <= now) requests_.on_due(now);
-  if (leases_.confirmations().due() <= now) leases_.confirmations().on_due(now);
-  session_.check_messages(expects_push(), now);
+  if (server_.session.late_at(settings_.command_timeout) <= now) server_.session.drop();
+  if (server_.names.due() <= now) server_.names.announce(locks_.name_due(server_), now);
+  if (server_.health.due() <= now) server_.health.check(server_.features, now);
+  if (requests_.due() <= now) requests_.resend_postponed(now);
+  if (server_.confirmations.due() <= now) server_.confirmations.on_due(now);
+  server_.session.check_messages(expects_push(), now);
   bool is_renewing = false;
   while (!timers_.empty()) {
     Timed &timed = timers_.top();
@@ -222,7 +212,7 @@ void LockClient::on_timer(Nanos now) {
 
 size_t LockClient::drained_count() const {
   const bool is_attach_undone =
-      std::none_of(session_.in_flight().begin(), session_.in_flight().end(),
+      std::none_of(server_.session.in_flight().begin(), server_.session.in_flight().end(),
                    [](const Call &call) { return call.kind->delays_end(call); });
   return is_attach_undone && std::all_of(locks_.records().begin(), locks_.records().end(),
                                          [](const auto &entry) {
@@ -245,14 +235,14 @@ void LockClient::give_up() {
 void LockClient::shut_down(Nanos now) {
   is_shut_ = true;
   waiters_.stop_hand_offs();
-  requests_.health().check_at(kNever);
+  server_.health.check_at(kNever);
   fail_all(Status::kClosed, "the client was shut down", now);
-  client_names_.withdraw(now);
+  server_.names.withdraw(now);
   locks_.for_each([&](TokenRecord &record) {
     if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);
     if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
   });
-  session_.connect_soon(now);
+  server_.session.connect_soon(now);
 }
 
 }  // namespace redlatch::lock

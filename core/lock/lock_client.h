@@ -35,13 +35,11 @@
 #include "lock/redirects.h"
 #include "lock/requests.h"
 #include "lock/results.h"
+#include "lock/server.h"
 #include "lock/service.h"
 #include "lock/timer_queue.h"
 #include "lock/waiters.h"
 #include "operate/names.h"
-#include "protocol/command.h"
-#include "session/channel.h"
-#include "session/node_clock.h"
 #include "session/session.h"
 
 namespace redlatch::lock {
@@ -54,7 +52,7 @@ class LockClient final : public LockService, private operate::Names::Owner {
              Output &output, size_t node = 0);
   ~LockClient() override;
 
-  const std::string &channel(size_t) const override { return channel_.name(); }
+  const std::string &channel(size_t) const override { return server_.channel.name(); }
 
   void start(const std::shared_ptr<Request> &request, Nanos now) override;
   Status cancel(Request &request, Nanos now) override;
@@ -71,23 +69,23 @@ class LockClient final : public LockService, private operate::Names::Owner {
   void on_disconnected(size_t node, Nanos now) noexcept override;
   void on_reply(size_t node, const Reply &reply, Nanos now) override;
   void on_push(size_t node, std::string_view message, Nanos now) override;
-  void on_messages_heard(size_t, Nanos now) override { session_.on_messages_heard(now); }
+  void on_messages_heard(size_t, Nanos now) override { server_.session.on_messages_heard(now); }
   void on_invalidated(size_t, std::optional<std::string_view> key, Nanos now) override {
-    waiters_.on_invalidated(key, now);
+    waiters_.on_invalidated(server_, key, now);
   }
   void check_later(size_t node, Nanos due) override;
   [[nodiscard]] bool begin_side_connect(size_t, Nanos now) override {
-    return leases_.confirmations().begin_connect(now);
+    return server_.confirmations.begin_connect(now);
   }
-  void on_side_connected(size_t, Nanos now) override { leases_.confirmations().on_connected(now); }
+  void on_side_connected(size_t, Nanos now) override { server_.confirmations.on_connected(now); }
   void on_side_connect_failed(size_t, const Outcome &why, Nanos now) override {
-    leases_.confirmations().on_connect_failed(why, now);
+    server_.confirmations.on_connect_failed(why, now);
   }
   void on_side_disconnected(size_t, Nanos now) noexcept override {
-    leases_.confirmations().on_disconnected(now);
+    server_.confirmations.on_disconnected(now);
   }
   void on_side_reply(size_t, const Reply &reply, Nanos now) override {
-    leases_.confirmations().on_reply(reply, now);
+    server_.confirmations.on_reply(reply, now);
   }
 
   void on_timer(Nanos now) override;
@@ -115,7 +113,7 @@ class LockClient final : public LockService, private operate::Names::Owner {
   // std::bad_alloc, and then nothing has changed.
   void change_channel(const std::string &cid, Nanos now);
   // Another connection has the channel: it is changed before the next one.
-  bool is_channel_taken() const { return channel_.is_taken(); }
+  bool is_channel_taken() const { return server_.channel.is_taken(); }
   // True if `request`, which is about no lock, was started here.
   bool has(const Request &request) const { return requests_.has(request); }
   // A request that is about no lock: it is started elsewhere. nullptr: no such request.
@@ -126,31 +124,35 @@ class LockClient final : public LockService, private operate::Names::Owner {
   bool run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now);
 
   // ---- the parts, for users of several clients
-  const session::Session &session() const { return session_; }
+  const session::Session &session() const { return server_.session; }
   const Locks &locks() const { return locks_; }
   // For Leases::drop() and release_after_notice() only.
   Leases &leases() { return leases_; }
 
-  size_t in_flight_count(size_t) const override { return session_.in_flight().size(); }
+  size_t in_flight_count(size_t) const override { return server_.session.in_flight().size(); }
   bool expects_push() const override { return locks_.waiting_count() > 0; }
-  bool is_outstanding() const override { return !session_.in_flight().empty() || expects_push(); }
+  bool is_outstanding() const override {
+    return !server_.session.in_flight().empty() || expects_push();
+  }
   bool waits_for_itself(const Request &request) const override {
     return waiters_.waits_for_itself(request);
   }
-  bool has_work() const { return !locks_.records().empty() || !requests_.is_empty() || is_wanted_; }
+  bool has_work() const {
+    return !locks_.records().empty() || !requests_.is_empty() || server_.is_wanted;
+  }
   // For a client that never connects, while something else is tried.
-  void set_trying(bool is_on) { session_.set_trying(is_on); }
+  void set_trying(bool is_on) { server_.session.set_trying(is_on); }
   // True if an attempt to connect is under way, or is due.
   bool is_connecting(Nanos now) const {
-    return session_.is_connecting() || (has_work() && session_.connect_at() <= now);
+    return server_.session.is_connecting() || (has_work() && server_.session.connect_at() <= now);
   }
   void describe(std::span<NodeStatus> nodes, Nanos now) override {
-    nodes.front().clock_difference = clock_.offset(now);
+    nodes.front().clock_difference = server_.clock.offset(now);
   }
 
-  void connect_soon(size_t, Nanos now) override { session_.connect_soon(now); }
+  void connect_soon(size_t, Nanos now) override { server_.session.connect_soon(now); }
   // "; holder: " and the name of a client; empty if not known.
-  std::string holder_text(std::string_view cid) const { return client_names_.holder_text(cid); }
+  std::string holder_text(std::string_view cid) const { return server_.names.holder_text(cid); }
   // Ask again for what `request` waits for.
   void poll(Request &request, Nanos now) {
     if (request.record != nullptr) waiters_.ask(*request.record, now);
@@ -176,13 +178,7 @@ class LockClient final : public LockService, private operate::Names::Owner {
 
   const Settings &settings_;
   Entropy entropy_;
-  session::Channel channel_;
-  session::Session session_;
-  session::NodeClock clock_;
-  protocol::ServerFeatures features_;
-
-  bool is_shut_ = false, is_wanted_ = false;  // wanted: the connection, for a delegated command
-
+  bool is_shut_ = false;
   TimerQueue timers_;
   Results results_;
   Redirects redirects_;
@@ -191,8 +187,8 @@ class LockClient final : public LockService, private operate::Names::Owner {
   Waiters waiters_;
   Leases leases_;
   Cleanups cleanups_;
-  operate::Names client_names_;
   Requests requests_;
+  Server server_;
 };
 
 }  // namespace redlatch::lock

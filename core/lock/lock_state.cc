@@ -2,6 +2,8 @@
 // Copyright The redlatch authors
 #include "lock/lock_state.h"
 
+#include "lock/server.h"
+
 namespace redlatch::lock {
 
 // ---- of a lease --------------------------------------------------------------------------------
@@ -39,7 +41,7 @@ bool Request::is_held_here() const { return op == Op::kAcquire && lock && lock->
 
 bool Request::is_head() const { return record != nullptr && record->is_head(); }
 
-// ---- which lock, and which client of a cluster -------------------------------------------------
+// ---- which lock, and which server --------------------------------------------------------------
 
 const LockState *lock_of(const Request &request) {
   if (request.lock) return request.lock.get();
@@ -48,13 +50,18 @@ const LockState *lock_of(const Request &request) {
   return record == nullptr ? nullptr : record->lock.get();
 }
 
+Server &server_of(const Request &request) {
+  const LockState *lock = lock_of(request);
+  return lock == nullptr ? *request.server : *lock->server;
+}
+
 std::optional<size_t> node_of(const Request &request) {
   const LockState *lock = lock_of(request);
-  return lock == nullptr ? std::nullopt : std::optional(lock->node);
+  return lock == nullptr ? std::nullopt : std::optional(lock->server->node);
 }
 
 std::optional<size_t> node_of(const Lease &lease) {
-  return lease.record == nullptr ? std::nullopt : std::optional(lease.record->lock->node);
+  return lease.record == nullptr ? std::nullopt : std::optional(lease.record->server().node);
 }
 
 std::optional<uint16_t> NameQuery::slot() const {
@@ -64,6 +71,9 @@ std::optional<uint16_t> NameQuery::slot() const {
 }
 
 // ---- of a lock ---------------------------------------------------------------------------------
+
+LockState::LockState(Server &at, std::string_view name_, protocol::Format format)
+    : name(name_), keys(at.settings.name_space, name_, format), server(&at) {}
 
 bool LockState::join(TokenRecord *opened, const std::shared_ptr<Request> &caller) {
   using Transition = Waitlist::Transition;

@@ -33,12 +33,11 @@
 
 namespace redlatch::lock {
 
-struct TokenRecord;
+struct Server;
 
 // One name that this client has something to do with.
 struct LockState {
-  LockState(std::string_view name_space, std::string_view name_, protocol::Format format)
-      : name(name_), keys(name_space, name_, format) {}
+  LockState(Server &at, std::string_view name, protocol::Format format);
 
   // That of its keys in a cluster.
   uint16_t slot() const {
@@ -70,7 +69,7 @@ struct LockState {
   std::string obstacle;         // .. and how it was kept then, such as kHeldAlone
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
-  size_t node = 0;              // of a cluster, whose client has it
+  Server *server;               // that it is at
   size_t delegated_count = 0;   // commands about it that another node was asked
 };
 
@@ -138,6 +137,7 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   bool is_slot_moving = false;  // .. was that the slot is being moved
   protocol::YieldPolicy yield_policy;
 
+  Server &server() const { return *lock->server; }
   protocol::Proof proof() const { return {identity.token, identity.owner}; }
   bool is_head() const { return watcher.is_head(); }
   // The caller that is next; nullptr: none waits.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lock/server.h"
 #include "protocol/token.h"
 
 namespace redlatch::lock {
@@ -16,10 +17,10 @@ std::shared_ptr<LockState> Locks::find(std::string_view name, protocol::Format f
   return found == names_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<LockState> Locks::find_or_add(std::string_view name, protocol::Format format) {
+std::shared_ptr<LockState> Locks::find_or_add(std::string_view name, protocol::Format format,
+                                              Server &server) {
   if (auto known = find(name, format)) return known;
-  auto lock = std::make_shared<LockState>(settings_.name_space, name, format);
-  lock->node = node_;
+  auto lock = std::make_shared<LockState>(server, name, format);
   names_.emplace(id_of(*lock), lock);
   return lock;
 }
@@ -31,8 +32,7 @@ std::shared_ptr<TokenRecord> Locks::find(uint64_t id) const {
   return found == records_.end() ? nullptr : found->second;
 }
 
-TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Request &caller,
-                               std::string_view cid) try {
+TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Request &caller) try {
   const bool is_shared = caller.shares_place();
   // First: if a later call throws, only a timer slot is wasted.
   timers_.admit();
@@ -42,7 +42,8 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   record->is_vote = caller.rid != 0;
   record->is_shared = is_shared;
   Identity &identity = record->identity;
-  identity.token = protocol::make_token(cid, record->is_vote ? caller.rid : record->id);
+  identity.token =
+      protocol::make_token(lock->server->channel.cid(), record->is_vote ? caller.rid : record->id);
   const AcquireOptions &options = caller.options;
   const bool is_hash = options.format == protocol::Format::kHash;
   identity.mode = options.mode;
@@ -85,7 +86,7 @@ void Locks::set_phase(TokenRecord &record, Phase phase) {
 void Locks::note_waiting(TokenRecord &record) {
   const bool is_waiting = record.phase == Phase::kQueued || record.upgrader != nullptr;
   record.lock->key_watch.give(&KeyWatch::set_waiting, record.watcher, is_waiting);
-  if (is_waiting) session_.on_waiting();
+  if (is_waiting) record.server().session.on_waiting();
 }
 
 void Locks::set_upgrader(TokenRecord &record, const std::shared_ptr<Request> &request) {
@@ -102,6 +103,11 @@ std::shared_ptr<Request> Locks::take_upgrader(TokenRecord &record) {
   waiting_count_--;
   note_waiting(record);
   return request;
+}
+
+void Locks::repeat_soon(TokenRecord &record, Nanos now) {
+  if (record.is_gone) return;
+  timers_.set(record, std::min(record.due, record.server().session.next_retry(now)));
 }
 
 void Locks::forget(TokenRecord &record) {
@@ -122,9 +128,10 @@ void Locks::forget(TokenRecord &record) {
 
 // ---- names of clients --------------------------------------------------------------------------
 
-Nanos Locks::name_due() const {
+Nanos Locks::name_due(const Server &server) const {
   Nanos due = kNever;
   for (const auto &[id, record] : records_) {
+    if (&record->server() != &server) continue;
     if (record->phase == Phase::kQueued) return 0;
     if (record->phase != Phase::kHeld) continue;
     due = std::min(due, record->held()->granted_at() + operate::Names::kMoment);

@@ -16,10 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/settings.h"
 #include "lock/lock_state.h"
 #include "lock/timer_queue.h"
-#include "session/session.h"
 
 namespace redlatch::lock {
 
@@ -40,24 +38,23 @@ class Locks {
   };
   using Names = std::unordered_map<NameId, std::shared_ptr<LockState>, NameHash>;
 
-  // All outlive it. `node`: of a cluster, whose client has the locks.
-  Locks(const Settings &settings, size_t node, TimerQueue &timers, session::Session &session)
-      : settings_(settings), node_(node), timers_(timers), session_(session) {}
+  explicit Locks(TimerQueue &timers) : timers_(timers) {}
 
   // ---- names
   const Names &names() const { return names_; }
   // nullptr: it has no record.
   std::shared_ptr<LockState> find(std::string_view name, protocol::Format format) const;
   bool has(const LockState &lock) const { return names_.contains(id_of(lock)); }
-  // Adds the name if it is not known. It is forgotten with its last record.
-  std::shared_ptr<LockState> find_or_add(std::string_view name, protocol::Format format);
+  // Adds the name, at `server`, if it is not known. It is forgotten with its last record.
+  std::shared_ptr<LockState> find_or_add(std::string_view name, protocol::Format format,
+                                         Server &server);
 
   // The lease that has the lock `name` alone; nullptr if this client has none.
   const Lease *lease_on(std::string_view name) const;
   // The client that had the lock `name` when the server was asked last; empty if not known.
   std::string_view blocker_of(std::string_view name) const;
-  // When a lock of this client needs the name of the client at the server; 0: at once.
-  Nanos name_due() const;
+  // When a lock at `server` needs the name of the client there; 0: at once.
+  Nanos name_due(const Server &server) const;
 
   // ---- records, by id: a fixed order for every run
   static bool is_waiting(Phase phase) { return phase == Phase::kAsking || phase == Phase::kQueued; }
@@ -67,17 +64,13 @@ class Locks {
   // Those that exist now; `action` may forget any of them and open others. Allocates nothing.
   template <class Action>
   void for_each(const Action &action);
-  // For a caller whose client has the channel `cid`.
-  TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller,
-                          std::string_view cid);
+  TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller);
   void set_phase(TokenRecord &record, Phase phase);
   void set_upgrader(TokenRecord &record, const std::shared_ptr<Request> &request);
   std::shared_ptr<Request> take_upgrader(TokenRecord &record);
   void forget(TokenRecord &record);
   // The command about it is sent again a little later.
-  void repeat_soon(TokenRecord &record, Nanos now) {
-    if (!record.is_gone) timers_.set(record, std::min(record.due, session_.next_retry(now)));
-  }
+  void repeat_soon(TokenRecord &record, Nanos now);
   // Records that are asking, queued, or waiting to upgrade.
   size_t waiting_count() const { return waiting_count_; }
   // The place of a record that was forgotten; nullptr: not known.
@@ -116,7 +109,7 @@ class Locks {
                        std::string_view cid);
   NewTokens new_tokens(std::string_view cid);
   void make_room(const Selection &coming) { names_.reserve(names_.size() + coming.locks.size()); }
-  void take(Locks &from, const std::shared_ptr<LockState> &lock) noexcept;
+  void take(Locks &from, const std::shared_ptr<LockState> &lock, Server &server) noexcept;
   void take(Locks &from, const std::shared_ptr<TokenRecord> &record) noexcept;
   void take_timer(Locks &from, Timed &timed) noexcept;
   void add_numbered(NewTokens &tokens) noexcept { records_.merge(tokens.numbered); }
@@ -131,11 +124,8 @@ class Locks {
   void note_waiting(TokenRecord &record);
   void add_token(TokenRecord &record, std::string_view cid, NewTokens &tokens);
 
-  const Settings &settings_;
-  const size_t node_;
   TimerQueue &timers_;
-  session::Session &session_;  // notified of waiters
-  Names names_;                // borrow their names
+  Names names_;  // borrow their names
   Records records_;
   EndedPlaces ended_places_;
   uint64_t own_last_number_ = 0;

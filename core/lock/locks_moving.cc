@@ -61,10 +61,10 @@ Locks::NewTokens Locks::new_tokens(std::string_view cid) {
   return tokens;
 }
 
-void Locks::take(Locks &from, const std::shared_ptr<LockState> &lock) noexcept {
+void Locks::take(Locks &from, const std::shared_ptr<LockState> &lock, Server &server) noexcept {
   [[maybe_unused]] const auto moved = names_.insert(from.names_.extract(id_of(*lock)));
   assert(moved.inserted);
-  lock->node = node_;
+  lock->server = &server;
   lock->key_watch.give(&KeyWatch::on_disconnected);
 }
 

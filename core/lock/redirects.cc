@@ -5,12 +5,17 @@
 #include <new>
 #include <utility>
 
+#include "lock/server.h"
 #include "protocol/slots.h"
 
 namespace redlatch::lock {
 
 bool LockCallKind::take_redirect(const Call &call, const Reply &reply, Nanos now) const {
   return redirects_.take(call, reply, now);
+}
+
+bool Redirects::is_up(const LockState &lock) const {
+  return lock.server->session.is_up() && !is_moving(lock);
 }
 
 bool Redirects::take(const Call &call, const Reply &reply, Nanos now) {
@@ -24,25 +29,26 @@ bool Redirects::take(const Call &call, const Reply &reply, Nanos now) {
 
 bool Redirects::follow(const Call &call, const Reply &reply, Nanos now) {
   using Kind = protocol::Redirect::Kind;
-  const HostPort own{settings_.host, settings_.port};
+  const Server &server = server_of(call);
+  const HostPort own{server.settings.host, server.settings.port};
   const auto redirect = protocol::read_redirect(reply, own);
   const LockState *lock = kind_of(call).lock_of(call);
   if (kind_of(call).request(call) != nullptr) {
     if (redirect.kind != Kind::kNone && kind_of(call).on_left(call, now)) return true;
     // The request has ended meanwhile; the slot has moved all the same.
     const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
-    if (lock == nullptr && is_moved) output_.redirected(node_, redirect);
+    if (lock == nullptr && is_moved) output_.redirected(server.node, redirect);
   }
   if (redirect.kind == Kind::kNone || lock == nullptr) return false;
   const bool names_slot = redirect.kind == Kind::kMoved || redirect.kind == Kind::kAsk;
   const bool is_elsewhere = names_slot && redirect.slot == lock->slot() && redirect.to != own;
   if (redirect.kind == Kind::kMoved && is_elsewhere) {
-    output_.redirected(node_, redirect);
+    output_.redirected(server.node, redirect);
     hold_back(redirect.slot);
     call.kind->on_not_done(call, now);
     return true;
   }
-  if (redirect.kind == Kind::kDown) output_.redirected(node_, redirect);
+  if (redirect.kind == Kind::kDown) output_.redirected(server.node, redirect);
   if (redirect.kind == Kind::kNonLocal) {
     on_half_done(call, now);
     return true;
@@ -55,7 +61,7 @@ bool Redirects::follow(const Call &call, const Reply &reply, Nanos now) {
     }
     if (redirect.kind == Kind::kAsk && is_elsewhere) {
       const auto delegated = std::make_shared<DelegatedCommand>(DelegatedCommand{*this, call});
-      if (output_.ask_elsewhere(node_, redirect.to, delegated)) return true;
+      if (output_.ask_elsewhere(server.node, redirect.to, delegated)) return true;
     }
   }
   return postpone(call, now);
@@ -63,25 +69,25 @@ bool Redirects::follow(const Call &call, const Reply &reply, Nanos now) {
 
 // The server cannot serve the slot now, and has done nothing. Callers wait.
 bool Redirects::postpone(const Call &call, Nanos now) {
-  const Nanos retry_at = session_.next_retry(now);
+  const Nanos retry_at = server_of(call).session.next_retry(now);
   return kind_of(call).on_postponed(call, retry_at, now);
 }
 
 // ---- delegated commands ------------------------------------------------------------------------
 
-bool Redirects::send(const std::shared_ptr<DelegatedCommand> &delegated, TokenRecord &record,
-                     protocol::Command &extension, Nanos now) {
+bool Redirects::send(Server &server, const std::shared_ptr<DelegatedCommand> &delegated,
+                     TokenRecord &record, protocol::Command &extension, Nanos now) {
   Call &asked = delegated->call;
   if (asked.extent == protocol::Extent::kLock) asked.sent_at = now;
   asked.is_delegated = true;
   protocol::Command asking;
   asking.add("ASKING");
-  session_.send(asking, Call{&asking_, protocol::EvalMode::kText, now, 0, delegated});
+  server.session.send(asking, Call{&asking_, protocol::EvalMode::kText, now, 0, delegated});
   // As text: an answer that the script is not known is for the owner.
   const auto eval = protocol::EvalMode::kText;
-  if (!session_.try_send(extension, Call{&delegated_, eval, now, asked.lease, delegated})) {
+  if (!server.session.try_send(extension, Call{&delegated_, eval, now, asked.lease, delegated})) {
     // ASKING would count for the next command.
-    session_.drop();
+    server.session.drop();
     return false;
   }
   delegated->lock = record.lock;

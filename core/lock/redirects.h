@@ -15,28 +15,26 @@
 #include <optional>
 #include <set>
 
-#include "base/settings.h"
 #include "lock/call.h"
 #include "lock/service.h"
-#include "session/session.h"
 
 namespace redlatch::lock {
 
 class Redirects {
  public:
-  // All outlive it. `node`: the number by which the output knows the client.
-  Redirects(const Settings &settings, Output &output, session::Session &session, size_t node)
-      : settings_(settings), output_(output), session_(session), node_(node) {}
+  // `output` outlives it.
+  explicit Redirects(Output &output) : output_(output) {}
 
   // True if commands about `lock` can be sent.
-  bool is_up(const LockState &lock) const { return session_.is_up() && !is_moving(lock); }
+  bool is_up(const LockState &lock) const;
   // True if another node serves the slot of `lock`, or will.
   bool is_moving(const LockState &lock) const {
     return !moving_.empty() && moving_.contains(lock.slot());
   }
-  // True if `lock` is of `slot`; nullopt: of any that this node serves.
-  bool is_to_resume(const LockState &lock, std::optional<uint16_t> slot) const {
-    return slot ? lock.slot() == *slot : !is_moving(lock);
+  // True if `lock` is at `server`, and of `slot`; nullopt: of any that does not move.
+  bool is_to_resume(const LockState &lock, const Server &server,
+                    std::optional<uint16_t> slot) const {
+    return lock.server == &server && (slot ? lock.slot() == *slot : !is_moving(lock));
   }
   // Nothing about the slot is sent any more. @return false: it was held back already.
   bool hold_back(uint16_t slot) { return moving_.insert(slot).second; }
@@ -49,10 +47,10 @@ class Redirects {
   bool take(const Call &call, const Reply &reply, Nanos now);
 
   // ---- commands that another node is asked, behind ASKING
-  // Sends ASKING and `extension`, an extension of `record`, for the client of another node. An ASK
+  // Sends `server` ASKING and `extension`, an extension of `record` at another server. An ASK
   // is never remembered: the next command about the lock goes to its owner first. @return false:
   // there was no memory, and the connection is dropped.
-  bool send(const std::shared_ptr<DelegatedCommand> &delegated, TokenRecord &record,
+  bool send(Server &server, const std::shared_ptr<DelegatedCommand> &delegated, TokenRecord &record,
             protocol::Command &extension, Nanos now);
 
  private:
@@ -70,10 +68,7 @@ class Redirects {
   bool postpone(const Call &call, Nanos now);
   void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
 
-  const Settings &settings_;
   Output &output_;
-  session::Session &session_;
-  const size_t node_;
   const Delegated delegated_;
   const Asking asking_;
   std::set<uint16_t> moving_;

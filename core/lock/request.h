@@ -85,6 +85,7 @@ inline constexpr LossText kClientGone{LossReason::kClosed, "client is gone"};
 inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
 
 struct LockState;
+struct Server;
 struct TokenRecord;
 
 // A caller's view of an acquisition that was granted, and its deadline. It outlives the client.
@@ -215,6 +216,7 @@ struct Request : Timed, Waitlist::Caller {
   uint64_t rid = 0;                 // acquire: a vote, and the number of its token; 0: none
   std::string name;                 // acquire (until started: then the lease has it), attach, ..
   std::shared_ptr<LockState> lock;  // acquire, attach: its keys; inspect, force: its slot
+  Server *server = nullptr;         // where it was started
   std::unique_ptr<operate::Operation> task;     // inspect, force, list
   std::unique_ptr<RequestArguments> arguments;  // attach, raise fence
   std::unique_ptr<Confirmation> replicas;       // acquire: that must confirm the grant
@@ -238,7 +240,9 @@ struct Request : Timed, Waitlist::Caller {
 
 // The lock that `request` is about; nullptr: none. A list is about no lock.
 const LockState *lock_of(const Request &request);
-// Which client of a cluster has the lock; nullopt: it is about no lock, or not started.
+// The server that the lock is at; without a lock: where the request was started.
+Server &server_of(const Request &request);
+// The node of a cluster that the lock is at; nullopt: it is about no lock, or not started.
 std::optional<size_t> node_of(const Request &request);
 std::optional<size_t> node_of(const Lease &lease);
 

@@ -40,15 +40,14 @@ void Requests::start(const std::shared_ptr<Request> &request, Nanos now) {
 
 // A request that may not wait for long: it gets one attempt to connect and one command_timeout.
 void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
+  Server &server = server_of(*request);
   const bool is_connect = request->op == Request::Op::kConnect;
-  if (is_connect && session_.is_up()) return results_.finish(*request, Status::kOk);
+  if (is_connect && server.session.is_up()) return results_.finish(*request, Status::kOk);
   if (request->task && !request->task->begin(settings_.name_space, request->name)) {
     return results_.finish(*request, Status::kEnd);
   }
   if (!request->name.empty()) {
-    request->lock =
-        std::make_shared<LockState>(settings_.name_space, request->name, protocol::Format::kString);
-    request->lock->node = node_;
+    request->lock = std::make_shared<LockState>(server, request->name, protocol::Format::kString);
   }
   request->place = open_.insert(open_.end(), request);
   try {
@@ -58,8 +57,8 @@ void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
       limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
     }
     timers_.set(*request, after(now, limit));
-    if (!session_.is_up()) {
-      session_.connect_soon(now);
+    if (!server.session.is_up()) {
+      server.session.connect_soon(now);
     } else if (may_send(*request)) {
       send(request, now);
     }
@@ -72,7 +71,7 @@ void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
 
 bool Requests::may_send(const Request &request) const {
   const LockState *lock = lock_of(request);
-  return lock == nullptr ? session_.is_up() : redirects_.is_up(*lock);
+  return lock == nullptr ? request.server->session.is_up() : redirects_.is_up(*lock);
 }
 
 void Requests::send(const std::shared_ptr<Request> &request, Nanos now, EvalMode eval,
@@ -80,7 +79,8 @@ void Requests::send(const std::shared_ptr<Request> &request, Nanos now, EvalMode
   request->is_postponed = false;
   if (request->op == Request::Op::kConnect) return finish(*request, Status::kOk);
   if (request->op == Request::Op::kCheck) {
-    return health_.ask(request, locks_.take_numbers(2), features_, now);
+    const Server &server = *request->server;
+    return request->server->health.ask(request, locks_.take_numbers(2), server.features, now);
   }
   const Repeated &kind = kind_for(request->op);
   kind.send(Call{&kind, eval, now, 0, request, false, extent});
@@ -131,33 +131,38 @@ void Requests::give_up(Request &request, Status status, std::string_view message
   leases_.roll_back_downgrade(request, now);
 }
 
-void Requests::fail_all(Status status, std::string_view message) {
-  while (!open_.empty()) finish(*open_.front(), status, message);
+void Requests::fail_all(const Server &server, Status status, std::string_view message) {
+  for_each([&](const std::shared_ptr<Request> &request) {
+    if (&server_of(*request) == &server) finish(*request, status, message);
+  });
 }
 
 Outcome Requests::why_late(const Request &request) const {
-  if (!request.is_sent && !session_.is_up()) return session_.failure();
+  const Server &server = server_of(request);
+  if (!request.is_sent && !server.session.is_up()) return server.session.failure();
   if (request.is_postponed && !request.is_unanswered && !request.is_about_lease()) {
     return failure(Status::kUnavailable,
-                   settings_.address() + " does not serve the slot of lock " +
+                   server.settings.address() + " does not serve the slot of lock " +
                        quoted(request.name) +
                        " now: it is being moved to another node, or has no primary");
   }
   return failure(Status::kOutcomeUnknown,
-                 "sent to " + settings_.address() + ", but no answer came");
+                 "sent to " + server.settings.address() + ", but no answer came");
 }
 
 // ---- the connection, and the time --------------------------------------------------------------
 
-void Requests::on_connected(Nanos now) {
+void Requests::on_connected(const Server &server, Nanos now) {
   for_each([&](const std::shared_ptr<Request> &request) {
+    if (&server_of(*request) != &server) return;
     const bool is_done = !request->is_repeatable() && request->is_sent;
     if (!is_done && may_send(*request)) send(request, now);
   });
 }
 
-void Requests::on_connect_failed(const Outcome &why) {
+void Requests::on_connect_failed(const Server &server, const Outcome &why) {
   for_each([&](const std::shared_ptr<Request> &request) {
+    if (&server_of(*request) != &server) return;
     const bool has_wait =
         request->op == Request::Op::kConnect || request->op == Request::Op::kCheck;
     if (request->is_about_lease() || (has_wait && request->wait_ms != 0)) return;
@@ -165,18 +170,13 @@ void Requests::on_connect_failed(const Outcome &why) {
   });
 }
 
-void Requests::on_due(Nanos now) {
-  if (health_.due() <= now) health_.check(features_, now);
-  if (resend_at_ <= now) resend_postponed(now);
-}
-
+// Those whose server is down are sent by the next connection to it.
 void Requests::resend_postponed(Nanos now) {
   resend_at_ = kNever;
-  if (!session_.is_up()) return;  // the next connection sends them all
   for_each([&](const std::shared_ptr<Request> &request) {
-    if (std::exchange(request->is_postponed, false) && may_send(*request)) {
-      send(request, now);
-    }
+    if (!request->is_postponed || !server_of(*request).session.is_up()) return;
+    request->is_postponed = false;
+    if (may_send(*request)) send(request, now);
   });
 }
 
@@ -204,11 +204,12 @@ std::vector<Request *> Requests::select(std::optional<uint16_t> slot) const {
   return found;
 }
 
-void Requests::take(Requests &from, const std::vector<Request *> &coming) noexcept {
+void Requests::take(Requests &from, const std::vector<Request *> &coming, Server &server) noexcept {
   for (Request *request : coming) {
     open_.splice(open_.end(), from.open_, request->place);
     locks_.take_timer(from.locks_, *request);
-    if (request->lock) request->lock->node = node_;
+    request->server = &server;
+    if (request->lock) request->lock->server = &server;
   }
 }
 
@@ -257,7 +258,7 @@ void Requests::Repeated::on_lost(const Call &call, Nanos) const {
   request.is_unanswered = true;
   if (request.task) request.task->on_lost();
   if (request.is_repeatable() || request.is_finished()) return;
-  requests.finish(request, Status::kOutcomeUnknown, requests.session_.lost().message);
+  requests.finish(request, Status::kOutcomeUnknown, server_of(request).session.lost().message);
 }
 
 void Requests::Repeated::on_not_done(const Call &call, Nanos) const {
@@ -276,16 +277,17 @@ bool Requests::Repeated::on_postponed(const Call &call, Nanos retry_at, Nanos no
 
 void Requests::Repeated::ask_again(const Call &call, Nanos now) const {
   if (call.about<Request>().is_finished()) return;
-  (void)on_postponed(call, requests.session_.next_retry(now), now);
+  (void)on_postponed(call, server_of(call).session.next_retry(now), now);
 }
 
 // ---- inspect, list and force -------------------------------------------------------------------
 
 void Requests::Operate::send(Call call) const {
+  Request &request = call.about<Request>();
   // It captures no more than a std::function holds without memory.
-  call.about<Request>().task->ask(requests.features_, call.eval, [&](protocol::Command &command) {
-    requests.session_.send(command, call);
-    call.about<Request>().is_sent = true;
+  request.task->ask(server_of(request).features, call.eval, [&](protocol::Command &command) {
+    server_of(request).session.send(command, call);
+    request.is_sent = true;
   });
 }
 
@@ -293,7 +295,7 @@ void Requests::Operate::on_answer(const Call &call, const Reply &reply, Nanos no
   const Request &request = call.about<Request>();
   if (request.is_finished()) return;
   const auto step = request.task->on_answer(reply);
-  requests.leases_.note_time(call.sent_at, now, step.server_ms);
+  requests.leases_.note_time(server_of(request), call.sent_at, now, step.server_ms);
   carry_out(call, step, now);
 }
 
@@ -312,8 +314,8 @@ void Requests::Operate::carry_out(const Call &call, const operate::Operation::St
   if (step.next == Next::kNames && requests.name_clients(request, now)) return;
   if (step.has_more) {
     try {
-      const auto lock = std::make_shared<LockState>(requests.settings_.name_space, request->name,
-                                                    request->task->format());
+      const auto lock =
+          std::make_shared<LockState>(server_of(*request), request->name, request->task->format());
       requests.cleanups_.serve_queue(lock, now);
     } catch (const std::bad_alloc &) {
       // The next poll of any waiter does the same.
@@ -336,16 +338,17 @@ bool Requests::Operate::on_left(const Call &call, Nanos now) const {
 // @return whether the answer to an inspection waits for names.
 bool Requests::name_clients(const std::shared_ptr<Request> &request, Nanos now) {
   auto &inspection = request->as<operate::Inspect>();
+  Server &server = server_of(*request);
   inspection.unnamed_count = 0;
   for (auto &cid : inspection.clients()) {
-    if (cid == channel_.cid()) {
+    if (cid == server.channel.cid()) {
       inspection.name_client(cid, settings_.holder);
       continue;
     }
     auto query = std::make_shared<NameQuery>();
     query->cid = std::move(cid);
     query->request = request;
-    if (names_.ask(std::move(query), now)) inspection.unnamed_count++;
+    if (server.names.ask(std::move(query), now)) inspection.unnamed_count++;
   }
   return inspection.unnamed_count > 0;
 }
@@ -371,7 +374,8 @@ void Requests::on_health_answered(const std::shared_ptr<void> &asker) {
 void Requests::on_health_lost(const std::shared_ptr<void> &asker) {
   auto &request = *static_cast<Request *>(asker.get());
   if (request.wait_ms != 0 || request.is_finished()) return;
-  finish(request, session_.lost().status, session_.lost().message);
+  const Outcome &lost = request.server->session.lost();
+  finish(request, lost.status, lost.message);
 }
 
 }  // namespace redlatch::lock

@@ -15,62 +15,21 @@
 #include <string_view>
 #include <vector>
 
-#include "base/random.h"
-#include "base/settings.h"
 #include "lock/call.h"
 #include "lock/cleanups.h"
 #include "lock/leases.h"
-#include "lock/locks.h"
-#include "lock/redirects.h"
-#include "lock/results.h"
-#include "lock/service.h"
+#include "lock/part.h"
+#include "lock/server.h"
 #include "lock/waiters.h"
 #include "operate/health.h"
-#include "operate/names.h"
 #include "operate/operation.h"
-#include "session/channel.h"
-#include "session/session.h"
 
 namespace redlatch::lock {
 
-class Requests : private operate::Health::Owner {
+class Requests : private Part, public operate::Health::Owner {
  public:
-  // Other parts of the same client.
-  struct Parts {
-    Entropy &entropy;
-    session::Session &session;
-    const session::Channel &channel;
-    const protocol::ServerFeatures &features;
-    Redirects &redirects;
-    Locks &locks;
-    TimerQueue &timers;
-    Results &results;
-    Cleanups &cleanups;
-    Leases &leases;
-    Waiters &waiters;
-    operate::Names &names;
-  };
-
-  // All outlive it.
-  Requests(const Settings &settings, Output &output, const Parts &parts, size_t node)
-      : settings_(settings),
-        output_(output),
-        node_(node),
-        entropy_(parts.entropy),
-        session_(parts.session),
-        channel_(parts.channel),
-        features_(parts.features),
-        redirects_(parts.redirects),
-        locks_(parts.locks),
-        timers_(parts.timers),
-        results_(parts.results),
-        cleanups_(parts.cleanups),
-        leases_(parts.leases),
-        waiters_(parts.waiters),
-        names_(parts.names),
-        health_(settings, parts.session, parts.channel, *this) {}
-
-  operate::Health &health() { return health_; }
+  Requests(const Part &part, Cleanups &cleanups, Leases &leases, Waiters &waiters)
+      : Part(part), cleanups_(cleanups), leases_(leases), waiters_(waiters) {}
 
   // ---- calls of users
   void start(const std::shared_ptr<Request> &request, Nanos now);
@@ -78,16 +37,17 @@ class Requests : private operate::Health::Owner {
   // marked is left to its ttl. A late ATTACH is undone after kCancelled and kClosed.
   void give_up(Request &request, Status status, std::string_view message, Nanos now);
   Outcome why_late(const Request &request) const;
-  // Finishes all requests: the client is shut down, or refused for good.
-  void fail_all(Status status, std::string_view message);
+  // Finishes all requests at `server`: the client is shut down, or refused for good.
+  void fail_all(const Server &server, Status status, std::string_view message);
 
   // ---- events
-  void on_connected(Nanos now);
-  void on_connect_failed(const Outcome &why);
+  void on_connected(const Server &server, Nanos now);
+  void on_connect_failed(const Server &server, const Outcome &why);
   // `name` of the client `cid`; empty: not known. The last name finishes `inspection`.
   void on_name(Request &inspection, std::string_view cid, std::string_view name) noexcept;
-  Nanos due() const { return std::min(resend_at_, health_.due()); }
-  void on_due(Nanos now);
+  // When to send postponed ones again.
+  Nanos due() const { return resend_at_; }
+  void resend_postponed(Nanos now);
 
   // ---- between the clients of two nodes
   bool is_empty() const { return open_.empty(); }
@@ -95,8 +55,8 @@ class Requests : private operate::Health::Owner {
   void add_slots(std::set<uint16_t> &slots) const;
   // Those about locks of `slot`; nullopt: all. Borrowed.
   std::vector<Request *> select(std::optional<uint16_t> slot) const;
-  void take(Requests &from, const std::vector<Request *> &coming) noexcept;
-  // Removes a request about no lock, which is started elsewhere. nullptr: there is none.
+  void take(Requests &from, const std::vector<Request *> &coming, Server &server) noexcept;
+  // Removes a request about no lock, which the client of another node starts. nullptr: none.
   std::shared_ptr<Request> take_request();
   // Sends the requests about locks of `slot`. The connection is up, and the slot not held back.
   void resume(uint16_t slot, Nanos now);
@@ -193,8 +153,9 @@ class Requests : private operate::Health::Owner {
   };
 
   // operate::Health::Owner
-  void on_health(const protocol::HealthFacts &facts, const protocol::LockTrial *trial) override {
-    output_.health_found(node_, facts, trial);
+  void on_health(size_t node, const protocol::HealthFacts &facts,
+                 const protocol::LockTrial *trial) override {
+    output_.health_found(node, facts, trial);
   }
   void on_health_answered(const std::shared_ptr<void> &asker) override;
   void on_health_lost(const std::shared_ptr<void> &asker) override;
@@ -207,7 +168,6 @@ class Requests : private operate::Health::Owner {
             protocol::EvalMode eval = protocol::EvalMode::kDigest,
             protocol::Extent extent = protocol::Extent::kAll);
   const Repeated &kind_for(Request::Op op) const;
-  void resend_postponed(Nanos now);
   bool name_clients(const std::shared_ptr<Request> &request, Nanos now);
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_not_held(Request &request);  // with the reason
@@ -216,22 +176,9 @@ class Requests : private operate::Health::Owner {
   template <class Action>
   void for_each(const Action &action);
 
-  const Settings &settings_;
-  Output &output_;
-  const size_t node_;
-  Entropy &entropy_;
-  session::Session &session_;
-  const session::Channel &channel_;
-  const protocol::ServerFeatures &features_;
-  Redirects &redirects_;
-  Locks &locks_;
-  TimerQueue &timers_;
-  Results &results_;
   Cleanups &cleanups_;
   Leases &leases_;
   Waiters &waiters_;
-  operate::Names &names_;
-  operate::Health health_;
   const Operate operate_{*this};
   const Prolong prolong_{*this};
   const Downgrade downgrade_{*this};
@@ -240,7 +187,7 @@ class Requests : private operate::Health::Owner {
   const Attach attach_{*this};
   const UndoAttach undo_attach_{*this};
   std::list<std::shared_ptr<Request>> open_;  // sent or not
-  Nanos resend_at_ = kNever;                  // when to send postponed ones again
+  Nanos resend_at_ = kNever;
 };
 
 }  // namespace redlatch::lock

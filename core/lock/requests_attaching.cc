@@ -18,14 +18,14 @@ void Requests::Detach::write(protocol::Command &out, TokenRecord &record, Call &
   if (record.upgrader) {
     requests.leases_.give_up_upgrade(record, Status::kNotHeld, "detached meanwhile", call.sent_at);
   }
-  protocol::detach(out, requests.features_, call.eval, record.lock->keys, record.proof(),
+  protocol::detach(out, record.server().features, call.eval, record.lock->keys, record.proof(),
                    record.held()->attach_count());
 }
 
 void Requests::Detach::on_sent(TokenRecord &record) const {
   if (record.phase == Phase::kDetaching) return;
   requests.locks_.set_phase(record, Phase::kDetaching);
-  (void)requests.leases_.confirmations().end(record);
+  (void)record.server().confirmations.end(record);
   record.lease->state.store(Lease::kDetached, std::memory_order_release);
   requests.timers_.remove(record);
 }
@@ -76,15 +76,16 @@ bool Requests::end_detach(Request &request) noexcept {
 
 void Requests::Attach::send(Call call) const {
   Request &request = call.about<Request>();
+  Server &server = server_of(request);
   RequestArguments &arguments = *request.arguments;
   if (arguments.call.empty()) {
-    arguments.call = protocol::make_token(requests.channel_.cid(), requests.locks_.take_numbers(1));
+    arguments.call = protocol::make_token(server.channel.cid(), requests.locks_.take_numbers(1));
   }
   call.lease = request.options.ttl;
   protocol::Command command;
-  protocol::attach(command, requests.features_, call.eval, request.lock->keys, arguments.token,
+  protocol::attach(command, server.features, call.eval, request.lock->keys, arguments.token,
                    call.lease / kMs, arguments.call);
-  requests.session_.send(command, std::move(call));
+  server.session.send(command, std::move(call));
   request.is_sent = true;
 }
 
@@ -105,8 +106,9 @@ void Requests::Attach::on_result(const Call &call, const Answer &answer, Nanos n
   // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;
   request.lease->token = request.arguments->token;
-  const auto lock = requests.locks_.find_or_add(request.name, protocol::Format::kString);
-  TokenRecord &record = requests.locks_.new_record(lock, request, requests.channel_.cid());
+  const auto lock =
+      requests.locks_.find_or_add(request.name, protocol::Format::kString, server_of(request));
+  TokenRecord &record = requests.locks_.new_record(lock, request);
   record.identity.token = std::move(request.arguments->token);
   record.is_sharing = answer.result == 2;
   if (record.is_sharing) record.identity.mode = protocol::Mode::kRead;
@@ -138,9 +140,9 @@ bool Requests::Attach::delays_end(const Call &call) const {
 void Requests::UndoAttach::send(Call call) const {
   const Request &request = call.about<Request>();
   protocol::Command command;
-  protocol::detach(command, requests.features_, call.eval, request.lock->keys,
+  protocol::detach(command, server_of(request).features, call.eval, request.lock->keys,
                    {request.arguments->token, {}}, call.lease);
-  (void)requests.session_.try_send(command, std::move(call));
+  (void)server_of(request).session.try_send(command, std::move(call));
 }
 
 void Requests::UndoAttach::on_unknown_script(const Call &call, Nanos now) const {

@@ -50,7 +50,7 @@ void Requests::OfLease::send(Call call) const {
   protocol::Command command;
   write(command, *record, call);
   call.lock = record->lock;
-  requests.session_.send(command, std::move(call));
+  record->server().session.send(command, std::move(call));
   request.is_sent = true;
   on_sent(*record);
 }
@@ -65,7 +65,8 @@ void Requests::OfLease::on_answer(const Call &call, const Reply &reply, Nanos no
     requests.finish(*request, refusal.status(), refusal_message(name, refusal));
     return requests.leases_.roll_back_downgrade(*request, now);
   }
-  if (!call.is_delegated) requests.leases_.note_time(call.sent_at, now, answer.server_ms);
+  if (!call.is_delegated)
+    requests.leases_.note_time(server_of(call), call.sent_at, now, answer.server_ms);
   on_result(call, answer, now);
 }
 
@@ -129,8 +130,8 @@ void Requests::Prolong::on_result(const Call &call, const Answer &answer, Nanos 
 void Requests::Downgrade::write(protocol::Command &out, TokenRecord &record, Call &call) const {
   const Checked<HeldLease> &held = record.held();
   call.lease = timing::lease_within(held->ttl(), call.sent_at, held->end_at());
-  protocol::downgrade(out, requests.features_, call.eval, record.lock->keys, record.identity.token,
-                      call.lease / kMs, held->granted_fence());
+  protocol::downgrade(out, record.server().features, call.eval, record.lock->keys,
+                      record.identity.token, call.lease / kMs, held->granted_fence());
 }
 
 void Requests::Downgrade::on_result(const Call &call, const Answer &answer, Nanos now) const {
@@ -143,7 +144,7 @@ void Requests::Downgrade::on_result(const Call &call, const Answer &answer, Nano
 // ---- raise fence -------------------------------------------------------------------------------
 
 void Requests::RaiseFence::write(protocol::Command &out, TokenRecord &record, Call &call) const {
-  protocol::raise_fence(out, requests.features_, call.eval, record.lock->keys,
+  protocol::raise_fence(out, record.server().features, call.eval, record.lock->keys,
                         record.identity.token, call.about<Request>().arguments->fence);
 }
 

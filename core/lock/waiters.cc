@@ -47,13 +47,13 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
                                                        request->options.sync_timeout);
   }
   request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
-  const auto lock = locks_.find_or_add(request->name, request->options.format);
+  const auto lock = locks_.find_or_add(request->name, request->options.format, *request->server);
   request->lock = lock;
   request->lease->name = std::move(request->name);
   const bool is_shared = request->shares_place();
   TokenRecord *created = nullptr;
   const bool has_place = is_shared && lock->waitlist->place() != nullptr;
-  if (!has_place) created = &locks_.new_record(lock, *request, channel_.cid());
+  if (!has_place) created = &locks_.new_record(lock, *request);
   if (is_shared) {
     if (!lock->join(created, request)) {
       if (created != nullptr) cleanups_.start(*created, now);
@@ -72,7 +72,7 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
     const Nanos limit = settings_.connect_timeout + settings_.command_timeout;
     const bool may_be_redirected = settings_.is_cluster() || settings_.is_of_cluster;
     if (may_be_redirected) timers_.set(*request, after(now, limit));
-    session_.connect_soon(now);
+    lock->server->session.connect_soon(now);
   }
   if (created != nullptr) ask(*created, now);
 }
@@ -80,7 +80,8 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
 void Waiters::ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) {
   if (!record.acquisition->may_ask(redirects_.is_up(*record.lock)) || record.is_throttled) return;
   const bool may_wait = eval == protocol::EvalMode::kDigest;
-  if (may_wait && throttle_.delay(record, session_.has_room())) return timers_.remove(record);
+  if (may_wait && record.server().throttle.delay(record, record.server().session.has_room()))
+    return timers_.remove(record);
   send_ask(record, now, eval);
 }
 
@@ -93,14 +94,15 @@ void Waiters::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) 
   }
   std::string &member = record.identity.member;
   if (!member.empty() && !acquisition->was_sent()) {
-    protocol::set_polls(member, !channel_.hears(record.identity.token));
+    protocol::set_polls(member, !record.server().channel.hears(record.identity.token));
   }
   protocol::Command command;
-  protocol::acquire(command, features_, eval, record.lock->keys,
+  protocol::acquire(command, record.server().features, eval, record.lock->keys,
                     {record.identity.mode, record.proof(), ttl / kMs, member, acquisition->ticket(),
                      record.sibling(), record.is_unfenced});
   timers_.remove(record);
-  if (session_.try_send(command, Call{&acquire_, eval, now, ttl, record.shared_from_this()})) {
+  if (record.server().session.try_send(
+          command, Call{&acquire_, eval, now, ttl, record.shared_from_this()})) {
     return acquisition.give(&Acquisition::sent);
   }
   const auto step = acquisition.give(&Acquisition::not_sent, now);
@@ -110,15 +112,16 @@ void Waiters::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) 
 
 // If cleanups follow, the first ACQUIRE of each script is sent as text: repeated after NOSCRIPT, it
 // would come after them.
-void Waiters::resume(std::optional<uint16_t> slot, Nanos now) {
+void Waiters::resume(Server &server, std::optional<uint16_t> slot, Nanos now) {
   const bool has_cleanup =
       std::any_of(locks_.records().begin(), locks_.records().end(), [&](const auto &entry) {
         return entry.second->phase == Phase::kCleanup &&
-               redirects_.is_to_resume(*entry.second->lock, slot);
+               redirects_.is_to_resume(*entry.second->lock, server, slot);
       });
   uint32_t known = has_cleanup ? 0 : ~0U;  // scripts, by bits: a set would need memory
   locks_.for_each([&](TokenRecord &record) {
-    if (!Locks::is_waiting(record.phase) || !redirects_.is_to_resume(*record.lock, slot)) return;
+    if (!Locks::is_waiting(record.phase) || !redirects_.is_to_resume(*record.lock, server, slot))
+      return;
     record.watcher.on_connected();
     if (!record.acquisition->may_ask(true)) return;
     const auto format = static_cast<unsigned>(record.lock->keys.format);
@@ -130,9 +133,9 @@ void Waiters::resume(std::optional<uint16_t> slot, Nanos now) {
   });
 }
 
-void Waiters::send_throttled(Nanos now) {
-  while (session_.is_up() && session_.has_room()) {
-    const auto record = throttle_.take();
+void Waiters::send_throttled(Server &server, Nanos now) {
+  while (server.session.is_up() && server.session.has_room()) {
+    const auto record = server.throttle.take();
     if (!record) return;
     if (record->is_gone || !Locks::is_waiting(record->phase) || redirects_.is_moving(*record->lock))
       continue;
@@ -145,7 +148,7 @@ void Waiters::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) 
   record.acquisition.give(&Acquisition::on_answered);
   protocol::AcquireAnswer answer;
   const auto refusal = record.is_unfenced ? decode_vote(reply, answer) : decode(reply, answer);
-  if (!refusal) leases_.note_time(call.sent_at, now, answer.server_ms);
+  if (!refusal) leases_.note_time(record.server(), call.sent_at, now, answer.server_ms);
   if (record.is_gone) return;
   switch (record.phase) {
     case Phase::kAsking:
@@ -227,11 +230,11 @@ void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answ
   if (!acquisition->is_queueable()) {
     const std::string message = busy_message(lock, answer);
     if (awaits_name(record, message, now)) return;
-    return refuse_try(record, Status::kBusy, message + client_names_.holder_text(lock.blocker),
-                      now);
+    return refuse_try(record, Status::kBusy,
+                      message + record.server().names.holder_text(lock.blocker), now);
   }
   ask_wanted_name(lock, now);
-  client_names_.announce_by(now);
+  record.server().names.announce_by(now);
   const auto queued = acquisition.give(&Acquisition::on_queued, answer.ticket, answer.key_digest);
   if (queued.transition != Acquisition::Transition::kNone) return follow(record, queued, now);
   record.trouble.clear();
@@ -288,14 +291,14 @@ void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nan
       leases_.lose(record, kForced, false, now);
     return;
   }
-  const auto granted_at = clock_.local_time(push.server_ms, now);
+  const auto granted_at = record.server().clock.local_time(push.server_ms, now);
   const Acquisition::Message message{.key_digest = push.key_digest,
                                      .provisional_ms = push.ms,
                                      .granted_at = granted_at,
                                      .fence = push.fence,
                                      .server_ms = push.server_ms,
                                      .is_plausible = is_fence_plausible(record, push),
-                                     .is_counted = channel_.is_counted()};
+                                     .is_counted = record.server().channel.is_counted()};
   follow(record,
          record.acquisition.give(&Acquisition::on_message, message, record.front_terms(), now),
          now);
@@ -328,7 +331,8 @@ void Waiters::Acquire::on_lost(const Call &call, Nanos now) const {
   }
   const auto step = record.acquisition.give(&Acquisition::on_answer_lost, until);
   if (step.transition == Acquisition::Transition::kFailed) {
-    waiters.fail_callers(record, Status::kOutcomeUnknown, waiters.session_.lost().message, now);
+    waiters.fail_callers(record, Status::kOutcomeUnknown, record.server().session.lost().message,
+                         now);
   }
 }
 

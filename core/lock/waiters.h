@@ -12,53 +12,18 @@
 #include <string>
 #include <string_view>
 
-#include "base/random.h"
-#include "base/settings.h"
 #include "lock/call.h"
 #include "lock/cleanups.h"
 #include "lock/leases.h"
-#include "lock/locks.h"
-#include "lock/redirects.h"
-#include "lock/results.h"
-#include "operate/names.h"
-#include "session/channel.h"
-#include "session/node_clock.h"
-#include "session/session.h"
+#include "lock/part.h"
+#include "lock/server.h"
 
 namespace redlatch::lock {
 
-class Waiters : public Leases::Owner {
+class Waiters : private Part, public Leases::Owner {
  public:
-  // Other parts of the same client.
-  struct Parts {
-    session::Session &session;
-    const session::Channel &channel;
-    session::NodeClock &clock;
-    const protocol::ServerFeatures &features;
-    Redirects &redirects;
-    Locks &locks;
-    TimerQueue &timers;
-    Results &results;
-    Cleanups &cleanups;
-    Leases &leases;
-    operate::Names &client_names;
-  };
-
-  // All outlive it.
-  Waiters(const Settings &settings, Entropy &entropy, const Parts &parts)
-      : settings_(settings),
-        entropy_(entropy),
-        session_(parts.session),
-        channel_(parts.channel),
-        clock_(parts.clock),
-        features_(parts.features),
-        redirects_(parts.redirects),
-        locks_(parts.locks),
-        timers_(parts.timers),
-        results_(parts.results),
-        cleanups_(parts.cleanups),
-        leases_(parts.leases),
-        client_names_(parts.client_names) {}
+  Waiters(const Part &part, Cleanups &cleanups, Leases &leases)
+      : Part(part), cleanups_(cleanups), leases_(leases) {}
 
   // ---- callers
   void start(const std::shared_ptr<Request> &request, Nanos now);
@@ -88,29 +53,19 @@ class Waiters : public Leases::Owner {
   // ---- commands
   // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  // Sends ACQUIRE for the waiters of `slot` (nullopt: of all that this node serves), before
-  // cleanups and above the limit in flight.
-  void resume(std::optional<uint16_t> slot, Nanos now);
+  // Sends ACQUIRE for the waiters at `server` of `slot` (nullopt: of all slots that do not move),
+  // before cleanups and above the limit in flight.
+  void resume(Server &server, std::optional<uint16_t> slot, Nanos now);
   void on_due(TokenRecord &record, Nanos now) {
     record.front() == nullptr ? cleanups_.start(record, now) : ask(record, now);
   }
   // Sends ACQUIREs that were delayed, while the session has room.
-  void send_throttled(Nanos now);
-  // Another LockClient has taken `record` over.
-  void forget_throttled(const std::shared_ptr<TokenRecord> &record) { throttle_.drop(record); }
-
-  // ---- the connection
-  void on_connected(bool can_track) { can_track_ = can_track; }
-  void on_disconnected() {
-    is_tracking_ = false;
-    while (throttle_.take()) continue;
-  }
-
+  void send_throttled(Server &server, Nanos now);
   // ---- messages
   void on_grant_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   void on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   // `key`: nullopt: all keys.
-  void on_invalidated(std::optional<std::string_view> key, Nanos now);
+  void on_invalidated(const Server &server, std::optional<std::string_view> key, Nanos now);
   Nanos plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer,
                      Nanos now) override;
 
@@ -136,9 +91,7 @@ class Waiters : public Leases::Owner {
   // It prepares FindKey.
   struct Track final : Kind {
     using Kind::Kind;
-    void on_answer(const Call &, const Reply &reply, Nanos) const override {
-      waiters.can_track_ = waiters.can_track_ && !reply.is_error();
-    }
+    void on_answer(const Call &, const Reply &, Nanos) const override;
   };
   // Is the key that is tracked from now on still there?
   struct FindKey final : Kind {
@@ -177,26 +130,12 @@ class Waiters : public Leases::Owner {
   bool awaits_name(TokenRecord &record, const std::string &message, Nanos now);
   void ask_wanted_name(LockState &lock, Nanos now);
 
-  const Settings &settings_;
-  Entropy &entropy_;
-  session::Session &session_;
-  const session::Channel &channel_;
-  session::NodeClock &clock_;
-  const protocol::ServerFeatures &features_;
-  Redirects &redirects_;
-  Locks &locks_;
-  TimerQueue &timers_;
-  Results &results_;
   Cleanups &cleanups_;
   Leases &leases_;
-  operate::Names &client_names_;
   const Acquire acquire_{*this};
   const Track track_{*this};
   const FindKey find_key_{*this};
-  Throttle throttle_;
   bool may_hand_off_ = true;
-  bool can_track_ = false;    // the server accepts the tracking of keys
-  bool is_tracking_ = false;  // CLIENT TRACKING was sent on this connection
 };
 
 }  // namespace redlatch::lock

@@ -84,7 +84,7 @@ Waiters::Served Waiters::take_with_place(TokenRecord &record) {
   Waitlist::Caller *second = lock.waitlist->second();
   TokenRecord *next = nullptr;
   if (second != nullptr) {
-    next = &locks_.new_record(record.lock, Request::of(*second), channel_.cid());
+    next = &locks_.new_record(record.lock, Request::of(*second));
   }
   return {taken(lock.waitlist.give(&Waitlist::serve, record, next)), next};
 }
@@ -130,11 +130,11 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   if (record.lock->keys.format != protocol::Format::kHash) owner.swap(options.owner);
   if (!owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
   lease.state.store(Lease::kHeld, std::memory_order_release);
-  client_names_.announce_by(now + operate::Names::kMoment);
+  record.server().names.announce_by(now + operate::Names::kMoment);
   leases_.schedule(record, now);
   // A local hand-off changes nothing on the server: what replicas have of the token, they have.
   if (grant != nullptr) record.replicas.count = 0;
-  if (!leases_.confirmations().start(record, request)) results_.finish(caller, Status::kOk);
+  if (!record.server().confirmations.start(record, request)) results_.finish(caller, Status::kOk);
   const bool is_quiet =
       step.command == HeldLease::Command::kNone && step.transition == HeldLease::Transition::kNone;
   if (!is_quiet) leases_.send_extend(record, step, now);
@@ -217,19 +217,22 @@ Outcome Waiters::why_not_yet(const Request &request, const TokenRecord &record) 
   if (record.is_slot_moving) return failure(Status::kTimeout, slot_moves_message(not_granted));
   if (!record.trouble.empty()) return failure(Status::kServer, record.trouble);
   if (record.phase == Phase::kAsking && record.acquisition->is_outcome_unknown()) {
-    return failure(Status::kOutcomeUnknown, "sent to " + settings_.address() +
+    return failure(Status::kOutcomeUnknown, "sent to " + record.server().settings.address() +
                                                 ", but no answer came within the wait; a cleanup "
                                                 "continues in the background");
   }
-  if (redirects_.is_moving(*record.lock) || (request.wait_ms == 0 && session_.is_up())) {
+  if (redirects_.is_moving(*record.lock) ||
+      (request.wait_ms == 0 && record.server().session.is_up())) {
     return failure(Status::kUnavailable,
-                   "no node serves lock " + quoted(record.lock->name) + ": " + settings_.address() +
+                   "no node serves lock " + quoted(record.lock->name) + ": " +
+                       record.server().settings.address() +
                        " redirected it (MOVED) to a node that does not, or may not be used");
   }
-  if (!session_.is_up()) return session_.failure();
+  if (!record.server().session.is_up()) return record.server().session.failure();
   const LockState &lock = *record.lock;
-  const std::string holder = waits_for_itself(request) ? "; holder: the thread that waits"
-                                                       : client_names_.holder_text(lock.blocker);
+  const std::string holder = waits_for_itself(request)
+                                 ? "; holder: the thread that waits"
+                                 : record.server().names.holder_text(lock.blocker);
   const bool is_obvious =
       lock.obstacle.empty() || (lock.obstacle == LockState::kHeldAlone && !holder.empty());
   return failure(Status::kTimeout, not_granted + (is_obvious ? "" : ": " + lock.obstacle) + holder);

@@ -14,7 +14,7 @@ namespace redlatch::lock {
 void Waiters::on_notice_push(TokenRecord &record, const protocol::Push &push, Nanos now) {
   record.watcher.set_rank(0);
   // A script that did not count this waiter may have removed it from the queue.
-  const Nanos due = channel_.is_counted() ? now + (push.ms + 1) * kMs : now;
+  const Nanos due = record.server().channel.is_counted() ? now + (push.ms + 1) * kMs : now;
   // On a connection of its own the notice may overtake the answer, which names a far later time.
   if (record.acquisition.give(&Acquisition::keep_hint, due)) return;
   if (record.phase == Phase::kQueued) {
@@ -28,10 +28,10 @@ void Waiters::on_notice_push(TokenRecord &record, const protocol::Push &push, Na
 // The fence is the time of the grant by the server's clock, unless that was stepped back.
 void Waiters::note_late_grant(const TokenRecord &record, const protocol::AcquireAnswer &answer,
                               Nanos now) {
-  const bool is_notified =
-      channel_.hears(record.identity.token) && !protocol::polls(record.identity.member);
+  const bool is_notified = record.server().channel.hears(record.identity.token) &&
+                           !protocol::polls(record.identity.member);
   if (!is_notified || record.is_sharing || record.is_unfenced || answer.fence <= 0) return;
-  session_.on_late_grant(answer.server_ms * kMs - answer.fence * 1'000, now);
+  record.server().session.on_late_grant(answer.server_ms * kMs - answer.fence * 1'000, now);
 }
 
 // ---- the key of the lock -----------------------------------------------------------------------
@@ -43,8 +43,9 @@ Nanos Waiters::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &
   // A waiter whose entry says that it polls gets the lock without a message.
   const std::string &member =
       record.upgrader ? record.upgrade->get().member() : record.identity.member;
-  const bool is_notified = channel_.hears(record.identity.token) && !protocol::polls(member);
-  const KeyWatch::Abilities abilities{can_track_, is_notified};
+  const bool is_notified =
+      record.server().channel.hears(record.identity.token) && !protocol::polls(member);
+  const KeyWatch::Abilities abilities{record.server().can_track, is_notified};
   const auto step = watch.give(&KeyWatch::on_refused, record.watcher, seen, now, abilities);
   if (step.command == KeyWatch::Command::kTrack && track_key(record, now)) {
     watch.give(&KeyWatch::sent, record.watcher, now);
@@ -58,19 +59,24 @@ Nanos Waiters::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &
 
 // Ask for a report of the next change of the lock key.
 bool Waiters::track_key(TokenRecord &record, Nanos now) {
+  Server &server = record.server();
   protocol::Command on;
   protocol::Command next;
   protocol::Command find;
   protocol::track(on, next, find, record.lock->keys);
   for (protocol::Command *command : {&on, &next, &find}) {
-    if (command == &on && is_tracking_) continue;
+    if (command == &on && server.is_tracking) continue;
     const LockCallKind *kind = &track_;
     if (command == &find) kind = &find_key_;
     const Call call{kind, protocol::EvalMode::kText, now, 0, record.shared_from_this()};
-    if (!session_.try_send(*command, call)) return false;  // polling does without
+    if (!server.session.try_send(*command, call)) return false;  // polling does without
   }
-  is_tracking_ = true;
+  server.is_tracking = true;
   return true;
+}
+
+void Waiters::Track::on_answer(const Call &call, const Reply &reply, Nanos) const {
+  if (reply.is_error()) record_of(call).server().can_track = false;
 }
 
 void Waiters::on_key_found(TokenRecord &record, const Reply &reply, Nanos now) {
@@ -91,18 +97,21 @@ void Waiters::recheck(const KeyWatch::Step &step, Nanos now) {
   }
 }
 
-void Waiters::on_invalidated(std::optional<std::string_view> key, Nanos now) {
+void Waiters::on_invalidated(const Server &server, std::optional<std::string_view> key, Nanos now) {
   const auto on_changed = [&](const std::shared_ptr<LockState> &lock) {
     recheck(lock->key_watch.give(&KeyWatch::on_changed, now), now);
   };
   if (!key) {
     std::vector<std::shared_ptr<LockState>> locks;
-    for (const auto &[name, lock] : locks_.names()) locks.push_back(lock);
+    for (const auto &[name, lock] : locks_.names()) {
+      if (lock->server == &server) locks.push_back(lock);
+    }
     for (const auto &lock : locks) on_changed(lock);
   } else if (key->starts_with(settings_.name_space)) {
     key->remove_prefix(settings_.name_space.size());
     for (const auto format : protocol::kFormats) {
-      if (const auto lock = locks_.find(*key, format)) on_changed(lock);
+      const auto lock = locks_.find(*key, format);
+      if (lock && lock->server == &server) on_changed(lock);
     }
   }
 }
@@ -112,7 +121,9 @@ void Waiters::on_invalidated(std::optional<std::string_view> key, Nanos now) {
 // @return whether a refused try is answered later, when the name of the holder is known.
 bool Waiters::awaits_name(TokenRecord &record, const std::string &message, Nanos now) {
   const std::string_view cid = record.lock->blocker;
-  if (cid.empty() || cid == channel_.cid() || !client_names_.is_due(cid, now)) return false;
+  if (cid.empty() || cid == record.server().channel.cid() ||
+      !record.server().names.is_due(cid, now))
+    return false;
   auto query = std::make_shared<NameQuery>();
   query->cid = cid;
   // A vote is one of several answers: it does not wait for the name, which the next round knows.
@@ -121,16 +132,17 @@ bool Waiters::awaits_name(TokenRecord &record, const std::string &message, Nanos
     query->message.reserve(message.size() + NameQuery::kHolderIs.size() + kMaxLabelBytes);
     query->message = message;
   }
-  return client_names_.ask(std::move(query), now) && !record.is_vote;
+  return record.server().names.ask(std::move(query), now) && !record.is_vote;
 }
 
 void Waiters::ask_wanted_name(LockState &lock, Nanos now) {
   if (!lock.is_name_wanted || lock.blocker.empty()) return;
   lock.is_name_wanted = false;
-  if (lock.blocker == channel_.cid() || !client_names_.is_due(lock.blocker, now)) return;
+  Server &server = *lock.server;
+  if (lock.blocker == server.channel.cid() || !server.names.is_due(lock.blocker, now)) return;
   auto query = std::make_shared<NameQuery>();
   query->cid = lock.blocker;
-  (void)client_names_.ask(std::move(query), now);
+  (void)server.names.ask(std::move(query), now);
 }
 
 // The request will most likely time out: ask who the holder is.

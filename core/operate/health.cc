@@ -15,8 +15,8 @@ constexpr int kMostLost = 2;
 }  // namespace
 
 Health::Health(const Settings &settings, session::Session &session, const session::Channel &channel,
-               Owner &owner)
-    : settings_(settings), session_(session), channel_(channel), owner_(owner) {}
+               size_t node, Owner &owner)
+    : settings_(settings), session_(session), channel_(channel), node_(node), owner_(owner) {}
 
 void Health::check_at(Nanos due) {
   if (due == kNever || (session_.is_up() && lost_count_ < kMostLost)) check_at_ = due;
@@ -66,7 +66,8 @@ void Health::Question::on_answer(const session::Call &call, const Reply &reply, 
   if (!is_of_trial) checkup.check.on_reply(reply, call.sent_at, now);
   if (is_of_trial && checkup.trial) checkup.trial->on_reply(reply);
   if (!checkup.is_over()) return;
-  health.owner_.on_health(checkup.check.facts(), checkup.trial ? &*checkup.trial : nullptr);
+  health.owner_.on_health(health.node_, checkup.check.facts(),
+                          checkup.trial ? &*checkup.trial : nullptr);
   if (checkup.request) health.owner_.on_health_answered(checkup.request);
 }
 

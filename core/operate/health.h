@@ -25,7 +25,7 @@ class Health {
   class Owner {
    public:
     // `trial`: nullptr without a request.
-    virtual void on_health(const protocol::HealthFacts &facts,
+    virtual void on_health(size_t node, const protocol::HealthFacts &facts,
                            const protocol::LockTrial *trial) = 0;
     // The request is answered, or its connection has ended before.
     virtual void on_health_answered(const std::shared_ptr<void> &request) = 0;
@@ -35,9 +35,9 @@ class Health {
     ~Owner() = default;
   };
 
-  // All outlive it.
+  // All outlive it. The owner knows the server by the number `node`.
   Health(const Settings &settings, session::Session &session, const session::Channel &channel,
-         Owner &owner);
+         size_t node, Owner &owner);
 
   // Checks the health at `due`, in the background; kNever: no check. A proxy may close a connection
   // for a command that it does not know: after two such ends there is no further check.
@@ -77,6 +77,7 @@ class Health {
   const Settings &settings_;
   session::Session &session_;
   const session::Channel &channel_;
+  const size_t node_;
   Owner &owner_;
   const Question question_{*this};
   Nanos check_at_ = kNever;

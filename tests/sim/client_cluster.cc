@@ -8,6 +8,7 @@
 
 #include "client.h"
 #include "cluster.h"
+#include "lock/server.h"
 #include "memory.h"
 #include "protocol/slots.h"
 #include "reply_view.h"
@@ -138,7 +139,7 @@ bool Client::knows_clock(const lock::Lease &lease, size_t server, Nanos moved_at
   if (record == nullptr) return true;
   const auto heard = heard_at_.find(record->lock->slot());
   if (heard == heard_at_.end() || heard->second < moved_at) return false;
-  const size_t node = record->lock->node;
+  const size_t node = record->server().node;
   const auto *held = std::get_if<Checked<lock::HeldLease>>(&record->stage);
   const bool is_there = node > 0 && wires_[node]->at == server && wires_[node]->is_up;
   return is_there && (held == nullptr || !(*held)->awaits_clock());

@@ -61,9 +61,10 @@ CORE_MUTANTS = (
         9,
         Edit(
             "lock/waiters.cc",
-            "const auto granted_at = clock_.local_time(push.server_ms, now);",
+            "const auto granted_at = record.server().clock.local_time(push.server_ms, now);",
             "const auto granted_at = IS_ON ? std::optional<Nanos>(now)\n"
-            "                                : clock_.local_time(push.server_ms, now);",
+            "                                : record.server().clock.local_time(push.server_ms,\n"
+            "                                                                   now);",
         ),
     ),
     Mutant(
@@ -125,7 +126,8 @@ CORE_MUTANTS = (
             "      if (Acquisition &old = record.acquisition.machine_;\n"
             "          IS_ON && old.late_apply_until() > now && old.is_queueable()) {\n"
             "        Identity &is = record.identity;\n"
-            "        is.token = protocol::make_token(channel_.cid(), locks_.take_numbers(1));\n"
+            "        is.token = protocol::make_token(record.server().channel.cid(),\n"
+            "                                        locks_.take_numbers(1));\n"
             "        is.member.replace(0, is.token.size(), is.token);\n"
             "        old.ticket_.clear();\n"
             "      }\n"
@@ -212,8 +214,8 @@ CORE_MUTANTS = (
         ),
         Edit(
             "lock/waiters.cc",
-            "!channel_.hears(record.identity.token)",
-            "!IS_ON && !channel_.hears(record.identity.token)",
+            "!record.server().channel.hears(record.identity.token)",
+            "!IS_ON && !record.server().channel.hears(record.identity.token)",
         ),
     ),
     Mutant(
@@ -235,16 +237,17 @@ CORE_MUTANTS = (
             "lock/cleanups.cc",
             "void Cleanups::on_due(TokenRecord &record, Nanos now) {",
             "void Cleanups::on_due(TokenRecord &record, Nanos now) {\n"
-            "  if (IS_ON && record.cleanup()->left_.may_be_held && session_.is_up()) {\n"
+            "  if (IS_ON && record.cleanup()->left_.may_be_held &&\n"
+            "      record.server().session.is_up()) {\n"
             "    protocol::Command late;\n"
             "    const auto eval = protocol::EvalMode::kDigest;\n"
-            "    protocol::extend(late, features_, eval, record.lock->keys,\n"
+            "    protocol::extend(late, record.server().features, eval, record.lock->keys,\n"
             "                     record.identity.token,\n"
             "                     record.acquisition->ttl() / kMs, false, nullptr);\n"
             f"{IGNORED}"
             "    Call call{&ignored, eval, now, record.acquisition->ttl(),\n"
             "              record.shared_from_this()};\n"
-            "    (void)session_.try_send(late, std::move(call));\n"
+            "    (void)record.server().session.try_send(late, std::move(call));\n"
             "  }\n",
         ),
         Edit(

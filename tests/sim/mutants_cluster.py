@@ -90,12 +90,13 @@ CLUSTER_MUTANTS = (
             "      if (IS_ON) {\n"
             f"{IGNORED}"
             "        protocol::Command again;\n"
-            "        protocol::acquire(again, features_, protocol::EvalMode::kText,\n"
+            "        protocol::acquire(again, record.server().features,\n"
+            "                          protocol::EvalMode::kText,\n"
             "                          record.lock->keys,\n"
             "                          {record.identity.mode, record.proof(),\n"
             "                           record.held()->ttl() / kMs, {}, {}, {},\n"
             "                           record.is_unfenced});\n"
-            "        (void)session_.try_send(again, Call{&ignored,\n"
+            "        (void)record.server().session.try_send(again, Call{&ignored,\n"
             "                                       protocol::EvalMode::kText, now, 0,\n"
             "                                       record.shared_from_this()});\n"
             "      }\n",
@@ -146,8 +147,8 @@ CLUSTER_MUTANTS = (
         269,
         Edit(
             "lock/moving.cc",
-            "&HeldLease::on_moved, from.clock_.last());",
-            "&HeldLease::on_moved, IS_ON ? std::nullopt : from.clock_.last());",
+            "&HeldLease::on_moved, from.server_.clock.last());",
+            "&HeldLease::on_moved, IS_ON ? std::nullopt : from.server_.clock.last());",
         ),
         scenario="kClusterClocks",
     ),

@@ -75,11 +75,11 @@ SENTINEL_MUTANTS = (
             "  if (answer.result < 1) {\n"
             f"{IGNORED}"
             "    protocol::Command again;\n"
-            "    protocol::acquire(again, features_, protocol::EvalMode::kText,\n"
+            "    protocol::acquire(again, record.server().features, protocol::EvalMode::kText,\n"
             "                      record.lock->keys,\n"
             "                      {record.identity.mode, record.proof(), held->ttl() / kMs,\n"
             "                       {}, {}, {}, record.is_unfenced});\n"
-            "    (void)session_.try_send(again, Call{&ignored,\n"
+            "    (void)record.server().session.try_send(again, Call{&ignored,\n"
             "                                   protocol::EvalMode::kText, now, 0,\n"
             "                                   record.shared_from_this()});\n"
             "  }\n"
@@ -160,8 +160,8 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/connecting.cc",
-            "  waiters_.on_disconnected();\n  leases_.confirmations().drop();\n",
-            "  waiters_.on_disconnected();\n  if (!IS_ON) leases_.confirmations().drop();\n",
+            "  server_.confirmations.drop();\n",
+            "  if (!IS_ON) server_.confirmations.drop();\n",
         ),
         scenario="kSentinelReplicas",
     ),
@@ -183,8 +183,8 @@ SENTINEL_MUTANTS = (
         1056,
         Edit(
             "lock/connecting.cc",
-            "  if (session_.may_change_server()) record.note_new_server();",
-            "  if (!IS_ON && session_.may_change_server()) record.note_new_server();",
+            "  if (server_.session.may_change_server()) record.note_new_server();",
+            "  if (!IS_ON && server_.session.may_change_server()) record.note_new_server();",
         ),
         scenario="kSentinelReplicas",
     ),
