@@ -23,7 +23,7 @@ void AllPrimaries::start_list(const std::shared_ptr<Request> &request, Nanos now
   listing.node = primary;
   const size_t node = node_of(primary, now);
   if (node == 0) return refuse(*request, primary);
-  router_.client(node).start(request, now);
+  router_.client().start(request, router_.server(node), now);
 }
 
 bool AllPrimaries::continues_list(const std::shared_ptr<Request> &request) {
@@ -44,26 +44,18 @@ void AllPrimaries::start_check(const std::shared_ptr<Request> &request, Nanos no
     if (node == 0) continue;
     check.parts.push_back({node, std::make_shared<Request>(Request::Op::kCheck)});
     check.parts.back().request->wait_ms = 0;
+    check.parts.back().request->is_part = true;
   }
   if (check.parts.empty()) return refuse(*request, first);
   const auto parts = check.parts;
   checks_.push_back(std::move(check));
   for (const Part &part : parts) {
     try {
-      router_.client(part.node).start(part.request, now);
+      router_.client().start(part.request, router_.server(part.node), now);
     } catch (const std::bad_alloc &) {
       part.request->complete(Status::kNoMemory, {});
     }
   }
-}
-
-bool AllPrimaries::is_part(const Request &request) const {
-  // First: clients that end finish other requests when the checks are gone.
-  if (request.op != Request::Op::kCheck) return false;
-  const auto is_it = [&](const Part &part) { return part.request.get() == &request; };
-  return std::any_of(checks_.begin(), checks_.end(), [&](const Check &check) {
-    return std::any_of(check.parts.begin(), check.parts.end(), is_it);
-  });
 }
 
 bool AllPrimaries::cancel(const Request &request, Nanos now) {
@@ -71,7 +63,7 @@ bool AllPrimaries::cancel(const Request &request, Nanos now) {
     return check.request.get() == &request;
   });
   if (found == checks_.end()) return false;
-  for (const Part &part : found->parts) (void)router_.client(part.node).cancel(*part.request, now);
+  for (const Part &part : found->parts) (void)router_.client().cancel(*part.request, now);
   return true;
 }
 

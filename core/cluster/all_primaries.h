@@ -24,8 +24,6 @@ class AllPrimaries {
   // @return whether another primary is to be asked next.
   bool continues_list(const std::shared_ptr<lock::Request> &request);
   void start_check(const std::shared_ptr<lock::Request> &request, Nanos now);
-  // True if it was started here, for one of the primaries.
-  bool is_part(const lock::Request &request) const;
   // @return false: it is no check.
   bool cancel(const lock::Request &request, Nanos now);
   // Ends checks, and continues listings.

@@ -25,7 +25,19 @@ constexpr Nanos kMapPause = 20 * kMs;
 
 ClusterClient::ClusterClient(const Settings &settings, std::span<const uint8_t, 16> random,
                              uint64_t seed, lock::Output &output)
-    : settings_(settings), output_(output), router_(settings, random, seed, *this) {}
+    : ClusterClient(settings, random, seed, output,
+                    std::make_unique<LockClient>(settings, random, ~seed, output)) {}
+
+ClusterClient::ClusterClient(const Settings &settings, std::span<const uint8_t, 16> random,
+                             uint64_t seed, lock::Output &output,
+                             std::unique_ptr<LockClient> &&client)
+    : settings_(settings),
+      output_(output),
+      router_(settings, random, seed, output, *client),
+      client_(std::move(client)) {
+  client_->place_by(*this);
+  router_.unplaced().session.set_trying(false);
+}
 
 // ---- calls -------------------------------------------------------------------------------------
 
@@ -50,88 +62,53 @@ void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
   size_t node = 0;
   if (request->op == Request::Op::kList) {
     if (is_map_known_) return all_primaries_.start_list(request, now);
-  } else if (const auto home = lock::node_of(*request)) {
-    node = *home;
   } else if (!request->name.empty()) {
-    const uint16_t named = protocol::slot_of(settings_.name_space + request->name);
-    node = router_.home_of(named);
-    if (node == 0 && is_map_known_) node = router_.node_of(named, now);
+    const uint16_t slot = protocol::slot_of(settings_.name_space + request->name);
+    node = is_map_known_ ? router_.node_of(slot, now) : router_.known_node_of(slot);
   } else if (request->op == Request::Op::kConnect && is_map_known_ && !is_map_wanted_) {
     return finish(*request, Status::kOk, {});
   } else if (request->op == Request::Op::kCheck && is_map_known_) {
     return all_primaries_.start_check(request, now);
   }
-  router_.client(node).start(request, now);
-}
-
-// Node 0 if the request is about no lock, and no client has it.
-size_t ClusterClient::home_of(const Request &request) const {
-  if (const auto node = lock::node_of(request)) return *node;
-  const auto &nodes = router_.nodes();
-  const auto found = std::find_if(nodes.begin(), nodes.end(),
-                                  [&](const Node &node) { return node.client.has(request); });
-  return found == nodes.end() ? 0 : static_cast<size_t>(found - nodes.begin());
+  client_->start(request, router_.server(node), now);
 }
 
 Status ClusterClient::cancel(Request &request, Nanos now) {
   now_ = now;
   const bool is_check = all_primaries_.cancel(request, now);
-  const Status status =
-      is_check ? Status::kOk : router_.client(home_of(request)).cancel(request, now);
+  const Status status = is_check ? Status::kOk : client_->cancel(request, now);
   carry_out_plans(now);
   return is_check ? request.status.load() : status;
 }
 
 void ClusterClient::release_async(Lease &lease, Nanos now) {
   now_ = now;
-  if (const auto node = lock::node_of(lease)) router_.client(*node).release_async(lease, now);
+  client_->release_async(lease, now);
   carry_out_plans(now);
 }
 
 void ClusterClient::shut_down(Nanos now) {
   now_ = now;
   is_shut_ = true;
-  for (Node &node : router_.nodes()) node.client.shut_down(now);
+  client_->shut_down(now);
   carry_out_plans(now);
 }
 
-void ClusterClient::give_up() {
-  for (Node &node : router_.nodes()) node.client.give_up();
-}
-
-size_t ClusterClient::drained_count() const {
-  return static_cast<size_t>(
-      std::count_if(router_.nodes().begin(), router_.nodes().end(),
-                    [](const Node &node) { return node.client.drained_count() == 1; }));
-}
-
-bool ClusterClient::waits_for_itself(const Request &request) const {
-  return router_.nodes()[home_of(request)].client.waits_for_itself(request);
-}
-
 bool ClusterClient::is_idle() const {
-  return !router_.has_moves() && !all_primaries_.has_lists() &&
-         std::all_of(router_.nodes().begin(), router_.nodes().end(),
-                     [](const Node &node) { return node.client.is_idle(); });
+  return !router_.has_moves() && !all_primaries_.has_lists() && client_->is_idle();
 }
 
 const char *ClusterClient::check() const {
-  std::set<uint16_t> known;
-  for (const Node &node : router_.nodes()) {
-    for (const uint16_t slot : node.client.slots()) {
-      if (!known.insert(slot).second) return "one client has the locks of a slot";
-    }
-    for (const uint16_t slot : node.client.held_back()) {
-      if (!router_.is_moving(slot)) return "a slot is held back only while it moves";
-    }
+  std::map<uint16_t, const lock::Server *> places;
+  for (const auto &[id, lock] : client_->locks().names()) {
+    const auto [known, is_new] = places.emplace(lock->slot(), lock->server);
+    if (!is_new && known->second != lock->server && !router_.is_moving(lock->slot()))
+      return "the locks of a slot that does not move are at one node";
+  }
+  for (const uint16_t slot : client_->held_back()) {
+    if (!router_.is_moving(slot)) return "a slot is held back only while it moves";
   }
   return nullptr;
-}
-
-void ClusterClient::describe(std::span<NodeStatus> nodes, Nanos now) {
-  for (size_t i = 1; i < router_.nodes().size(); i++) {
-    router_.client(i).describe(nodes.subspan(i, 1), now);
-  }
 }
 
 // ---- the map -----------------------------------------------------------------------------------
@@ -144,7 +121,7 @@ void ClusterClient::want_map(Nanos now) {
 void ClusterClient::on_slots_read(std::span<const protocol::SlotRange> ranges, Nanos now) {
   now_ = now;
   is_map_read_ = false;
-  router_.unrouted().set_trying(false);
+  router_.unplaced().session.set_trying(false);
   router_.map().replace(ranges);
   // An answer that came meanwhile is newer.
   for (const auto &[slot, server] : recent_) router_.map().set(slot, server);
@@ -153,15 +130,16 @@ void ClusterClient::on_slots_read(std::span<const protocol::SlotRange> ranges, N
   map_pause_.reset();
   router_.follow_map(now);
   carry_out_plans(now);
-  place_unrouted(now);
+  place_unplaced(now);
   carry_out_plans(now);
 }
 
 // The map is known. Requests that are not about a lock find their nodes. Requests for a lock that
 // no node serves are answered as if the server could not be reached.
-void ClusterClient::place_unrouted(Nanos now) {
+void ClusterClient::place_unplaced(Nanos now) {
   std::vector<std::shared_ptr<Request>> requests;
-  while (auto request = router_.unrouted().take_request()) requests.push_back(std::move(request));
+  while (auto request = client_->take_request(router_.unplaced()))
+    requests.push_back(std::move(request));
   for (const auto &request : requests) {
     if (request->op == Request::Op::kConnect) {
       finish(*request, Status::kOk, {});
@@ -173,22 +151,22 @@ void ClusterClient::place_unrouted(Nanos now) {
       }
     }
   }
-  if (!router_.unrouted().has_work()) return;
+  if (!router_.unplaced().has_work()) return;
   const auto why = failure(Status::kUnavailable, settings_.address() + router_.why_homeless());
-  router_.unrouted().on_connect_failed(0, why, now);
+  client_->on_connect_failed(0, why, now);
 }
 
 // ---- connections -------------------------------------------------------------------------------
 
 bool ClusterClient::begin_connect(size_t node, Nanos now) {
   now_ = now;
-  if (node != 0) return router_.client(node).begin_connect(node, now);
-  const bool is_due = router_.unrouted().is_connecting(now) || (is_map_wanted_ && map_at_ <= now);
+  if (node != 0) return client_->begin_connect(node, now);
+  const bool is_due = router_.unplaced().is_connecting(now) || (is_map_wanted_ && map_at_ <= now);
   if (is_map_read_ || !is_due) return false;
   is_map_read_ = true;
   is_map_wanted_ = false;
   recent_.clear();
-  router_.unrouted().set_trying(true);
+  router_.unplaced().session.set_trying(true);
   return true;
 }
 
@@ -197,16 +175,17 @@ void ClusterClient::on_connected(size_t node, const ServerFacts &facts, Nanos no
   if (facts.channel_owner) {
     // First: locks in the slot of the channel go there, too. Unless a map that was read meanwhile
     // has taken them from this node: its view may be older than the map.
-    const uint16_t slot = protocol::slot_of(router_.client(node).channel(node));
+    const uint16_t slot = protocol::slot_of(channel(node));
     const size_t home = router_.node_of(slot, now);
     if (home == node || home == 0) {
-      redirected(node, {protocol::Redirect::Kind::kMoved, slot, *facts.channel_owner});
+      redirected(router_.server(node),
+                 {protocol::Redirect::Kind::kMoved, slot, *facts.channel_owner});
     } else {
       want_map(now);
     }
     router_.note_lost_channels();
   }
-  router_.client(node).on_connected(node, facts, now);
+  client_->on_connected(node, facts, now);
   router_.redraw_if_taken(node);
   carry_out_plans(now);
 }
@@ -220,13 +199,13 @@ void ClusterClient::on_connect_failed(size_t node, const Outcome &why, Nanos now
   } else {
     want_map(now);
   }
-  router_.client(node).on_connect_failed(node, why, now);
+  client_->on_connect_failed(node, why, now);
   carry_out_plans(now);
 }
 
 void ClusterClient::on_disconnected(size_t node, Nanos now) noexcept {
   now_ = now;
-  router_.client(node).on_disconnected(node, now);
+  client_->on_disconnected(node, now);
   want_map(now);
   carry_out_plans(now);
 }
@@ -241,41 +220,37 @@ void ClusterClient::on_unsubscribed(size_t node, Nanos now) {
 
 void ClusterClient::on_side_disconnected(size_t node, Nanos now) noexcept {
   now_ = now;
-  router_.client(node).on_side_disconnected(node, now);
+  client_->on_side_disconnected(node, now);
 }
 
 // ---- time --------------------------------------------------------------------------------------
 
 void ClusterClient::on_timer(Nanos now) {
   now_ = now;
-  for (Node &node : router_.nodes()) node.client.on_timer(now);
+  client_->on_timer(now);
   carry_out_plans(now);
 }
 
 Nanos ClusterClient::next_due() const {
-  Nanos due = std::min(plans_due_, router_.next_due(now_));
+  Nanos due = std::min({plans_due_, router_.next_due(now_), client_->next_due()});
   if (is_map_wanted_ && !is_map_read_) due = std::min(due, map_at_);
-  for (const Node &node : router_.nodes()) due = std::min(due, node.client.next_due());
   return due;
 }
 
-// ---- reports of the clients --------------------------------------------------------------------
+// ---- reports of the client ---------------------------------------------------------------------
 
-void ClusterClient::redirected(size_t node, const protocol::Redirect &redirect) {
+void ClusterClient::redirected(const lock::Server &, const protocol::Redirect &redirect) {
   want_map(now_);
   if (redirect.kind != protocol::Redirect::Kind::kMoved) return;
   if (is_map_read_) recent_[redirect.slot] = redirect.to;
-  router_.redirect(node, redirect.slot, redirect.to, now_);
+  router_.redirect(redirect.slot, redirect.to, now_);
 }
 
-// A node that has no slot yet has no client until its first ASK.
-bool ClusterClient::ask_elsewhere(size_t, const HostPort &to,
+// A node that has no slot yet is not in use until its first ASK.
+bool ClusterClient::ask_elsewhere(const HostPort &to,
                                   const std::shared_ptr<lock::DelegatedCommand> &delegated) {
-  const size_t index = router_.node_at(router_.map().number_of(to), now_);
-  if (index == 0) return false;
-  if (router_.client(index).run(delegated, now_)) return true;
-  if (router_.client(index).session().is_down()) router_.client(index).want_connection(now_);
-  return false;
+  const size_t node = router_.node_at(router_.map().number_of(to), now_);
+  return node != 0 && client_->ask(router_.server(node), delegated, now_);
 }
 
 // ---- what was planned --------------------------------------------------------------------------
@@ -289,8 +264,8 @@ void ClusterClient::carry_out_plans(Nanos now) noexcept {
   } catch (const std::bad_alloc &) {
     plans_due_ = now + lock::kNoMemoryRetry;
     // A lock may have been sent in part: the next connection repeats it.
-    for (size_t i = 1; i < router_.nodes().size(); i++) {
-      if (router_.client(i).session().is_up()) output_.drop_link(i);
+    for (size_t i = 1; i < router_.count(); i++) {
+      if (router_.server(i).session.is_up()) output_.drop_link(i);
     }
   }
 }

@@ -23,16 +23,10 @@ constexpr Nanos kBounceWindow = 1000 * kMs;
 }  // namespace
 
 Router::Router(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
-               lock::Output &output)
-    : settings_(settings), output_(output), entropy_(seed) {
+               lock::Output &output, lock::LockClient &client)
+    : settings_(settings), output_(output), client_(client), entropy_(seed) {
   std::copy(random.begin(), random.end(), random_.begin());
-  nodes_.emplace_back(output, 0, Settings(settings), random, entropy_.next());
-  unrouted().number_by(last_id_);
-}
-
-void Router::adopt(lock::LockClient &from, Nanos now) {
-  last_id_ = from.locks().last_number();
-  unrouted().take_over(from, std::nullopt, now);
+  nodes_.push_back({settings});
 }
 
 // ---- servers -----------------------------------------------------------------------------------
@@ -45,16 +39,16 @@ size_t Router::node_at(uint16_t number, Nanos now) {
   if (!is_allowed(server) || nodes_.size() > kMaxNodes) return 0;
   const std::string cid = draw_cid(number);
   const size_t index = nodes_.size();
-  Node &node =
-      nodes_.emplace_back(output_, index, settings_.of_node(server), random_, entropy_.next());
-  node.number = number;
-  node.client.number_by(last_id_);
+  const Node &node = nodes_.emplace_back(Node{settings_.of_node(server), number});
+  lock::Server *added = nullptr;
   try {
-    if (!cid.empty()) node.client.change_channel(cid, now);
+    added = &client_.add_server(node.settings, random_);
+    if (!cid.empty()) client_.change_channel(*added, cid, now);
     node_numbers_.emplace(number, index);
     output_.open_node(index, node.settings);
   } catch (...) {
     node_numbers_.erase(number);
+    if (added != nullptr) client_.remove_last_server();
     nodes_.pop_back();
     throw;
   }
@@ -75,7 +69,7 @@ std::vector<HostPort> Router::servers() const {
   // Nodes that are connected answer soonest, and know of the others; those of the URL may always be
   // asked.
   for (const auto &[number, index] : node_numbers_) {
-    if (nodes_[index].client.session().is_up()) add(map_.server(number));
+    if (client_.at(index).session.is_up()) add(map_.server(number));
   }
   for (const HostPort &server : settings_.cluster.addresses) add(server);
   for (size_t i = 0; i < map_.server_count(); i++) {
@@ -85,8 +79,8 @@ std::vector<HostPort> Router::servers() const {
   return servers;
 }
 
-std::string Router::why_homeless() const {
-  for (const uint16_t slot : nodes_.front().client.slots()) {
+std::string Router::why_homeless() {
+  for (const uint16_t slot : client_.slots(unplaced())) {
     const uint16_t number = map_.owner(slot);
     if (number == SlotMap::kNone) continue;
     if (!is_allowed(map_.server(number))) return not_allowed(map_.server(number));
@@ -100,18 +94,7 @@ std::string Router::why_homeless() const {
 
 // ---- moves -------------------------------------------------------------------------------------
 
-const Router::Move *Router::move_of(uint16_t slot) const {
-  const auto found = std::find_if(moves_.begin(), moves_.end(),
-                                  [slot](const Move &move) { return move.slot == slot; });
-  return found == moves_.end() ? nullptr : &*found;
-}
-
-size_t Router::home_of(uint16_t slot) const {
-  const Move *move = move_of(slot);
-  return move != nullptr ? move->from : known_node_of(slot);
-}
-
-void Router::redirect(size_t node, uint16_t slot, const HostPort &to, Nanos now) {
+void Router::redirect(uint16_t slot, const HostPort &to, Nanos now) {
   Bounce &bounce = bounces_[slot];
   moves_.reserve(moves_.size() + 1);
   map_.set(slot, to);
@@ -121,28 +104,28 @@ void Router::redirect(size_t node, uint16_t slot, const HostPort &to, Nanos now)
   if (bounce.count == 0) bounce.since = now;
   const bool is_loop = bounce.count >= kMaxRedirects;
   const Nanos pause = is_loop ? bounce.pause.next(entropy_.next()) : 0;
-  plan_move(slot, node, now + pause);
+  plan_move(slot, now + pause);
   bounce.count++;
 }
 
 void Router::follow_map(Nanos now) {
   std::erase_if(bounces_,
                 [now](const auto &entry) { return entry.second.since + kBounceWindow < now; });
-  for (size_t from = 0; from < nodes_.size(); from++) {
-    for (const uint16_t slot : client(from).slots()) {
-      const bool is_at_home = from != 0 && known_node_of(slot) == from;
+  for (size_t node = 0; node < count(); node++) {
+    for (const uint16_t slot : client_.slots(server(node))) {
+      const bool is_at_home = node != 0 && known_node_of(slot) == node;
       const bool has_home = map_.owner(slot) != SlotMap::kNone;
-      if (!is_at_home && (has_home || from != 0)) plan_move(slot, from, now);
+      if (!is_at_home && (has_home || node != 0)) plan_move(slot, now);
     }
   }
   note_lost_channels();
 }
 
-void Router::plan_move(uint16_t slot, size_t from, Nanos not_before) {
+void Router::plan_move(uint16_t slot, Nanos not_before) {
   if (is_moving(slot)) return;
   moves_.reserve(moves_.size() + 1);  // a slot that is held back without a move would be stuck
-  client(from).hold_back(slot);
-  moves_.push_back({slot, from, not_before});
+  client_.hold_back(slot);
+  moves_.push_back({slot, not_before});
 }
 
 void Router::carry_out(Nanos now) {
@@ -153,13 +136,11 @@ void Router::carry_out(Nanos now) {
 }
 
 // @return false: it has to wait.
-bool Router::carry_out(Move &move, Nanos now) {
-  lock::LockClient &from = client(move.from);
-  if (now < move.not_before || !from.is_at_rest(move.slot)) return false;
-  const size_t to = node_of(move.slot, now);
-  if (to != move.from) client(to).take_over(from, move.slot, now);
-  move.from = to;  // should resume() fail for want of memory, it is repeated
-  client(to).resume(move.slot, now);
+bool Router::carry_out(const Move &move, Nanos now) {
+  if (now < move.not_before || !client_.is_at_rest(move.slot)) return false;
+  lock::Server &to = server(node_of(move.slot, now));
+  client_.move(move.slot, to, now);  // repeated, should resume() fail for want of memory
+  client_.resume(move.slot, to, now);
   return true;
 }
 
@@ -181,7 +162,7 @@ std::string Router::draw_cid(uint16_t number) const {
 // A node that serves no slot has no better channel.
 void Router::note_lost_channels() {
   for (const auto &[number, index] : node_numbers_) {
-    const uint16_t slot = protocol::slot_of(nodes_[index].client.channel(index));
+    const uint16_t slot = protocol::slot_of(client_.channel(index));
     const bool is_lost = map_.is_primary(number) && map_.owner(slot) != number;
     nodes_[index].is_redrawn = nodes_[index].is_redrawn || is_lost;
   }
@@ -192,11 +173,12 @@ void Router::redraw(Nanos now) {
   for (size_t i = 1; i < nodes_.size(); i++) {
     Node &node = nodes_[i];
     if (!node.is_redrawn) continue;
-    if (node.client.session().is_up()) output_.drop_link(i);
-    if (!node.client.session().is_down()) continue;
-    if (node.client.is_channel_taken()) entropy_.mix_into(random_);  // else the same is drawn again
+    lock::Server &at = server(i);
+    if (at.session.is_up()) output_.drop_link(i);
+    if (!at.session.is_down()) continue;
+    if (at.channel.is_taken()) entropy_.mix_into(random_);  // else the same is drawn again
     const std::string cid = draw_cid(node.number);
-    if (!cid.empty()) node.client.change_channel(cid, now);
+    if (!cid.empty()) client_.change_channel(at, cid, now);
     node.is_redrawn = false;
   }
 }

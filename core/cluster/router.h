@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Router: the nodes of a cluster that are in use, each with its lock client, and which of them has
-// the locks of a slot. When a slot moves, the old client stops sending, and when no command about
-// its locks is under way, the new client takes them over.
+// Router: the nodes of a cluster that are in use, and which of them has a slot. When a slot moves,
+// nothing about its locks is sent, and when no command about them is under way, they are at the new
+// node.
 //
-// Node 0 is not a server: its client, the unrouted one, has the locks whose node is not known, and
-// never connects.
+// Node 0 is not a server: it has the locks whose node is not known, and is never connected.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -28,29 +28,22 @@
 namespace redlatch::cluster {
 
 struct Node {
-  Node(lock::Output &output, size_t index, Settings &&settings_,
-       std::span<const uint8_t, 16> random, uint64_t seed)
-      : settings(std::move(settings_)), client(settings, random, seed, output, index) {}
-
-  const Settings settings;
-  lock::LockClient client;
+  Settings settings;
   uint16_t number = SlotMap::kNone;  // of the server in the map
   bool is_redrawn = false;           // its channel is to change
 };
 
 class Router {
  public:
-  // Settings and output outlive it.
+  // All outlive it. The client has node 0, and no other.
   Router(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
-         lock::Output &output);
-  // Before the first call.
-  void adopt(lock::LockClient &from, Nanos now);
+         lock::Output &output, lock::LockClient &client);
 
-  // None goes, and each keeps its number.
-  std::deque<Node> &nodes() { return nodes_; }
-  const std::deque<Node> &nodes() const { return nodes_; }
-  lock::LockClient &client(size_t node) { return nodes_[node].client; }
-  lock::LockClient &unrouted() { return nodes_.front().client; }
+  lock::LockClient &client() { return client_; }
+  lock::Server &server(size_t node) { return client_.at(node); }
+  lock::Server &unplaced() { return client_.at(0); }
+  // Nodes, with node 0. None goes, and each keeps its number.
+  size_t count() const { return nodes_.size(); }
   SlotMap &map() { return map_; }
   uint64_t random() { return entropy_.next(); }
   // Those that may be asked for the map.
@@ -60,34 +53,36 @@ class Router {
   // known or not allowed, or there are too many nodes.
   size_t node_of(uint16_t slot, Nanos now) { return node_at(map_.owner(slot), now); }
   size_t node_at(uint16_t number, Nanos now);
-  // Where they are now.
-  size_t home_of(uint16_t slot) const;
-  // Why an unrouted lock has no node.
-  std::string why_homeless() const;
+  // The same of the nodes that are in use.
+  size_t known_node_of(uint16_t slot) const;
+  // Why a lock is at no node.
+  std::string why_homeless();
   std::string not_allowed(const HostPort &server) const {
     return ": cluster_hosts must name all nodes of the cluster (got a node at " +
            quoted(server.host) + ")";
   }
 
-  bool is_moving(uint16_t slot) const { return move_of(slot) != nullptr; }
+  bool is_moving(uint16_t slot) const {
+    return std::any_of(moves_.begin(), moves_.end(),
+                       [slot](const Move &move) { return move.slot == slot; });
+  }
   bool has_moves() const { return !moves_.empty(); }
-  // `node` has said that the server at `to` has the slot.
-  void redirect(size_t node, uint16_t slot, const HostPort &to, Nanos now);
+  // A node has said that the server at `to` has the slot.
+  void redirect(uint16_t slot, const HostPort &to, Nanos now);
   // The map was read: locks and channels whose slots it gives to other nodes are to change.
   void follow_map(Nanos now);
   void note_lost_channels();
   // Plans another channel for the node if another connection has taken its channel.
   void redraw_if_taken(size_t node) {
-    if (client(node).is_channel_taken()) nodes_[node].is_redrawn = true;
+    if (server(node).channel.is_taken()) nodes_[node].is_redrawn = true;
   }
   void carry_out(Nanos now);
   Nanos next_due(Nanos now) const;
 
  private:
-  // A slot on its way to the node that the map names, or to the unrouted client.
+  // A slot on its way to the node that the map names, or to node 0.
   struct Move {
     uint16_t slot;
-    size_t from;
     Nanos not_before;
   };
   // Redirects of one slot in a row.
@@ -98,18 +93,16 @@ class Router {
   };
 
   bool is_allowed(const HostPort &server) const { return settings_.cluster.allows(server.host); }
-  size_t known_node_of(uint16_t slot) const;
-  const Move *move_of(uint16_t slot) const;
-  void plan_move(uint16_t slot, size_t from, Nanos not_before);
-  bool carry_out(Move &move, Nanos now);
+  void plan_move(uint16_t slot, Nanos not_before);
+  bool carry_out(const Move &move, Nanos now);
   std::string draw_cid(uint16_t number) const;
   void redraw(Nanos now);
 
   const Settings &settings_;
   lock::Output &output_;
+  lock::LockClient &client_;
   std::array<uint8_t, 16> random_{};
   Entropy entropy_;
-  uint64_t last_id_ = 0;  // of the tokens of all clients
   std::deque<Node> nodes_;
   std::map<uint16_t, size_t> node_numbers_;  // by number of the server in the map
   SlotMap map_;

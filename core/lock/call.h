@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockCallKind: a kind of command about a lock. DelegatedCommand: one that is sent for the
-// client of another node.
+// LockCallKind: a kind of command about a lock. DelegatedCommand: one that another server is asked
+// than that of its lock.
 #pragma once
 
 #include <cassert>
@@ -76,11 +76,10 @@ inline Server &server_of(const Call &call) {
 // The record that a command is about.
 inline TokenRecord &record_of(const Call &call) { return call.about<TokenRecord>(); }
 
-// A command that the client of one node gives to the client of another one. The owner outlives it.
+// A command that another server is asked than that of its lock.
 struct DelegatedCommand {
-  Redirects &owner;
   Call call;
-  std::shared_ptr<LockState> lock = nullptr;  // once it was sent
+  std::shared_ptr<LockState> lock = nullptr;  // when it is sent
   bool is_over = false;
 };
 

@@ -76,16 +76,17 @@ void Cleanups::serve_queue(const std::shared_ptr<LockState> &lock, Nanos now) {
 
 void Cleanups::give_back_stale(Server &server, const protocol::Push &push, Nanos now) {
   const auto *place = locks_.ended(push.rid);
-  const bool is_grant = push.kind == protocol::Push::Kind::kGrant;
-  if (place == nullptr || !is_grant || !redirects_.is_up(*place->lock)) return;
+  if (place == nullptr || push.kind != protocol::Push::Kind::kGrant) return;
+  auto lock = place->lock;
   // The slot may have moved since. That of a name in use is here.
-  if (settings_.is_of_cluster && !locks_.has(*place->lock)) return;
+  if (server.settings.is_of_cluster) lock = locks_.find(lock->name, lock->keys.format);
+  if (!lock || lock->server != &server || !redirects_.is_up(*lock)) return;
   const std::string token = protocol::make_token(server.channel.cid(), push.rid);
   protocol::Command command;
-  protocol::release(command, server.features, protocol::EvalMode::kText, place->lock->keys,
+  protocol::release(command, server.features, protocol::EvalMode::kText, lock->keys,
                     {token, place->owner}, place->yield_policy, 1);
   (void)server.session.try_send(
-      command, Call{&serve_queue_, protocol::EvalMode::kText, now, 0, place->lock});
+      command, Call{&serve_queue_, protocol::EvalMode::kText, now, 0, std::move(lock)});
 }
 
 void Cleanups::ServeQueue::on_answer(const Call &call, const Reply &reply, Nanos now) const {

@@ -238,8 +238,7 @@ bool Confirmations::is_put_off(TokenRecord &record, const Reply &reply, Nanos no
   if (redirect.kind == Redirect::Kind::kNone) return false;
   const bool is_moved =
       redirect.kind == Redirect::Kind::kMoved && redirect.slot == record.lock->slot();
-  if (is_moved || redirect.kind == Redirect::Kind::kDown) output_.redirected(node_, redirect);
-  if (is_moved) owner_.hold_back(redirect.slot);
+  if (is_moved || redirect.kind == Redirect::Kind::kDown) owner_.on_redirected(record, redirect);
   replication_.give(&Replication::on_put_off, *record.replicas.entry, commands_.next_retry(now));
   return true;
 }

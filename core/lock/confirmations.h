@@ -32,8 +32,9 @@ class Confirmations {
     virtual void prolong(TokenRecord &record, Nanos sent_at, Nanos lease, Nanos now) = 0;
     virtual void lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) = 0;
     virtual void on_record_due(TokenRecord &record, Nanos now) = 0;
-    // Another node serves the slot.
-    virtual void hold_back(uint16_t slot) = 0;
+    // The server has refused a command about the slot of `record`, which is served elsewhere, or
+    // nowhere now.
+    virtual void on_redirected(const TokenRecord &record, const protocol::Redirect &redirect) = 0;
     // The caller that waits for the replicas gets the lease, or the reason why it does not.
     virtual void on_confirmed(TokenRecord &record) = 0;
     virtual void fail_confirmation(TokenRecord &record, Status status, std::string_view message,

@@ -125,7 +125,9 @@ class Leases : private Part, public Cleanups::Owner, public Confirmations::Owner
 
   // Confirmations::Owner
   void on_record_due(TokenRecord &record, Nanos now) override { on_due(record, now); }
-  void hold_back(uint16_t slot) override { redirects_.hold_back(slot); }
+  void on_redirected(const TokenRecord &record, const protocol::Redirect &redirect) override {
+    redirects_.note(record.server(), redirect, record.lock.get());
+  }
   void on_confirmed(TokenRecord &record) override;
 
   void on_extend_reply(const Call &call, const Reply &reply, Nanos now);

@@ -143,7 +143,7 @@ void Leases::on_upgrade_refused(TokenRecord &record, const protocol::Refusal &re
                      now);
   }
   const auto step = record.upgrade->give(&Upgrade::on_refused, now, readiness_of(record));
-  if (settings_.is_of_cluster && refusal.is_of_slot) {
+  if (record.server().settings.is_of_cluster && refusal.is_of_slot) {
     const std::string what = "lock " + quoted(record.lock->name) + " cannot be upgraded now";
     finish_upgrade(record, Status::kUnavailable, slot_moves_message(what));
   } else {

@@ -13,12 +13,28 @@
 
 namespace redlatch::lock {
 
+namespace {
+
+// True if the server has answered all that was given back to it.
+bool is_drained(const Server &server, const Locks::Records &records) {
+  const auto &calls = server.session.in_flight();
+  return std::none_of(calls.begin(), calls.end(),
+                      [](const Call &call) { return call.kind->delays_end(call); }) &&
+         std::all_of(records.begin(), records.end(), [&server](const auto &entry) {
+           const TokenRecord &record = *entry.second;
+           return &record.server() != &server ||
+                  (record.phase == TokenRecord::Phase::kCleanup &&
+                   record.cleanup()->was_answered() && !record.releaser);
+         });
+}
+
+}  // namespace
+
 LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> random, uint64_t seed,
                        Output &output, size_t node)
-    : settings_(settings),
+    : output_(output),
       entropy_(seed),
       results_(timers_, output),
-      redirects_(output),
       locks_(timers_),
       waiters_({settings, output, entropy_, timers_, results_, redirects_, locks_}, cleanups_,
                leases_),
@@ -26,8 +42,10 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
               waiters_),
       cleanups_({settings, output, entropy_, timers_, results_, redirects_, locks_}, leases_),
       requests_({settings, output, entropy_, timers_, results_, redirects_, locks_}, cleanups_,
-                leases_, waiters_),
-      server_(settings, random, entropy_, output, node, {leases_, *this, requests_}) {}
+                leases_, waiters_) {
+  servers_.emplace_back(settings, random, entropy_, output, node,
+                        Server::Owners{leases_, *this, requests_});
+}
 
 // Leases outlive the client and must not point into it; callers and their names refer to each
 // other.
@@ -41,11 +59,11 @@ LockClient::~LockClient() {
 
 // ---- requests ----------------------------------------------------------------------------------
 
-void LockClient::start(const std::shared_ptr<Request> &request, Nanos now) {
+void LockClient::start(const std::shared_ptr<Request> &request, Server &server, Nanos now) {
   timers_.admit();
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
   if (is_shut_) return results_.finish(*request, Status::kClosed, "the client was shut down");
-  request->server = &server_;
+  request->server = &server;
   try {
     switch (request->op) {
       case Request::Op::kAcquire:
@@ -108,7 +126,9 @@ Outcome LockClient::why_late(const Request &request) const {
       if (request.record->replicas.is_writer_unconfirmed) {
         return Confirmations::why_late(*request.record);
       }
-      if (!server_.session.is_up()) return server_.session.failure();
+      if (const auto &session = request.record->server().session; !session.is_up()) {
+        return session.failure();
+      }
       return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
                                            " was not upgraded within the wait: the lease "
                                            "continues to read");
@@ -123,17 +143,19 @@ Outcome LockClient::why_late(const Request &request) const {
 
 // ---- the connection ----------------------------------------------------------------------------
 
-void LockClient::on_reply(size_t, const Reply &reply, Nanos now) {
-  server_.session.on_reply(reply, now);
-  waiters_.send_throttled(server_, now);
+void LockClient::on_reply(size_t node, const Reply &reply, Nanos now) {
+  Server &server = at(node);
+  server.session.on_reply(reply, now);
+  waiters_.send_throttled(server, now);
 }
 
-void LockClient::on_push(size_t, std::string_view message, Nanos now) {
+void LockClient::on_push(size_t node, std::string_view message, Nanos now) {
   const auto push = protocol::parse_push(message);
   if (!push) return;
+  Server &server = at(node);
   const auto record = locks_.find(push->rid);
-  if (!record) {
-    if (!server_.health.note_push(push->rid)) cleanups_.give_back_stale(server_, *push, now);
+  if (!record || &record->server() != &server) {
+    if (!server.health.note_push(push->rid)) cleanups_.give_back_stale(server, *push, now);
     return;
   }
   if (push->kind == protocol::Push::Kind::kGrant)
@@ -158,22 +180,30 @@ void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos LockClient::next_due() const {
-  Nanos due = std::min({timers_.next_due(), server_.names.due(), requests_.due()});
-  if (has_work()) due = std::min(due, server_.session.connect_at());
-  return std::min({due, server_.session.due(), server_.health.due(), server_.confirmations.due()});
+  Nanos due = std::min(timers_.next_due(), requests_.due());
+  for (const Server &server : servers_) {
+    if (server.has_work()) due = std::min(due, server.session.connect_at());
+    due = std::min({due, server.session.due(), server.names.due(), server.health.due(),
+                    server.confirmations.due()});
+  }
+  return due;
 }
 
-void LockClient::check_later(size_t, Nanos due) {
-  if (!is_shut_) server_.health.check_at(due);
+void LockClient::check_later(size_t node, Nanos due) {
+  if (!is_shut_) at(node).health.check_at(due);
+}
+
+void LockClient::tend(Server &server, Nanos now) {
+  if (server.session.late_at(server.settings.command_timeout) <= now) server.session.drop();
+  if (server.names.due() <= now) server.names.announce(locks_.name_due(server), now);
+  if (server.health.due() <= now) server.health.check(server.features, now);
+  if (server.confirmations.due() <= now) server.confirmations.on_due(now);
+  server.session.check_messages(server.waiting_count > 0, now);
 }
 
 void LockClient::on_timer(Nanos now) {
-  if (server_.session.late_at(settings_.command_timeout) <= now) server_.session.drop();
-  if (server_.names.due() <= now) server_.names.announce(locks_.name_due(server_), now);
-  if (server_.health.due() <= now) server_.health.check(server_.features, now);
+  for (Server &server : servers_) tend(server, now);
   if (requests_.due() <= now) requests_.resend_postponed(now);
-  if (server_.confirmations.due() <= now) server_.confirmations.on_due(now);
-  server_.session.check_messages(expects_push(), now);
   bool is_renewing = false;
   while (!timers_.empty()) {
     Timed &timed = timers_.top();
@@ -211,18 +241,32 @@ void LockClient::on_timer(Nanos now) {
 }
 
 size_t LockClient::drained_count() const {
-  const bool is_attach_undone =
-      std::none_of(server_.session.in_flight().begin(), server_.session.in_flight().end(),
-                   [](const Call &call) { return call.kind->delays_end(call); });
-  return is_attach_undone && std::all_of(locks_.records().begin(), locks_.records().end(),
-                                         [](const auto &entry) {
-                                           const TokenRecord &record = *entry.second;
-                                           return record.phase == Phase::kCleanup &&
-                                                  record.cleanup()->was_answered() &&
-                                                  !record.releaser;
-                                         })
-             ? 1
-             : 0;
+  return static_cast<size_t>(
+      std::count_if(servers_.begin(), servers_.end(),
+                    [this](const Server &server) { return is_drained(server, locks_.records()); }));
+}
+
+bool LockClient::is_idle() const {
+  return locks_.names().empty() &&
+         std::none_of(servers_.begin(), servers_.end(),
+                      [](const Server &server) { return server.has_work(); });
+}
+
+bool LockClient::expects_push() const {
+  return std::any_of(servers_.begin(), servers_.end(),
+                     [](const Server &server) { return server.waiting_count > 0; });
+}
+
+bool LockClient::is_outstanding() const {
+  return std::any_of(servers_.begin(), servers_.end(), [](const Server &server) {
+    return server.waiting_count > 0 || !server.session.in_flight().empty();
+  });
+}
+
+void LockClient::describe(std::span<NodeStatus> nodes, Nanos now) {
+  for (size_t i = 0; i < nodes.size() && i < servers_.size(); i++) {
+    nodes[i].clock_difference = servers_[i].clock.offset(now);
+  }
 }
 
 void LockClient::give_up() {
@@ -235,14 +279,16 @@ void LockClient::give_up() {
 void LockClient::shut_down(Nanos now) {
   is_shut_ = true;
   waiters_.stop_hand_offs();
-  server_.health.check_at(kNever);
-  fail_all(Status::kClosed, "the client was shut down", now);
-  server_.names.withdraw(now);
-  locks_.for_each([&](TokenRecord &record) {
-    if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);
-    if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
-  });
-  server_.session.connect_soon(now);
+  for (Server &server : servers_) {
+    server.health.check_at(kNever);
+    fail_all(server, Status::kClosed, "the client was shut down", now);
+    server.names.withdraw(now);
+    for_each_at(server, [&](TokenRecord &record) {
+      if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);
+      if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
+    });
+    server.session.connect_soon(now);
+  }
 }
 
 }  // namespace redlatch::lock

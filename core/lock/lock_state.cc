@@ -55,15 +55,6 @@ Server &server_of(const Request &request) {
   return lock == nullptr ? *request.server : *lock->server;
 }
 
-std::optional<size_t> node_of(const Request &request) {
-  const LockState *lock = lock_of(request);
-  return lock == nullptr ? std::nullopt : std::optional(lock->server->node);
-}
-
-std::optional<size_t> node_of(const Lease &lease) {
-  return lease.record == nullptr ? std::nullopt : std::optional(lease.record->server().node);
-}
-
 std::optional<uint16_t> NameQuery::slot() const {
   if (record) return record->lock->slot();
   const LockState *lock = request ? lock_of(*request) : nullptr;

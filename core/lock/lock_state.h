@@ -70,7 +70,6 @@ struct LockState {
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
   Server *server;               // that it is at
-  size_t delegated_count = 0;   // commands about it that another node was asked
 };
 
 // Why a lock of a cluster is kept, but neither acquired nor released.

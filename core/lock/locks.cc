@@ -22,7 +22,14 @@ std::shared_ptr<LockState> Locks::find_or_add(std::string_view name, protocol::F
   if (auto known = find(name, format)) return known;
   auto lock = std::make_shared<LockState>(server, name, format);
   names_.emplace(id_of(*lock), lock);
+  server.lock_count++;
   return lock;
+}
+
+void Locks::forget_unused(const LockState &lock) {
+  if (lock.record_count > 0) return;
+  lock.server->lock_count--;
+  names_.erase(id_of(lock));
 }
 
 // ---- records -----------------------------------------------------------------------------------
@@ -36,8 +43,8 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   const bool is_shared = caller.shares_place();
   // First: if a later call throws, only a timer slot is wasted.
   timers_.admit();
-  *last_number_ = std::max(*last_number_ + 1, caller.rid);
-  auto record = std::make_shared<TokenRecord>(*last_number_);
+  last_number_ = std::max(last_number_ + 1, caller.rid);
+  auto record = std::make_shared<TokenRecord>(last_number_);
   record->lock = lock;
   record->is_vote = caller.rid != 0;
   record->is_shared = is_shared;
@@ -63,7 +70,7 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   record->yield_policy = caller.options.yield_policy();
   records_.emplace_hint(records_.end(), record->id, record);
   lock->record_count++;
-  waiting_count_++;
+  waiting_count_at(*record)++;
   return *record;
 } catch (...) {
   forget_unused(*lock);
@@ -71,8 +78,8 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
 }
 
 void Locks::set_phase(TokenRecord &record, Phase phase) {
-  if (is_waiting(record.phase)) waiting_count_--;
-  if (is_waiting(phase)) waiting_count_++;
+  if (is_waiting(record.phase)) waiting_count_at(record)--;
+  if (is_waiting(phase)) waiting_count_at(record)++;
   if (phase == Phase::kHeld) {
     if (record.is_sharing) record.lock->has_sharers = true;
     if (!record.is_sharing) record.lock->holder = &record;
@@ -82,6 +89,8 @@ void Locks::set_phase(TokenRecord &record, Phase phase) {
   record.phase = phase;
   note_waiting(record);
 }
+
+size_t &Locks::waiting_count_at(const TokenRecord &record) { return record.server().waiting_count; }
 
 void Locks::note_waiting(TokenRecord &record) {
   const bool is_waiting = record.phase == Phase::kQueued || record.upgrader != nullptr;
@@ -93,14 +102,14 @@ void Locks::set_upgrader(TokenRecord &record, const std::shared_ptr<Request> &re
   assert(!record.upgrader && record.phase == Phase::kHeld);
   record.upgrader = request;
   request->record = &record;
-  waiting_count_++;
+  waiting_count_at(record)++;
   note_waiting(record);
 }
 
 std::shared_ptr<Request> Locks::take_upgrader(TokenRecord &record) {
   auto request = std::exchange(record.upgrader, nullptr);
   request->record = nullptr;
-  waiting_count_--;
+  waiting_count_at(record)--;
   note_waiting(record);
   return request;
 }

@@ -71,19 +71,14 @@ class Locks {
   void forget(TokenRecord &record);
   // The command about it is sent again a little later.
   void repeat_soon(TokenRecord &record, Nanos now);
-  // Records that are asking, queued, or waiting to upgrade.
-  size_t waiting_count() const { return waiting_count_; }
   // The place of a record that was forgotten; nullptr: not known.
   const EndedPlaces::Place *ended(uint64_t id) const { return ended_places_.find(id); }
 
   // ---- numbers of tokens
-  // They come from `numbers`, so that a lock can change its client and keep its tokens. Called
-  // before the first request.
-  void number_by(uint64_t &numbers) { last_number_ = &numbers; }
-  uint64_t last_number() const { return *last_number_; }
-  uint64_t take_numbers(uint64_t count) { return *last_number_ += count; }
+  uint64_t last_number() const { return last_number_; }
+  uint64_t take_numbers(uint64_t count) { return last_number_ += count; }
 
-  // ---- from one client to another
+  // ---- from one server to another
   // New tokens for waiters: messages arrive on the channel that a token names.
   struct NewToken {
     std::shared_ptr<TokenRecord> record;
@@ -95,32 +90,19 @@ class Locks {
     std::vector<NewToken> all;
     Records numbered;
   };
-  // Everything that belongs to one slot.
-  struct Selection {
-    std::vector<std::shared_ptr<LockState>> locks;
-    std::vector<std::shared_ptr<TokenRecord>> records;
-    std::vector<Request *> callers;  // of the records
-  };
-  // `slot`: nullopt for all.
-  Selection select(std::optional<uint16_t> slot) const;
-  // new_tokens() and make_room() may throw; then only numbers of tokens are used up. The functions
-  // after them do not fail.
-  NewTokens new_tokens(const std::vector<std::shared_ptr<TokenRecord>> &records,
-                       std::string_view cid);
-  NewTokens new_tokens(std::string_view cid);
-  void make_room(const Selection &coming) { names_.reserve(names_.size() + coming.locks.size()); }
-  void take(Locks &from, const std::shared_ptr<LockState> &lock, Server &server) noexcept;
-  void take(Locks &from, const std::shared_ptr<TokenRecord> &record) noexcept;
-  void take_timer(Locks &from, Timed &timed) noexcept;
+  // For the waiters of `slot` that are not at `server`, or with nullopt for all that are. Throws
+  // std::bad_alloc; then only numbers of tokens are used up. The functions after it do not fail.
+  NewTokens new_tokens(const Server &server, std::optional<uint16_t> slot, std::string_view cid);
+  // The locks of `slot` are at `server` from now on. Nothing about them is under way.
+  void move(uint16_t slot, Server &server) noexcept;
   void add_numbered(NewTokens &tokens) noexcept { records_.merge(tokens.numbered); }
   // @return what the server has of the old token. After add_numbered().
   ServerFootprint rename(NewToken &renamed, Nanos now) noexcept;
 
  private:
   static NameId id_of(const LockState &lock) { return {lock.keys.format, lock.name}; }
-  void forget_unused(const LockState &lock) {
-    if (lock.record_count == 0) names_.erase(id_of(lock));
-  }
+  void forget_unused(const LockState &lock);
+  static size_t &waiting_count_at(const TokenRecord &record);
   void note_waiting(TokenRecord &record);
   void add_token(TokenRecord &record, std::string_view cid, NewTokens &tokens);
 
@@ -128,14 +110,12 @@ class Locks {
   Names names_;  // borrow their names
   Records records_;
   EndedPlaces ended_places_;
-  uint64_t own_last_number_ = 0;
-  uint64_t *last_number_ = &own_last_number_;
-  size_t waiting_count_ = 0;
+  uint64_t last_number_ = 0;
 };
 
 template <class Action>
 void Locks::for_each(const Action &action) {
-  const uint64_t last = *last_number_;
+  const uint64_t last = last_number_;
   auto at = records_.begin();
   while (at != records_.end() && at->first <= last) {
     const auto record = at->second;

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Locks: names and records that go from one client to another, and tokens that get new numbers.
+// Locks: locks that go from one server to another, and tokens that get new numbers.
 #include <algorithm>
 #include <utility>
 
 #include "lock/locks.h"
+#include "lock/server.h"
 #include "protocol/token.h"
 
 namespace redlatch::lock {
-
-Locks::Selection Locks::select(std::optional<uint16_t> slot) const {
-  Selection found;
-  const auto is_wanted = [slot](const LockState &lock) { return !slot || lock.slot() == *slot; };
-  for (const auto &[id, lock] : names_) {
-    if (is_wanted(*lock)) found.locks.push_back(lock);
-  }
-  for (const auto &[id, record] : records_) {
-    if (!is_wanted(*record->lock)) continue;
-    found.records.push_back(record);
-    record->for_each_caller([&](Request &caller) { found.callers.push_back(&caller); });
-  }
-  return found;
-}
 
 // No token is used twice, also when a lock comes back to a node.
 void Locks::add_token(TokenRecord &record, std::string_view cid, NewTokens &tokens) {
@@ -44,43 +31,31 @@ void Locks::add_token(TokenRecord &record, std::string_view cid, NewTokens &toke
   tokens.all.push_back(std::move(renamed));
 }
 
-Locks::NewTokens Locks::new_tokens(const std::vector<std::shared_ptr<TokenRecord>> &records,
+Locks::NewTokens Locks::new_tokens(const Server &server, std::optional<uint16_t> slot,
                                    std::string_view cid) {
   NewTokens tokens;
-  for (const auto &record : records) {
-    if (is_waiting(record->phase)) add_token(*record, cid, tokens);
-  }
-  return tokens;
-}
-
-Locks::NewTokens Locks::new_tokens(std::string_view cid) {
-  NewTokens tokens;
   for (const auto &[id, record] : records_) {
-    if (is_waiting(record->phase)) add_token(*record, cid, tokens);
+    const bool is_there = &record->server() == &server;
+    const bool is_wanted = slot ? !is_there && record->lock->slot() == *slot : is_there;
+    if (is_wanted && is_waiting(record->phase)) add_token(*record, cid, tokens);
   }
   return tokens;
 }
 
-void Locks::take(Locks &from, const std::shared_ptr<LockState> &lock, Server &server) noexcept {
-  [[maybe_unused]] const auto moved = names_.insert(from.names_.extract(id_of(*lock)));
-  assert(moved.inserted);
-  lock->server = &server;
-  lock->key_watch.give(&KeyWatch::on_disconnected);
-}
-
-void Locks::take(Locks &from, const std::shared_ptr<TokenRecord> &record) noexcept {
-  take_timer(from, *record);
-  records_.insert(from.records_.extract(record->id));
-  const size_t waiting = is_waiting(record->phase) || record->upgrader ? 1 : 0;
-  from.waiting_count_ -= waiting;
-  waiting_count_ += waiting;
-}
-
-void Locks::take_timer(Locks &from, Timed &timed) noexcept {
-  const Nanos due = timed.due;
-  from.timers_.remove(timed);
-  from.timers_.dismiss();
-  timers_.set(timed, due);
+void Locks::move(uint16_t slot, Server &server) noexcept {
+  for (const auto &[id, record] : records_) {
+    if (record->lock->slot() != slot || &record->server() == &server) continue;
+    if (!is_waiting(record->phase) && !record->upgrader) continue;
+    waiting_count_at(*record)--;
+    server.waiting_count++;
+  }
+  for (const auto &[id, lock] : names_) {
+    if (lock->slot() != slot || lock->server == &server) continue;
+    lock->server->lock_count--;
+    server.lock_count++;
+    lock->server = &server;
+    lock->key_watch.give(&KeyWatch::on_disconnected);
+  }
 }
 
 // The waiter keeps its ticket. The rest of the old token on the server is removed behind the first
@@ -99,7 +74,7 @@ ServerFootprint Locks::rename(NewToken &renamed, Nanos now) noexcept {
   old.member = std::exchange(identity.member, std::move(renamed.member));
   if (is_owner) identity.owner.assign(identity.token);  // of the same length: allocates nothing
   record.lock->record_count++;
-  waiting_count_++;
+  waiting_count_at(record)++;
   return record.acquisition.give(&Acquisition::replace_token, now);
 }
 

@@ -1,117 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockClient: locks move to the client of another node, and waiters to another channel. Router of
-// core/cluster decides when.
+// LockClient: locks move to another server, and waiters to another channel. Router of core/cluster
+// decides when.
 #include <algorithm>
-#include <new>
 #include <utility>
-#include <vector>
 
 #include "lock/lock_client.h"
 
 namespace redlatch::lock {
 
+Server &LockClient::add_server(const Settings &settings, std::span<const uint8_t, 16> random) {
+  const size_t node = servers_.back().node + 1;
+  return servers_.emplace_back(settings, random, entropy_, output_, node,
+                               Server::Owners{leases_, *this, requests_});
+}
+
 // ---- slots -------------------------------------------------------------------------------------
 
-std::set<uint16_t> LockClient::slots() const {
+std::set<uint16_t> LockClient::slots(const Server &server) const {
   std::set<uint16_t> slots;
-  for (const auto &[id, lock] : locks_.names()) slots.insert(lock->slot());
-  requests_.add_slots(slots);
+  for (const auto &[id, lock] : locks_.names()) {
+    if (lock->server == &server) slots.insert(lock->slot());
+  }
+  requests_.add_slots(server, slots);
   // Also of a lock that no caller uses any more: one SERVE QUEUE may follow another.
-  for (const Call &call : server_.session.in_flight()) {
+  for (const Call &call : server.session.in_flight()) {
     if (const auto slot = call.kind->slot(call)) slots.insert(*slot);
   }
   return slots;
 }
 
-void LockClient::want_connection(Nanos now) {
-  server_.is_wanted = server_.session.is_down();
-  server_.session.connect_soon(now);
-}
-
 bool LockClient::is_at_rest(uint16_t slot) const {
-  return server_.session.is_at_rest(slot) && server_.confirmations.is_at_rest(slot) &&
-         std::none_of(locks_.names().begin(), locks_.names().end(), [slot](const auto &entry) {
-           return entry.second->delegated_count > 0 && entry.second->slot() == slot;
-         });
+  return std::all_of(servers_.begin(), servers_.end(), [slot](const Server &server) {
+    return server.session.is_at_rest(slot) && server.confirmations.is_at_rest(slot);
+  });
 }
 
-bool LockClient::run(const std::shared_ptr<DelegatedCommand> &delegated, Nanos now) {
-  if (!server_.session.is_up()) return false;
+bool LockClient::ask(Server &server, const std::shared_ptr<DelegatedCommand> &delegated,
+                     Nanos now) {
+  if (!server.session.is_up()) {
+    server.is_wanted = server.session.is_down();
+    server.session.connect_soon(now);
+    return false;
+  }
   const Call &asked = delegated->call;
   const Request *request = kind_of(asked).request(asked);
   TokenRecord *record = request != nullptr ? request->lease->record : &record_of(asked);
   if (record == nullptr || record->phase != Phase::kHeld) return false;
   protocol::Command command;
   leases_.write_extend_part(command, *record, asked.lease, asked.eval, asked.extent);
-  return redirects_.send(server_, delegated, *record, command, now);
+  return redirects_.send(server, delegated, *record, command, now);
 }
 
-// ---- from one client to another ----------------------------------------------------------------
+// ---- from one server to another ----------------------------------------------------------------
 
-void LockClient::take_over(LockClient &from, std::optional<uint16_t> slot, Nanos now) {
-  assert(&from != this);
-  assert(slot ? from.is_at_rest(*slot)
-              : !server_.session.is_up() && from.server_.session.in_flight().empty());
-  const bool is_new = slot && redirects_.hold_back(*slot);  // nothing is sent until resume()
-  try {
-    take(from, slot, now);
-  } catch (const std::bad_alloc &) {
-    if (is_new) redirects_.reopen(*slot);
-    throw;
-  }
-  if (slot) from.redirects_.reopen(*slot);
-}
-
-void LockClient::take(LockClient &from, std::optional<uint16_t> slot, Nanos now) {
-  const Locks::Selection coming = from.locks_.select(slot);
-  const std::vector<Request *> requests = from.requests_.select(slot);
-  Locks::NewTokens tokens = locks_.new_tokens(coming.records, server_.channel.cid());
-  locks_.make_room(coming);
-  timers_.admit(coming.records.size() + coming.callers.size() + requests.size() +
-                tokens.all.size());
+void LockClient::move(uint16_t slot, Server &server, Nanos now) {
+  assert(redirects_.held_back().contains(slot) && is_at_rest(slot));
+  Locks::NewTokens tokens = locks_.new_tokens(server, slot, server.channel.cid());
+  timers_.admit(tokens.all.size());
   // From here on nothing fails.
-  for (const auto &lock : coming.locks) locks_.take(from.locks_, lock, server_);
-  for (const auto &record : coming.records) {
-    locks_.take(from.locks_, record);
-    from.server_.throttle.drop(record);
-    server_.confirmations.take_over(from.server_.confirmations, *record);
-    if (record->phase != Phase::kHeld) continue;
-    record->held().give(&HeldLease::on_moved, from.server_.clock.last());
-    leases_.schedule(*record, now);
+  for (const auto &[id, record] : locks_.records()) {
+    Server &from = record->server();
+    if (&from == &server || record->lock->slot() != slot) continue;
+    from.throttle.drop(record);
+    server.confirmations.take_over(from.confirmations, *record);
+    server.clock.note_arrivals(from.clock);
+    if (record->phase == Phase::kHeld) {
+      record->held().give(&HeldLease::on_moved, from.clock.last());
+    }
   }
-  server_.clock.note_arrivals(from.server_.clock);
-  leases_.compare_clocks(server_, now);
-  for (Request *caller : coming.callers) locks_.take_timer(from.locks_, *caller);
-  requests_.take(from.requests_, requests, server_);
+  locks_.move(slot, server);
+  requests_.move(slot, server);
+  for (const auto &[id, record] : locks_.records()) {
+    if (record->phase == Phase::kHeld && record->lock->slot() == slot)
+      leases_.schedule(*record, now);
+  }
+  leases_.compare_clocks(server, now);
   cleanups_.start_renamed(tokens, now);
 }
 
-void LockClient::resume(uint16_t slot, Nanos now) {
+void LockClient::resume(uint16_t slot, Server &server, Nanos now) {
   redirects_.reopen(slot);
-  if (!server_.session.is_up()) return server_.session.connect_soon(now);
-  resume_records(slot, now);
+  if (!server.session.is_up()) return server.session.connect_soon(now);
+  resume_records(server, slot, now);
   requests_.resume(slot, now);
 }
 
-// Records of `slot`; nullopt: all that this node serves.
-void LockClient::resume_records(std::optional<uint16_t> slot, Nanos now) {
-  waiters_.resume(server_, slot, now);
+// Records at `server` of `slot`; nullopt: of all slots that do not move.
+void LockClient::resume_records(Server &server, std::optional<uint16_t> slot, Nanos now) {
+  waiters_.resume(server, slot, now);
   locks_.for_each([&](TokenRecord &record) {
-    if (Locks::is_waiting(record.phase) || !redirects_.is_to_resume(*record.lock, server_, slot))
-      return;
+    const bool is_waiting = Locks::is_waiting(record.phase);
+    if (is_waiting || !redirects_.is_to_resume(*record.lock, server, slot)) return;
     resume(record, now);
   });
 }
 
-void LockClient::change_channel(const std::string &cid, Nanos now) {
-  assert(!server_.session.is_up() && server_.session.in_flight().empty());
-  Locks::NewTokens tokens = locks_.new_tokens(cid);
-  std::string channel = server_.channel.prefix() + cid;
+void LockClient::change_channel(Server &server, const std::string &cid, Nanos now) {
+  assert(!server.session.is_up() && server.session.in_flight().empty());
+  Locks::NewTokens tokens = locks_.new_tokens(server, std::nullopt, cid);
+  std::string channel = server.channel.prefix() + cid;
   std::string copy = cid;
   timers_.admit(tokens.all.size());
-  server_.channel.change(std::move(copy), std::move(channel));
+  server.channel.change(std::move(copy), std::move(channel));
   cleanups_.start_renamed(tokens, now);
 }
 

@@ -18,6 +18,14 @@ bool Redirects::is_up(const LockState &lock) const {
   return lock.server->session.is_up() && !is_moving(lock);
 }
 
+void Redirects::note(const Server &server, const protocol::Redirect &redirect,
+                     const LockState *lock) {
+  const bool is_moved = redirect.kind == protocol::Redirect::Kind::kMoved;
+  assert(!is_moved || lock == nullptr || lock->slot() == redirect.slot);
+  if (placement_ != nullptr) placement_->redirected(server, redirect);
+  if (is_moved && lock != nullptr) hold_back(redirect.slot);
+}
+
 bool Redirects::take(const Call &call, const Reply &reply, Nanos now) {
   try {
     return follow(call, reply, now);
@@ -37,18 +45,17 @@ bool Redirects::follow(const Call &call, const Reply &reply, Nanos now) {
     if (redirect.kind != Kind::kNone && kind_of(call).on_left(call, now)) return true;
     // The request has ended meanwhile; the slot has moved all the same.
     const bool is_moved = redirect.kind == Kind::kMoved && redirect.to != own;
-    if (lock == nullptr && is_moved) output_.redirected(server.node, redirect);
+    if (lock == nullptr && is_moved) note(server, redirect, nullptr);
   }
   if (redirect.kind == Kind::kNone || lock == nullptr) return false;
   const bool names_slot = redirect.kind == Kind::kMoved || redirect.kind == Kind::kAsk;
   const bool is_elsewhere = names_slot && redirect.slot == lock->slot() && redirect.to != own;
   if (redirect.kind == Kind::kMoved && is_elsewhere) {
-    output_.redirected(server.node, redirect);
-    hold_back(redirect.slot);
+    note(server, redirect, lock);
     call.kind->on_not_done(call, now);
     return true;
   }
-  if (redirect.kind == Kind::kDown) output_.redirected(server.node, redirect);
+  if (redirect.kind == Kind::kDown) note(server, redirect, lock);
   if (redirect.kind == Kind::kNonLocal) {
     on_half_done(call, now);
     return true;
@@ -60,8 +67,8 @@ bool Redirects::follow(const Call &call, const Reply &reply, Nanos now) {
       return true;
     }
     if (redirect.kind == Kind::kAsk && is_elsewhere) {
-      const auto delegated = std::make_shared<DelegatedCommand>(DelegatedCommand{*this, call});
-      if (output_.ask_elsewhere(server.node, redirect.to, delegated)) return true;
+      const auto delegated = std::make_shared<DelegatedCommand>(DelegatedCommand{call});
+      if (placement_ != nullptr && placement_->ask_elsewhere(redirect.to, delegated)) return true;
     }
   }
   return postpone(call, now);
@@ -80,6 +87,7 @@ bool Redirects::send(Server &server, const std::shared_ptr<DelegatedCommand> &de
   Call &asked = delegated->call;
   if (asked.extent == protocol::Extent::kLock) asked.sent_at = now;
   asked.is_delegated = true;
+  delegated->lock = record.lock;
   protocol::Command asking;
   asking.add("ASKING");
   server.session.send(asking, Call{&asking_, protocol::EvalMode::kText, now, 0, delegated});
@@ -90,8 +98,6 @@ bool Redirects::send(Server &server, const std::shared_ptr<DelegatedCommand> &de
     server.session.drop();
     return false;
   }
-  delegated->lock = record.lock;
-  delegated->lock->delegated_count++;
   return true;
 }
 
@@ -99,7 +105,6 @@ bool Redirects::send(Server &server, const std::shared_ptr<DelegatedCommand> &de
 void Redirects::on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now) {
   const Call &call = delegated.call;
   if (std::exchange(delegated.is_over, true)) return;
-  delegated.lock->delegated_count--;
   if (reply == nullptr) return on_half_done(call, now);  // the own connection is still there
   bool is_postponed = false;
   try {
@@ -114,18 +119,18 @@ void Redirects::on_delegated_over(DelegatedCommand &delegated, const Reply *repl
 
 void Redirects::Delegated::on_answer(const Call &call, const Reply &reply, Nanos now) const {
   auto &command = call.about<DelegatedCommand>();
-  command.owner.on_delegated_over(command, &reply, now);
+  redirects.on_delegated_over(command, &reply, now);
 }
 
 void Redirects::Delegated::on_lost(const Call &call, Nanos now) const {
   auto &command = call.about<DelegatedCommand>();
-  command.owner.on_delegated_over(command, nullptr, now);
+  redirects.on_delegated_over(command, nullptr, now);
 }
 
 void Redirects::Asking::on_answer(const Call &call, const Reply &reply, Nanos now) const {
   auto &command = call.about<DelegatedCommand>();
   // As without the right to it. The command behind it is redirected back.
-  if (reply.is_error()) command.owner.on_delegated_over(command, &reply, now);
+  if (reply.is_error()) redirects.on_delegated_over(command, &reply, now);
 }
 
 }  // namespace redlatch::lock

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Redirects: the slots of a cluster that another node serves, or will. Commands about such a slot
-// are held back. When none is under way, the LockClient of that node takes the locks over. Until
-// then they are as if the connection were down.
+// Redirects: the slots of a cluster that are on their way to another node. Commands about such a
+// slot are held back: its locks are as if the connection were down. When none is under way, the
+// locks move.
 //
 // The keys of a lock move one by one. A script with a key that is not there is refused
 // (docs/wire.md, "Cluster"), so for that time a lock can be kept, by an extension that names the
@@ -16,14 +16,14 @@
 #include <set>
 
 #include "lock/call.h"
-#include "lock/service.h"
+#include "lock/placement.h"
 
 namespace redlatch::lock {
 
 class Redirects {
  public:
-  // `output` outlives it.
-  explicit Redirects(Output &output) : output_(output) {}
+  // Without it no server redirects. It outlives the client.
+  void place_by(Placement &placement) { placement_ = &placement; }
 
   // True if commands about `lock` can be sent.
   bool is_up(const LockState &lock) const;
@@ -36,12 +36,18 @@ class Redirects {
                     std::optional<uint16_t> slot) const {
     return lock.server == &server && (slot ? lock.slot() == *slot : !is_moving(lock));
   }
-  // Nothing about the slot is sent any more. @return false: it was held back already.
-  bool hold_back(uint16_t slot) { return moving_.insert(slot).second; }
+  // Nothing about the slot is sent any more.
+  void hold_back(uint16_t slot) { moving_.insert(slot); }
   // Commands about the slot may be sent again.
   void reopen(uint16_t slot) { moving_.erase(slot); }
   const std::set<uint16_t> &held_back() const { return moving_; }
 
+  // True if the request to list locks continues at another server.
+  bool continues_list(const std::shared_ptr<Request> &request) {
+    return placement_ != nullptr && placement_->continues_list(request);
+  }
+  // `server` has refused a command about a slot; of a lock, the slot is held back after kMoved.
+  void note(const Server &server, const protocol::Redirect &redirect, const LockState *lock);
   // Follows a redirect. @return false: `reply` is a refusal as any other. Without memory the answer
   // counts as lost, and std::bad_alloc is thrown.
   bool take(const Call &call, const Reply &reply, Nanos now);
@@ -54,13 +60,22 @@ class Redirects {
             protocol::Command &extension, Nanos now);
 
  private:
-  // It was asked for by the client of another node.
-  struct Delegated final : session::CallKind {
+  // Another server is asked.
+  struct ToAnother : session::CallKind {
+    explicit ToAnother(Redirects &of) : redirects(of) {}
+    std::optional<uint16_t> slot(const Call &call) const override {
+      return call.about<DelegatedCommand>().lock->slot();
+    }
+    Redirects &redirects;
+  };
+  struct Delegated final : ToAnother {
+    using ToAnother::ToAnother;
     void on_answer(const Call &, const Reply &, Nanos) const override;
     void on_lost(const Call &, Nanos) const override;
   };
   // It prepares Delegated.
-  struct Asking final : session::CallKind {
+  struct Asking final : ToAnother {
+    using ToAnother::ToAnother;
     void on_answer(const Call &, const Reply &, Nanos) const override;
   };
 
@@ -68,9 +83,9 @@ class Redirects {
   bool postpone(const Call &call, Nanos now);
   void on_delegated_over(DelegatedCommand &delegated, const Reply *reply, Nanos now);
 
-  Output &output_;
-  const Delegated delegated_;
-  const Asking asking_;
+  Placement *placement_ = nullptr;
+  const Delegated delegated_{*this};
+  const Asking asking_{*this};
   std::set<uint16_t> moving_;
 };
 

@@ -229,6 +229,7 @@ struct Request : Timed, Waitlist::Caller {
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
   bool is_postponed = false;  // the server could not serve the slot: to be sent again
   uint64_t waiter = 0;        // the number of the thread that waits
+  bool is_part = false;       // check: of a request for all nodes of a cluster
   bool was_warned = false;    // the caller waits for itself and was warned
   bool must_end_lease =
       false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
@@ -242,8 +243,5 @@ struct Request : Timed, Waitlist::Caller {
 const LockState *lock_of(const Request &request);
 // The server that the lock is at; without a lock: where the request was started.
 Server &server_of(const Request &request);
-// The node of a cluster that the lock is at; nullopt: it is about no lock, or not started.
-std::optional<size_t> node_of(const Request &request);
-std::optional<size_t> node_of(const Lease &lease);
 
 }  // namespace redlatch::lock

@@ -41,6 +41,7 @@ void Requests::start(const std::shared_ptr<Request> &request, Nanos now) {
 // A request that may not wait for long: it gets one attempt to connect and one command_timeout.
 void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
   Server &server = server_of(*request);
+  request->server = &server;
   const bool is_connect = request->op == Request::Op::kConnect;
   if (is_connect && server.session.is_up()) return results_.finish(*request, Status::kOk);
   if (request->task && !request->task->begin(settings_.name_space, request->name)) {
@@ -50,6 +51,7 @@ void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
     request->lock = std::make_shared<LockState>(server, request->name, protocol::Format::kString);
   }
   request->place = open_.insert(open_.end(), request);
+  server.request_count++;
   try {
     Nanos limit = settings_.connect_timeout + settings_.command_timeout;
     if (request->is_about_lease()) limit = settings_.command_timeout;
@@ -64,7 +66,7 @@ void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
     }
   } catch (...) {
     timers_.remove(*request);
-    open_.erase(request->place);
+    remove(*request);
     throw;
   }
 }
@@ -110,7 +112,7 @@ const Requests::Repeated &Requests::kind_for(Request::Op op) const {
 
 void Requests::finish(Request &request, Status status, std::string_view message) noexcept {
   const auto keep = *request.place;
-  open_.erase(request.place);
+  remove(request);
   const bool may_be_marked = request.op == Request::Op::kDetach && end_detach(request);
   const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
   // No other status may say that the lease is held as before.
@@ -133,7 +135,7 @@ void Requests::give_up(Request &request, Status status, std::string_view message
 
 void Requests::fail_all(const Server &server, Status status, std::string_view message) {
   for_each([&](const std::shared_ptr<Request> &request) {
-    if (&server_of(*request) == &server) finish(*request, status, message);
+    if (request->server == &server) finish(*request, status, message);
   });
 }
 
@@ -154,7 +156,7 @@ Outcome Requests::why_late(const Request &request) const {
 
 void Requests::on_connected(const Server &server, Nanos now) {
   for_each([&](const std::shared_ptr<Request> &request) {
-    if (&server_of(*request) != &server) return;
+    if (request->server != &server) return;
     const bool is_done = !request->is_repeatable() && request->is_sent;
     if (!is_done && may_send(*request)) send(request, now);
   });
@@ -162,7 +164,7 @@ void Requests::on_connected(const Server &server, Nanos now) {
 
 void Requests::on_connect_failed(const Server &server, const Outcome &why) {
   for_each([&](const std::shared_ptr<Request> &request) {
-    if (&server_of(*request) != &server) return;
+    if (request->server != &server) return;
     const bool has_wait =
         request->op == Request::Op::kConnect || request->op == Request::Op::kCheck;
     if (request->is_about_lease() || (has_wait && request->wait_ms != 0)) return;
@@ -180,50 +182,42 @@ void Requests::resend_postponed(Nanos now) {
   });
 }
 
-// ---- from one client to another ----------------------------------------------------------------
+// ---- from one server to another ----------------------------------------------------------------
 
-bool Requests::has(const Request &request) const {
-  return std::any_of(open_.begin(), open_.end(),
-                     [&](const auto &mine) { return mine.get() == &request; });
-}
-
-void Requests::add_slots(std::set<uint16_t> &slots) const {
+void Requests::add_slots(const Server &server, std::set<uint16_t> &slots) const {
   for (const auto &request : open_) {
     const LockState *lock = lock_of(*request);
-    if (lock != nullptr) slots.insert(lock->slot());
+    if (lock != nullptr && lock->server == &server) slots.insert(lock->slot());
   }
 }
 
-std::vector<Request *> Requests::select(std::optional<uint16_t> slot) const {
-  std::vector<Request *> found;
+void Requests::move(uint16_t slot, Server &server) noexcept {
   for (const auto &request : open_) {
     const LockState *lock = lock_of(*request);
-    const bool is_wanted = !slot || (lock != nullptr && lock->slot() == *slot);
-    if (is_wanted) found.push_back(request.get());
-  }
-  return found;
-}
-
-void Requests::take(Requests &from, const std::vector<Request *> &coming, Server &server) noexcept {
-  for (Request *request : coming) {
-    open_.splice(open_.end(), from.open_, request->place);
-    locks_.take_timer(from.locks_, *request);
+    if (lock == nullptr || lock->slot() != slot || request->server == &server) continue;
+    request->server->request_count--;
+    server.request_count++;
     request->server = &server;
     if (request->lock) request->lock->server = &server;
   }
 }
 
+void Requests::remove(Request &request) noexcept {
+  request.server->request_count--;
+  open_.erase(request.place);
+}
+
 void Requests::take_out(Request &request) noexcept {
   const auto keep = *request.place;
-  open_.erase(request.place);
+  remove(request);
   timers_.remove(request);
   timers_.dismiss();
   request.is_sent = false;
 }
 
-std::shared_ptr<Request> Requests::take_request() {
+std::shared_ptr<Request> Requests::take_request(const Server &server) {
   for (const auto &request : open_) {
-    if (lock_of(*request) != nullptr) continue;
+    if (lock_of(*request) != nullptr || request->server != &server) continue;
     const auto taken = request;
     take_out(*taken);
     return taken;
@@ -321,7 +315,7 @@ void Requests::Operate::carry_out(const Call &call, const operate::Operation::St
       // The next poll of any waiter does the same.
     }
   }
-  if (status == Status::kEnd && requests.output_.continues_list(request)) {
+  if (status == Status::kEnd && requests.redirects_.continues_list(request)) {
     return requests.take_out(*request);
   }
   requests.finish(*request, status, message);

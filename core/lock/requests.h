@@ -49,15 +49,12 @@ class Requests : private Part, public operate::Health::Owner {
   Nanos due() const { return resend_at_; }
   void resend_postponed(Nanos now);
 
-  // ---- between the clients of two nodes
-  bool is_empty() const { return open_.empty(); }
-  bool has(const Request &request) const;
-  void add_slots(std::set<uint16_t> &slots) const;
-  // Those about locks of `slot`; nullopt: all. Borrowed.
-  std::vector<Request *> select(std::optional<uint16_t> slot) const;
-  void take(Requests &from, const std::vector<Request *> &coming, Server &server) noexcept;
-  // Removes a request about no lock, which the client of another node starts. nullptr: none.
-  std::shared_ptr<Request> take_request();
+  // ---- between two servers
+  void add_slots(const Server &server, std::set<uint16_t> &slots) const;
+  // Those about locks of `slot` are at `server` from now on.
+  void move(uint16_t slot, Server &server) noexcept;
+  // Removes a request at `server` about no lock, which is started at another one. nullptr: none.
+  std::shared_ptr<Request> take_request(const Server &server);
   // Sends the requests about locks of `slot`. The connection is up, and the slot not held back.
   void resume(uint16_t slot, Nanos now);
 
@@ -172,6 +169,7 @@ class Requests : private Part, public operate::Health::Owner {
   void finish(Request &request, Status status, std::string_view message = {}) noexcept;
   void finish_not_held(Request &request);  // with the reason
   bool end_detach(Request &request) noexcept;
+  void remove(Request &request) noexcept;
   void take_out(Request &request) noexcept;
   template <class Action>
   void for_each(const Action &action);

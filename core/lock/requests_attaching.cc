@@ -115,7 +115,7 @@ void Requests::Attach::on_result(const Call &call, const Answer &answer, Nanos n
   record.acquisition.give(&Acquisition::served);
   requests.locks_.set_phase(record, Phase::kHeld);
   const auto keep = *request.place;
-  requests.open_.erase(request.place);
+  requests.remove(request);
   const Grant grant{.deadline = deadline,
                     .renewal_at = timing::renewal_of(call.sent_at, lease),
                     .attach_count = answer.attach_count};

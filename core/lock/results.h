@@ -20,13 +20,13 @@ class Results {
   // Both outlive it.
   Results(TimerQueue &timers, Output &output) : timers_(timers), output_(output) {}
 
-  // Sets the result, which copies `message`, stops the timer and notifies the output. Once for each
-  // request.
+  // Sets the result, which copies `message`, stops the timer and notifies the output, unless it is
+  // a part of another request. Once for each.
   void finish(Request &request, Status status, std::string_view message = {}) noexcept {
     timers_.remove(request);
     timers_.dismiss();
     request.complete(status, message);
-    output_.finished(request);
+    if (!request.is_part) output_.finished(request);
   }
 
   // `machine` got an event that its state does not allow: a defect of this library, and the program

@@ -48,7 +48,17 @@ struct Server {
   Throttle throttle;
   bool can_track = false;    // it accepts the tracking of keys
   bool is_tracking = false;  // CLIENT TRACKING was sent on this connection
-  bool is_wanted = false;    // the connection, for a command of another node
+  bool is_wanted = false;    // the connection, for a command of another server
+  size_t lock_count = 0;     // names that are at it
+  size_t waiting_count = 0;  // .. their records that are asking, queued, or waiting to upgrade
+  size_t request_count = 0;  // of Requests
+
+  // True if something needs the connection.
+  bool has_work() const { return lock_count > 0 || request_count > 0 || is_wanted; }
+  // True if an attempt to connect is under way, or is due.
+  bool is_connecting(Nanos now) const {
+    return session.is_connecting() || (has_work() && session.connect_at() <= now);
+  }
 };
 
 }  // namespace redlatch::lock

@@ -29,8 +29,6 @@
 
 namespace redlatch::lock {
 
-struct DelegatedCommand;
-
 // The failure of what is possible with one server only, such as "listing locks".
 inline Outcome needs_one_server(std::string_view what) {
   return failure(Status::kUnsupported, std::string(what) +
@@ -45,17 +43,6 @@ class Output : public session::Transport {
   virtual void lease_ended(Lease &lease) = 0;
   // Its deadline has changed.
   virtual void lease_moved(Lease &) {}
-  // `node` does not serve a slot that it was asked about. Nothing was carried out there, and
-  // nothing about this slot is sent to it until LockClient::take_over().
-  virtual void redirected(size_t, const protocol::Redirect &) {}
-  // `node` is about to give the slot of this command away, and the keys have moved already.
-  // @return whether the node at `to` was asked.
-  virtual bool ask_elsewhere(size_t, const HostPort &, const std::shared_ptr<DelegatedCommand> &) {
-    return false;
-  }
-  // All locks of this node were listed. @return whether the service starts the request again at
-  // another one.
-  virtual bool continues_list(const std::shared_ptr<Request> &) { return false; }
   // A server is to be connected from now on, as number `node`: the next one. The settings outlive
   // the service.
   virtual void open_node(size_t, const Settings &) {}

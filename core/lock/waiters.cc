@@ -70,7 +70,7 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
   if (request->wait_ms == 0) {
     // Nodes of a cluster may redirect it to each other: then no connection and no answer ends it.
     const Nanos limit = settings_.connect_timeout + settings_.command_timeout;
-    const bool may_be_redirected = settings_.is_cluster() || settings_.is_of_cluster;
+    const bool may_be_redirected = settings_.is_cluster() || lock->server->settings.is_of_cluster;
     if (may_be_redirected) timers_.set(*request, after(now, limit));
     lock->server->session.connect_soon(now);
   }
@@ -249,7 +249,7 @@ void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answ
 
 void Waiters::on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now) {
   const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
-  const bool is_moving = settings_.is_of_cluster && refusal.is_of_slot;
+  const bool is_moving = record.server().settings.is_of_cluster && refusal.is_of_slot;
   if (!may_pass || !record.acquisition->is_queueable()) {
     if (!is_moving) {
       return fail_callers(record, refusal.status(), refusal_message(record.lock->name, refusal),

@@ -51,7 +51,7 @@ Nanos Waiters::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &
     watch.give(&KeyWatch::sent, record.watcher, now);
   }
   const Nanos delay = watch->poll_delay(record.watcher, seen, abilities, entropy_);
-  if (!settings_.is_of_cluster) return delay;
+  if (!record.server().settings.is_of_cluster) return delay;
   // Nothing reports to a waiter that the slot of its lock has moved: the new node cannot reach its
   // channel, and grants the lock for the provisional time only.
   return std::min(delay, timing::poll_past_head(record.watcher.rank()));

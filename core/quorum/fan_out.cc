@@ -62,8 +62,9 @@ void FanOut::review_check() {
     const Status answer = part.request->status.load();
     if (answer == Status::kPending) return;
     const Outcome &refusal = nodes_.eligibility().refusal_of(part.node);
-    const auto &why =
-        refusal.ok() ? nodes_[part.node].client.session().failure().message : refusal.message;
+    const auto &why = refusal.ok()
+                          ? nodes_[part.node].client.first_server().session.failure().message
+                          : refusal.message;
     whys += (whys.empty() ? "no node can be asked: " : "; ") + why;
     const bool is_final = answer == Status::kOk || answer == Status::kClosed;
     if (is_final && status != Status::kOk) status = answer;

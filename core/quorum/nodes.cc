@@ -43,7 +43,7 @@ uint64_t Nodes::next_rid() {
 }
 
 Outcome Nodes::why_no_vote(size_t node, Nanos now) const {
-  return is_away(nodes_[node]) ? nodes_[node].client.session().failure()
+  return is_away(nodes_[node]) ? nodes_[node].client.first_server().session.failure()
                                : eligibility_.why_no_vote(node, now);
 }
 
@@ -55,9 +55,10 @@ bool Nodes::are_enough(Nanos now) const {
 
 void Nodes::keep_connected(size_t index, Nanos now) noexcept {
   Node &node = nodes_[index];
-  if (node.client.session().is_up() && eligibility_.refusal_of(index).ok()) return;
+  if (node.client.first_server().session.is_up() && eligibility_.refusal_of(index).ok()) return;
   eligibility_.on_connecting(index);
-  if (node.client.session().is_up()) return;  // its link is dropped first, then connected again
+  if (node.client.first_server().session.is_up())
+    return;  // its link is dropped first, then connected again
   if (node.connection && !node.connection->is_finished()) return;
   try {
     const auto connection = std::make_shared<lock::Request>(lock::Request::Op::kConnect);
@@ -75,11 +76,12 @@ void Nodes::keep_all_connected(Nanos now) noexcept {
 void Nodes::connect_majority(Nanos now) {
   keep_all_connected(now);
   const auto there = std::count_if(nodes_.begin(), nodes_.end(), [&](const Node &node) {
-    return node.client.session().is_up() || node.client.is_connecting(now);
+    return node.client.first_server().session.is_up() ||
+           node.client.first_server().is_connecting(now);
   });
   if (static_cast<size_t>(there) >= majority_) return;
   for (Node &node : nodes_) {
-    if (!node.client.session().is_up()) node.client.connect_soon(node.index, now);
+    if (!node.client.first_server().session.is_up()) node.client.connect_soon(node.index, now);
   }
 }
 

@@ -62,7 +62,7 @@ class Nodes {
   }
 
   bool can_vote(size_t node, Nanos now) const {
-    return nodes_[node].client.session().is_up() && eligibility_.may_vote(node, now);
+    return nodes_[node].client.first_server().session.is_up() && eligibility_.may_vote(node, now);
   }
   Outcome why_no_vote(size_t node, Nanos now) const;
   // True if a majority can vote.
@@ -77,7 +77,7 @@ class Nodes {
 
  private:
   bool is_away(const Node &node) const {
-    return !node.client.session().is_up() && eligibility_.refusal_of(node.index).ok();
+    return !node.client.first_server().session.is_up() && eligibility_.refusal_of(node.index).ok();
   }
 
   const QuorumSettings &settings_;

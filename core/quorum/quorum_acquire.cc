@@ -104,7 +104,8 @@ void QuorumAcquire::gather(Nanos now) {
   bool were_tried = true;
   for (const Node &node : nodes_) {
     const bool is_new = !nodes_.eligibility().was_tried(node.index);
-    if (is_new && !node.client.session().is_up()) nodes_.keep_connected(node.index, now);
+    if (is_new && !node.client.first_server().session.is_up())
+      nodes_.keep_connected(node.index, now);
     were_tried = were_tried && nodes_.eligibility().was_tried(node.index);
   }
   const bool are_enough = nodes_.are_enough(now);
@@ -207,7 +208,7 @@ void QuorumAcquire::check_queue(Nanos now) {
   Node &node = nodes_[votes_.queued_at()];
   Request &request = *votes_[node.index].request;
   const bool is_gone = !nodes_.can_vote(node.index, now) ||
-                       node.client.session().late_at(votes_.node_limit()) <= now;
+                       node.client.first_server().session.late_at(votes_.node_limit()) <= now;
   if (is_gone) {
     votes_.leave_queue(now);
     return begin_round(now);
@@ -346,7 +347,8 @@ std::string QuorumAcquire::holder_words() const {
   if (waits_for_itself()) return "; holder: the thread that waits";
   if (votes_.blocker().empty()) return {};
   for (const Node &node : nodes_) {
-    if (auto words = node.client.holder_text(votes_.blocker()); !words.empty()) return words;
+    if (auto words = node.client.first_server().names.holder_text(votes_.blocker()); !words.empty())
+      return words;
   }
   return {};
 }

@@ -161,7 +161,7 @@ void QuorumClient::give_up() {
 
 size_t QuorumClient::drained_count() const {
   return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const Node &node) {
-    return node.client.drained_count() == 1 || !node.client.session().is_up();
+    return node.client.drained_count() == 1 || !node.client.first_server().session.is_up();
   }));
 }
 

@@ -36,7 +36,9 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   QuorumClient(std::span<const Settings> nodes, const QuorumSettings &settings,
                std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output);
 
-  const std::string &channel(size_t node) const override { return nodes_[node].client.channel(0); }
+  const std::string &channel(size_t node) const override {
+    return nodes_[node].client.channel(node);
+  }
   bool needs_identity() const override { return true; }
 
   // Requests: kConnect, kAcquire, kRelease, kExtend, kDetach, kCheck.

@@ -71,7 +71,7 @@ void Votes::ask_all(Nanos now) {
     const auto &client = nodes_[i].client;
     if (nodes_.can_vote(i, now)) {
       ask(i, rid_, now);
-    } else if (!client.session().is_up() && client.is_connecting(now)) {
+    } else if (!client.first_server().session.is_up() && client.first_server().is_connecting(now)) {
       vote.state = State::kConnecting;
       vote.due = now + node_limit();
     } else {
@@ -128,7 +128,7 @@ void Votes::ask_missing(Nanos now) {
     nodes_.keep_connected(i, now);
     if (nodes_.can_vote(i, now)) {
       ask_later(i, now);
-    } else if (!nodes_[i].client.session().is_up()) {
+    } else if (!nodes_[i].client.first_server().session.is_up()) {
       vote.state = State::kConnecting;
     }
   }
@@ -148,7 +148,8 @@ void Votes::take_answers(Nanos now) {
     if (vote.state == State::kConnecting) {
       if (nodes_.can_vote(i, now)) {
         ask_later(i, now);
-      } else if (node.client.session().is_up() || (!is_held && !node.client.is_connecting(now))) {
+      } else if (node.client.first_server().session.is_up() ||
+                 (!is_held && !node.client.first_server().is_connecting(now))) {
         mark_unavailable(i, nodes_.why_no_vote(i, now), now);
       }
     }
@@ -263,7 +264,7 @@ void Votes::set_holder(Holder &holder, Nanos now) {
   holder_ = &holder;
   leave_queue(now);
   for (size_t i = 0; i < votes_.size(); i++) {
-    const bool is_away = !nodes_[i].client.session().is_up();
+    const bool is_away = !nodes_[i].client.first_server().session.is_up();
     if (votes_[i].state == State::kUnavailable && is_away) votes_[i].state = State::kConnecting;
   }
 }

@@ -300,15 +300,16 @@ void Runtime::become_cluster(Link &link) {
   uint64_t number = 0;
   for (const uint8_t byte : seed) number = number << 8 | byte;
   lock::Output &output = *this;
+  std::unique_ptr<lock::LockClient> client(static_cast<lock::LockClient *>(service_.release()));
   try {
     all_links_.emplace();
     if (!all_links_->is_open() || watch_all_links() != 0) throw std::bad_alloc();
-    auto cluster = std::make_unique<cluster::ClusterClient>(settings, random, number, output);
-    cluster->adopt(static_cast<lock::LockClient &>(*service_), boot_now());
-    service_ = std::move(cluster);
+    service_ = std::make_unique<cluster::ClusterClient>(settings, random, number, output,
+                                                        std::move(client));
   } catch (...) {
     all_links_.reset();
     settings.cluster.addresses.clear();
+    service_ = std::move(client);
     service_->on_connect_failed(link.node, {Status::kNoMemory, {}}, boot_now());
     throw;
   }

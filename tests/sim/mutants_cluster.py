@@ -21,7 +21,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "fast-loop",
         "a loop of redirects is followed without a pause",
-        3,
+        5,
         Edit(
             "cluster/router.cc",
             "const Nanos pause = is_loop ?",
@@ -61,7 +61,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "old-place",
         "a waiter that moves keeps its old place, too",
-        12,
+        24,
         Edit(
             "lock/cleanups.cc",
             "    start_with(*one.old, left, 0, now);",
@@ -120,20 +120,20 @@ CLUSTER_MUTANTS = (
         1,
         Edit(
             "lock/redirects.cc",
-            "    hold_back(redirect.slot);\n",
-            "    if (!IS_ON) hold_back(redirect.slot);\n",
+            "  if (is_moved && lock != nullptr) hold_back(redirect.slot);\n",
+            "  if (!IS_ON && is_moved && lock != nullptr) hold_back(redirect.slot);\n",
         ),
         Edit(
             "cluster/router.cc",
-            "  client(from).hold_back(slot);\n",
-            "  if (!IS_ON) client(from).hold_back(slot);\n",
+            "  client_.hold_back(slot);\n",
+            "  if (!IS_ON) client_.hold_back(slot);\n",
         ),
         scenario="kClusterMoves",
     ),
     Mutant(
         "kept-lease",
         "a lease that moves to a node whose clock is ahead is not shortened",
-        269,
+        110,
         Edit(
             "lock/held_lease.cc",
             "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
@@ -144,11 +144,11 @@ CLUSTER_MUTANTS = (
     Mutant(
         "forgotten-clock",
         "the clock of the node that a lease comes from is forgotten",
-        269,
+        110,
         Edit(
             "lock/moving.cc",
-            "&HeldLease::on_moved, from.server_.clock.last());",
-            "&HeldLease::on_moved, IS_ON ? std::nullopt : from.server_.clock.last());",
+            "&HeldLease::on_moved, from.clock.last());",
+            "&HeldLease::on_moved, IS_ON ? std::nullopt : from.clock.last());",
         ),
         scenario="kClusterClocks",
     ),

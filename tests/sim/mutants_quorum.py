@@ -392,7 +392,8 @@ QUORUM_MUTANTS = (
             "quorum/votes.cc",
             "    nodes_.keep_connected(i, now);\n    if (nodes_.can_vote(i, now)) {\n",
             "    nodes_.keep_connected(i, now);\n"
-            "    if (nodes_.can_vote(i, now) || (IS_ON && nodes_[i].client.session().is_up())) {\n",
+            "    if (nodes_.can_vote(i, now) ||\n"
+            "        (IS_ON && nodes_[i].client.first_server().session.is_up())) {\n",
         ),
         scenario="kRedlockRestart",
     ),

@@ -148,9 +148,8 @@ SENTINEL_MUTANTS = (
         13,
         Edit(
             "lock/connecting.cc",
-            "  for (const auto &[id, record] : locks_.records()) record->replicas.count = 0;",
-            "  if (!IS_ON) for (const auto &[id, record] : locks_.records()) "
-            "record->replicas.count = 0;",
+            "    if (&record->server() == &server) record->replicas.count = 0;",
+            "    if (!IS_ON && &record->server() == &server) record->replicas.count = 0;",
         ),
         scenario="kSentinelReplicas",
     ),
@@ -160,8 +159,8 @@ SENTINEL_MUTANTS = (
         3,
         Edit(
             "lock/connecting.cc",
-            "  server_.confirmations.drop();\n",
-            "  if (!IS_ON) server_.confirmations.drop();\n",
+            "  server.confirmations.drop();\n",
+            "  if (!IS_ON) server.confirmations.drop();\n",
         ),
         scenario="kSentinelReplicas",
     ),
@@ -183,8 +182,8 @@ SENTINEL_MUTANTS = (
         1056,
         Edit(
             "lock/connecting.cc",
-            "  if (server_.session.may_change_server()) record.note_new_server();",
-            "  if (!IS_ON && server_.session.may_change_server()) record.note_new_server();",
+            "  if (server.session.may_change_server()) record.note_new_server();",
+            "  if (!IS_ON && server.session.may_change_server()) record.note_new_server();",
         ),
         scenario="kSentinelReplicas",
     ),

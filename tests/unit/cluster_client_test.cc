@@ -437,7 +437,7 @@ TEST_F(ClusterTest, shutdown_releases_at_all_nodes) {
   cluster().shut_down(now_);
   ASSERT_EQ(scripts('a'), "release");
   ASSERT_EQ(scripts('b'), "release");
-  EXPECT_EQ(cluster().drained_count(), 1u) << "the unrouted client";
+  EXPECT_EQ(cluster().drained_count(), 1u) << "node 0";
   reply('a', count(1));
   EXPECT_EQ(cluster().drained_count(), 2u);
   reply('b', count(1));

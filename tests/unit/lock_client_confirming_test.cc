@@ -394,19 +394,18 @@ TEST_F(ConfirmingOnClusterTest, moved_lease_is_confirmed_by_replicas_of_the_new_
   EXPECT_TRUE(side_sent_.empty());
   ASSERT_TRUE(client_->is_at_rest(slot));
   const std::array<uint8_t, 16> random{9};
-  lock::Output &output = *this;
-  lock::LockClient other(settings_, random, 8, output, 1);
-  other.take_over(*client_, slot, now_);
-  other.resume(slot, now_);
-  ASSERT_TRUE(other.begin_connect(1, now_));
-  other.on_connected(1, {}, now_);
-  ASSERT_TRUE(other.begin_side_connect(1, now_));
-  other.on_side_connected(1, now_);
-  other.on_timer(now_);
+  lock::Server &other = client_->add_server(settings_, random);
+  client_->move(slot, other, now_);
+  client_->resume(slot, other, now_);
+  ASSERT_TRUE(client_->begin_connect(1, now_));
+  client_->on_connected(1, {}, now_);
+  ASSERT_TRUE(client_->begin_side_connect(1, now_));
+  client_->on_side_connected(1, now_);
+  client_->on_timer(now_);
   ASSERT_EQ(side_sent_.size(), 2u);
-  other.on_side_reply(
+  client_->on_side_reply(
       1, MadeReply::list(MadeReply::integer(1), MadeReply::integer(server_ms())).get(), now_);
-  other.on_side_reply(1, MadeReply::integer(1).get(), now_);
+  client_->on_side_reply(1, MadeReply::integer(1).get(), now_);
   EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
   request->lease.reset();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: a lock client that takes the locks of a slot over gets all of them, or, without memory,
-// none. Method: two clients with the same output; the second is never connected.
+// Goal: all locks of a slot move to another server, or, without memory, none. Method: a client with
+// two servers.
 #include <new>
 #include <set>
 
@@ -21,18 +21,19 @@ class MovingTest : public LockClientWorld {
   void start_again(const ServerFacts &facts = {}) {
     client_ = make_client();
     const std::array<uint8_t, 16> random{9};
-    lock::Output &output = *this;
-    other_ = std::make_unique<lock::LockClient>(settings_, random, 8, output, 1);
-    client_->number_by(last_id_);
-    other_->number_by(last_id_);
+    other_ = &client_->add_server(settings_, random);
     sent_.clear();
     asked_names_.clear();
     connect(facts);
   }
   uint16_t slot() const { return protocol::slot_of(settings_.name_space + "lock"); }
 
-  uint64_t last_id_ = 0;
-  std::unique_ptr<lock::LockClient> other_;
+  lock::Server &own() { return client_->at(0); }
+  bool has_slot(const lock::Server &server) const {
+    return client_->slots(server).contains(slot());
+  }
+
+  lock::Server *other_ = nullptr;
 };
 
 TEST_F(MovingTest, a_slot_is_at_rest_when_none_of_its_commands_is_under_way) {
@@ -44,7 +45,7 @@ TEST_F(MovingTest, a_slot_is_at_rest_when_none_of_its_commands_is_under_way) {
   EXPECT_TRUE(client_->is_at_rest(slot()));
   advance(60'000 * kMs);
   EXPECT_EQ(next_script(), "") << "nothing is sent about a slot that is held back";
-  client_->resume(slot(), now_);
+  client_->resume(slot(), own(), now_);
   EXPECT_EQ(next_script(), "acquire");
 }
 
@@ -57,7 +58,7 @@ TEST_F(MovingTest, a_command_of_an_ended_lease_is_under_way_until_its_answer) {
   ASSERT_EQ(state(lease), Lease::kLost);
   while (next_script() == "extend") {
     EXPECT_FALSE(client_->is_at_rest(slot()));
-    EXPECT_TRUE(client_->slots().contains(slot()));
+    EXPECT_TRUE(has_slot(own()));
     reply_count("extend", 1);
   }
   EXPECT_TRUE(client_->is_at_rest(slot()));
@@ -97,15 +98,15 @@ TEST_F(MovingTest, a_queue_is_served_only_at_the_node_of_its_slot) {
   (void)release(lease);
   reply_count("release", 1, 1);
   ASSERT_EQ(next_script(), "serve_queue text");
-  ASSERT_EQ(client_->slots(), std::set<uint16_t>{slot()});
+  ASSERT_EQ(client_->slots(own()), std::set<uint16_t>{slot()});
   client_->hold_back(slot());
   reply_count("serve_queue text", 0, 1);
   EXPECT_EQ(next_script(), "") << "the map gives the slot to another node";
   EXPECT_TRUE(client_->is_at_rest(slot()));
-  EXPECT_TRUE(client_->slots().empty());
+  EXPECT_TRUE(client_->slots(own()).empty());
 }
 
-TEST_F(MovingTest, out_of_memory_takes_over_nothing) {
+TEST_F(MovingTest, out_of_memory_moves_nothing) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));
@@ -122,45 +123,46 @@ TEST_F(MovingTest, out_of_memory_takes_over_nothing) {
     has_failed = false;
     allocation_countdown = nth;
     try {
-      other_->take_over(*client_, slot(), now_);
+      client_->move(slot(), *other_, now_);
     } catch (const std::bad_alloc &) {
       has_failed = true;
     }
     allocation_countdown = 0;
-    EXPECT_EQ(client_->slots().contains(slot()), has_failed);
-    EXPECT_EQ(other_->slots().contains(slot()), !has_failed);
-    EXPECT_EQ(client_->has_work(), has_failed);
+    EXPECT_EQ(has_slot(own()), has_failed);
+    EXPECT_EQ(has_slot(*other_), !has_failed);
+    EXPECT_EQ(own().has_work(), has_failed);
     EXPECT_EQ(other_->has_work(), !has_failed);
-    EXPECT_EQ(client_->expects_push(), has_failed);
+    EXPECT_EQ(own().waiting_count > 0, has_failed);
+    EXPECT_EQ(other_->waiting_count > 0, !has_failed);
     EXPECT_EQ(state(lease), Lease::kHeld);
     EXPECT_EQ(waiting->status.load(), Status::kPending);
     if (!has_failed) break;
     EXPECT_EQ(client_->next_due(), due);
-    client_->resume(slot(), now_);
+    client_->resume(slot(), own(), now_);
     while (!sent_.empty() && next_script() != "acquire") reply_count(next_script(), 1);
     ASSERT_EQ(next_script(), "acquire");
     EXPECT_EQ(argument(0), token) << "the token has not changed";
   }
-  EXPECT_GE(nth, 8) << "a move allocates";
+  EXPECT_GE(nth, 7) << "a move allocates";
 }
 
 TEST_F(MovingTest, a_lease_is_shortened_by_as_much_as_the_new_clock_is_ahead) {
   const auto lease = held();
-  (void)other_->begin_connect(0, now_);
-  other_->on_connected(0, {}, now_);
-  // The other client learns the clock of its server from an answer.
+  // The other clock is known from an answer.
   auto request = std::make_shared<Request>(Request::Op::kForce);
   request->name = "another";
+  client_->start(request, *other_, now_);
+  ASSERT_TRUE(client_->begin_connect(1, now_));
   sent_.clear();
   asked_names_.clear();
-  other_->start(request, now_);
+  client_->on_connected(1, {}, now_);
   const auto answer = MadeReply::list(MadeReply::integer(1), MadeReply::integer(server_ms() + 4000),
                                       MadeReply::integer(0));
-  other_->on_reply(1, answer.get(), now_);
+  client_->on_reply(1, answer.get(), now_);
   const Nanos before = lease->deadline;
   client_->hold_back(slot());
   ASSERT_TRUE(client_->is_at_rest(slot()));
-  other_->take_over(*client_, slot(), now_);
+  client_->move(slot(), *other_, now_);
   EXPECT_LE(lease->deadline, before - 3'900 * kMs);
   EXPECT_GE(lease->deadline, before - 4'100 * kMs);
 }
