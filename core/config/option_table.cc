@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "config/option_values.h"
-#include "config/url.h"
+#include "config/url_parts.h"
 
 namespace redlatch::config {
 

@@ -17,7 +17,7 @@
 
 #include "base/descriptor.h"
 #include "base/text.h"
-#include "config/url.h"
+#include "config/url_parts.h"
 
 namespace redlatch::config {
 

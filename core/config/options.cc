@@ -15,6 +15,7 @@
 #include "config/option_values.h"
 #include "config/tls_options.h"
 #include "config/url.h"
+#include "config/url_parts.h"
 
 namespace redlatch::config {
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config/options.h"
 #include "config/url.h"
+#include "config/url_parts.h"
 
 namespace redlatch::config {
 

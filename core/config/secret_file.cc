@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "config/url.h"
+#include "config/url_parts.h"
 #include "net/secret_line.h"
 
 namespace redlatch::config {

@@ -5,19 +5,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <utility>
 
 #include "base/password.h"
 #include "base/text.h"
 #include "config/options.h"
+#include "config/url_parts.h"
 #include "embedded/server_dir.h"
 
 namespace redlatch::config {
 
 namespace {
 
-constexpr size_t kMaxShownWord = 32;
 constexpr const char *kBadCode = "a '%' must begin a code of two hexadecimal digits, such as %2F,";
 
 // Those of sentinels may be written with a '+' as well.
@@ -25,56 +23,13 @@ constexpr std::array<std::string_view, 14> kSchemes = {
     "redis",         "rediss",         "valkey",          "valkeys",         "unix",
     "embedded",      "redis-sentinel", "rediss-sentinel", "valkey-sentinel", "valkeys-sentinel",
     "redis+cluster", "rediss+cluster", "valkey+cluster",  "valkeys+cluster"};
-constexpr std::string_view kOfSentinels = "-sentinel";
-constexpr std::string_view kOfClusters = "+cluster";
-constexpr std::string_view kSentinelPort = "26379";
+constexpr const char *kSentinelPort = "26379";
 constexpr const char *kSentinelForm = "redis-sentinel://host:26379,host:26379/NAME/0";
 
 // How other clients give the name of the primary.
 constexpr std::array<std::string_view, 8> kNameParameters = {
     "sentinelmasterid", "master_name",  "mastername", "master",
     "master_set",       "service_name", "master_id",  "primary_name"};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_alphanumeric(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-// @return whether `text` is made of letters, digits and `others` only.
-bool is_made_of(std::string_view text, std::string_view others) {
-  return std::all_of(text.begin(), text.end(), [others](char c) {
-    return is_alphanumeric(c) || others.find(c) != std::string_view::npos;
-  });
-}
-
-bool percent_decode(std::string_view text, std::string &out) {
-  out.clear();
-  out.reserve(text.size());  // of a password no part is left in a smaller buffer
-  for (size_t i = 0; i < text.size(); i++) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    unsigned byte = 0;
-    const char *digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
-      return false;
-    }
-    out += static_cast<char>(byte);
-    i += 2;
-  }
-  return true;
-}
-
-// Each of `refused` is a separator in some grammar, so the text after it may be another option.
-bool is_free_of(std::string_view text, std::string_view refused) {
-  std::string unused;
-  const WipeAtEnd wipe(unused);
-  return percent_decode(text, unused) && std::none_of(text.begin(), text.end(), [refused](char c) {
-           const auto byte = static_cast<unsigned char>(c);
-           return byte <= 0x20 || byte == 0x7f || refused.find(c) != std::string_view::npos;
-         });
-}
 
 // As it is written in kSchemes.
 std::string canonical(std::string_view scheme) {
@@ -98,80 +53,6 @@ std::string list_of_schemes() {
   return list;
 }
 
-}  // namespace
-
-bool is_scheme(std::string_view text) {
-  constexpr size_t kMaxScheme = 16;
-  return !text.empty() && text.size() <= kMaxScheme &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz+-.") == std::string_view::npos;
-}
-
-bool is_host(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxHostBytes && is_made_of(text, "-._") &&
-         text.front() != '-';
-}
-
-bool is_ipv6(std::string_view text) {
-  const size_t zone = std::min(text.find('%'), text.size());
-  const std::string_view address = text.substr(0, zone);
-  const bool is_link_local = address.starts_with("fe80:") || address.starts_with("FE80:");
-  if (zone < text.size() && !is_link_local) return false;
-  return std::count(address.begin(), address.end(), ':') >= 2 && text.size() <= kMaxHostBytes &&
-         address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos &&
-         is_made_of(text.substr(std::min(zone + 1, text.size())), "-._");
-}
-
-bool is_port(std::string_view text) {
-  int number = 0;
-  return std::all_of(text.begin(), text.end(), is_digit) && parse_number(text, number) &&
-         number >= 1 && number <= 65'535;
-}
-
-bool is_option_name(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxShownWord &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") == std::string_view::npos;
-}
-
-bool is_shown_name(std::string_view pair, bool is_behind_secret) {
-  const size_t equals = pair.find('=');
-  if (equals == std::string_view::npos) return false;
-  const std::string_view name = pair.substr(0, equals);
-  if (!nearest_option(name).empty()) return true;
-  return !is_behind_secret && is_option_name(name) && is_plain_value(pair.substr(equals + 1));
-}
-
-bool is_primary_name(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxPrimaryNameBytes && is_made_of(text, ".-_");
-}
-
-bool is_sentinel_scheme(std::string_view scheme) {
-  return canonical(scheme).ends_with(kOfSentinels);
-}
-
-bool is_cluster_scheme(std::string_view scheme) { return scheme.ends_with(kOfClusters); }
-
-bool is_path(std::string_view text) { return is_free_of(text, ";,&=#?|"); }
-
-bool is_plain_value(std::string_view text) { return is_free_of(text, ";,&=#?|@"); }
-
-bool has_parameter(std::string_view user) {
-  while (!user.empty()) {
-    const std::string_view name = user.substr(0, user.find_first_of("&;,:="));
-    const bool is_value_next = name.size() < user.size() && user[name.size()] == '=';
-    if (is_value_next && !nearest_option(name).empty()) return true;
-    user.remove_prefix(std::min(name.size() + 1, user.size()));
-  }
-  return false;
-}
-
-bool is_shown_path(std::string_view text) {
-  constexpr size_t kMaxShown = 256;
-  return (text.starts_with('/') || text.starts_with('.')) && text.size() <= kMaxShown &&
-         is_plain_value(text);
-}
-
-namespace {
-
 class UrlParser {
  public:
   UrlParser(std::string_view url, Settings &settings)
@@ -188,7 +69,7 @@ class UrlParser {
   Outcome take_server();
   Outcome take_sentinels();
   Outcome take_nodes();
-  Outcome take_list(HostPort address, std::string_view what, size_t limit,
+  Outcome take_list(const std::string &port, const std::string &what, size_t limit,
                     std::vector<HostPort> &all);
   Outcome take_address(std::string_view server, HostPort &address) const;
   Outcome take_primary_name();
@@ -292,32 +173,28 @@ Outcome UrlParser::take_server() {
 }
 
 Outcome UrlParser::take_sentinels() {
-  const HostPort address{{}, std::string(kSentinelPort)};
-  auto outcome = take_list(address, "sentinel", kMaxSentinels, settings_.sentinel.addresses);
+  auto outcome = take_list(kSentinelPort, "sentinel", kMaxSentinels, settings_.sentinel.addresses);
   return outcome.ok() ? take_primary_name() : outcome;
 }
 
 Outcome UrlParser::take_nodes() {
-  const HostPort address{{}, settings_.port};
-  return take_list(address, "node", kMaxClusterAddresses, settings_.cluster.addresses);
+  return take_list(settings_.port, "node", kMaxClusterAddresses, settings_.cluster.addresses);
 }
 
-// The hosts, with commas between them. `address` has the port that is used if none is named.
-Outcome UrlParser::take_list(HostPort address, std::string_view what, size_t limit,
+// The hosts, with commas between them. `port` is used where none is named.
+Outcome UrlParser::take_list(const std::string &port, const std::string &what, size_t limit,
                              std::vector<HostPort> &all) {
-  const std::string name(what);
-  const std::string port = address.port;
   std::string_view list = take_until("/?");
   for (bool has_more = true; has_more;) {
     const size_t comma = list.find(',');
     has_more = comma != std::string_view::npos;
-    address = {{}, port};
+    HostPort address{{}, port};
     if (auto outcome = take_address(list.substr(0, comma), address); !outcome.ok()) return outcome;
     if (std::find(all.begin(), all.end(), address) != all.end()) {
-      return wrong(name + " " + address.text() + " must be named once (got it twice)");
+      return wrong(what + " " + address.text() + " must be named once (got it twice)");
     }
     if (all.size() == limit) {
-      return wrong("the " + name + "s must be 1 to " + std::to_string(limit) + " (got more)");
+      return wrong("the " + what + "s must be 1 to " + std::to_string(limit) + " (got more)");
     }
     all.push_back(address);
     if (has_more) list.remove_prefix(comma + 1);
