@@ -24,6 +24,7 @@
 #include "base/status.h"
 #include "lock/request.h"
 #include "protocol/health.h"
+#include "protocol/lock_trial.h"
 #include "protocol/slots.h"
 #include "session/transport.h"
 

@@ -228,6 +228,16 @@ std::string decode_name(const Reply &reply) {
   return clean(text.substr(0, kMaxLabelBytes));
 }
 
+std::optional<Nanos> decode_time(const Reply &reply) {
+  int64_t seconds = 0;
+  int64_t micros = 0;
+  const bool is_time = parse_number(reply.at(0).text(), seconds) &&
+                       parse_number(reply.at(1).text(), micros) && seconds >= 0 &&
+                       seconds < kMaxServerMs / 1000 && micros >= 0 && micros < 1'000'000;
+  if (!is_time) return std::nullopt;
+  return seconds * 1000 * kMs + micros * 1000;
+}
+
 std::string_view info_value(std::string_view info, std::string_view field) {
   while (!info.empty()) {
     const size_t end = std::min(info.find('\n'), info.size());

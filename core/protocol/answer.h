@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/reply.h"
 #include "base/status.h"
@@ -137,6 +139,9 @@ std::string decode_name(const Reply &reply);
 
 // The value of `field` in an answer to INFO; empty if it is not there.
 std::string_view info_value(std::string_view info, std::string_view field);
+
+// The reply to TIME, as nanoseconds since 1970; nothing if the server sent something else.
+std::optional<Nanos> decode_time(const Reply &reply);
 
 // Each fills `answer`, or returns the refusal. Views borrow from the reply.
 Refusal decode(const Reply &reply, AcquireAnswer &answer);

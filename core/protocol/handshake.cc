@@ -406,17 +406,11 @@ void Handshake::note_role(std::string_view role) {
 }
 
 bool Handshake::note_time(const Reply &reply, Nanos now) {
-  int64_t seconds = 0;
-  int64_t micros = 0;
-  if (!parse_number(reply.at(0).text(), seconds) || !parse_number(reply.at(1).text(), micros)) {
-    return false;
-  }
-  if (seconds < 0 || seconds >= kMaxServerMs / 1000 || micros < 0 || micros >= 1'000'000) {
-    return false;
-  }
+  const auto time = decode_time(reply);
+  if (!time) return false;
   ServerAge &age = facts_.age;
   age.round_trip = now - age.asked_at;
-  age.clock = seconds * 1000 * kMs + micros * 1000 - (age.asked_at + age.round_trip / 2);
+  age.clock = *time - (age.asked_at + age.round_trip / 2);
   return true;
 }
 

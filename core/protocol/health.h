@@ -2,8 +2,8 @@
 // Copyright The redlatch authors
 //
 // The health of a server: HealthCheck asks for what endangers locks there and reads the replies,
-// findings_of() judges them. No reply is an error: a refused question is a fact, or not known. No
-// clock, no socket.
+// which health_findings.h judges. No reply is an error: a refused question is a fact, or not known.
+// No clock, no socket.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/clock.h"
-#include "base/finding.h"
 #include "base/reply.h"
-#include "base/server_facts.h"
 #include "protocol/command.h"
-#include "protocol/lock_trial.h"
 
 namespace redlatch::protocol {
 
@@ -81,17 +77,5 @@ class HealthCheck {
   HealthFacts facts_;
   size_t answer_count_ = 0;
 };
-
-// Further facts on which the judgement depends.
-struct HealthContext {
-  const ServerFacts &server;
-  Nanos wall = 0;          // the wall clock of this host minus the clock of `now`
-  bool is_node = false;    // of a Redlock
-  bool is_guarded = true;  // .. with a restart guard
-};
-
-// Always the same ids in the same order; with a trial some more.
-std::vector<Finding> findings_of(const HealthFacts &facts, const LockTrial *trial,
-                                 const HealthContext &context);
 
 }  // namespace redlatch::protocol

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "cluster/cluster_client.h"
 #include "lock/lock_client.h"
-#include "protocol/health.h"
+#include "protocol/health_findings.h"
 #include "quorum/quorum_client.h"
 #include "timing/quorum.h"
 

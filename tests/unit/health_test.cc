@@ -5,7 +5,7 @@
 // nonsense is "unknown" and never an error. A client asks in the background once for a connection,
 // stops after a connection that does not survive it, and a request gets its answer or a reason.
 // Method: made replies, by the words of each question.
-#include "protocol/health.h"
+#include "protocol/health_findings.h"
 
 #include <gtest/gtest.h>
 
