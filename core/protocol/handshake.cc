@@ -2,67 +2,21 @@
 // Copyright The redlatch authors
 #include "protocol/handshake.h"
 
-#include <algorithm>
 #include <cassert>
-#include <compare>
 #include <utility>
 
-#include "base/limits.h"
 #include "base/text.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
-#include "protocol/slots.h"
+#include "protocol/server_identity.h"
 
 namespace redlatch::protocol {
 
 namespace {
 
-struct Version {
-  int major = 0;
-  int minor = 0;
-  auto operator<=>(const Version &) const = default;
-};
-
-constexpr std::string_view kUnknownCommand = "ERR unknown command";
-constexpr Version kOldestRedis{6, 2};
-constexpr Version kOldestValkey{7, 2};
-constexpr Version kShardedChannels{7, 0};
 // Replies to the questions about the identity, by how many are still to come.
 constexpr size_t kReplicationIsNext = 2;
 constexpr size_t kTimeIsNext = 1;
-
-Version parse_version(std::string_view text) {
-  Version version;
-  const size_t dot = text.find('.');
-  if (dot == std::string_view::npos || !parse_number(text.substr(0, dot), version.major)) return {};
-  const std::string_view rest = text.substr(dot + 1);
-  if (!parse_number(rest.substr(0, rest.find('.')), version.minor)) return {};
-  return version;
-}
-
-// A server that is loading or busy says nothing about what it allows.
-bool will_pass(const Reply &reply) { return refusal_of(reply).kind == Refusal::Kind::kTransient; }
-
-// True if `error` is about HELLO itself: servers and proxies that lack it have several words for
-// that. A proxy without its server has others, such as "ERR Connection refused".
-bool is_about_command(std::string_view error) {
-  if (error.starts_with("NOPROTO")) return true;
-  const std::string_view code = error.substr(0, error.find(' '));
-  const bool is_code =
-      std::all_of(code.begin(), code.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-  if (is_code && code != "ERR") return false;
-  for (const std::string_view word :
-       {"nknown command", "nsupported", "not supported", "syntax error", "nvalid request"}) {
-    if (error.find(word) != error.npos) return true;
-  }
-  return false;
-}
-
-void send_info(const Handshake::Send &send, std::string_view section) {
-  Command info;
-  info.add("INFO").add(section);
-  send(info.argv());
-}
 
 }  // namespace
 
@@ -144,15 +98,10 @@ void Handshake::enter(Stage stage, const Send &send, Nanos now) {
       if (settings_.password.empty()) return enter(Stage::kVersion, send, now);
       return say_password(send);
     case Stage::kVersion:
-      awaited_count_ = 1;
-      return send_info(send, "server");
-    case Stage::kDatabase: {
+      return ask(send, {"INFO", "server"});
+    case Stage::kDatabase:
       if (settings_.database == 0) return enter(Stage::kScripts, send, now);
-      Command select;
-      select.add("SELECT").add(settings_.database);
-      awaited_count_ = 1;
-      return send(select.argv());
-    }
+      return ask(send, {"SELECT", std::to_string(settings_.database)});
     case Stage::kScripts:
       return load_scripts(send);
     case Stage::kIdentity:
@@ -180,6 +129,15 @@ void Handshake::end(Outcome outcome) {
   outcome_ = std::move(outcome);
 }
 
+void Handshake::ask(const Send &send, std::initializer_list<std::string_view> words) {
+  awaited_count_++;
+  send({words.begin(), words.size()});
+}
+
+bool Handshake::will_pass(const Reply &reply) {
+  return refusal_of(reply).kind == Refusal::Kind::kTransient;
+}
+
 Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
   auto refusal = refusal_of(reply, settings_.password);
   // The server would quote its arguments, and cut a long password, of which a part would be left.
@@ -187,6 +145,27 @@ Outcome Handshake::refused(const Reply &reply, const std::string &what) const {
   if (refusal.message.starts_with("NOAUTH")) refusal.message = "it asks for a password (NOAUTH)";
   return failure(refusal.status(),
                  settings_.address() + " refused " + what + ": " + refusal.message);
+}
+
+const char *Handshake::check() const {
+  const bool is_waiting = stage_ == Stage::kMessages || stage_ == Stage::kOver;
+  if (is_waiting && awaited_count_ > 0) return "no reply is awaited here";
+  if (!is_waiting && protocol_ != 0 && awaited_count_ == 0) return "a reply is awaited";
+  if (stage_ != Stage::kOver && !outcome_.ok()) return "a failure ends the handshake";
+  if (is_for_messages_ &&
+      (stage_ == Stage::kDatabase || stage_ == Stage::kScripts || stage_ == Stage::kIdentity ||
+       stage_ == Stage::kMessages || stage_ == Stage::kProbe || stage_ == Stage::kChannels)) {
+    return "the connection for messages only subscribes";
+  }
+  if (stage_ == Stage::kMessages && protocol_ == 3) return "RESP3 needs one connection";
+  if (stage_ == Stage::kNotices && !hears_notices()) return "sharded channels of a cluster only";
+  if (stage_ == Stage::kPassword && settings_.password.empty()) return "there is no password";
+  if (facts_.is_push_trusted != facts_.why_not_trusted.empty()) return "a distrust has its reason";
+  if (stage_ == Stage::kChannels && facts_.is_push_trusted) return "channels that work are used";
+  if (!facts_.run_id.empty() && stage_ == Stage::kOver && !facts_.why_unknown.ok()) {
+    return "a known identity has no reason to be unknown";
+  }
+  return nullptr;
 }
 
 // ---- greeting ----------------------------------------------------------------------------------
@@ -210,36 +189,19 @@ void Handshake::on_hello(const Reply &reply, const Send &send, Nanos now) {
     // Valkey does not look up the command of a client without a password: one that it does not know
     // is NOAUTH as well.
     const bool is_unread = !settings_.password.empty() && reply.text().starts_with("NOAUTH");
-    if (!is_unread && !is_about_command(reply.text())) return end(refused(reply, "the connection"));
+    if (!is_unread && !is_about_hello(reply.text())) return end(refused(reply, "the connection"));
     const bool has_tried_all = protocol_ == 2;
     protocol_ = 2;
     return enter(has_tried_all ? Stage::kPassword : Stage::kHello, send, now);
   }
-  std::string_view server;
-  std::string_view version;
-  bool is_cluster = false;
-  bool is_sentinel = false;
-  for (size_t i = 0; i + 1 < reply.count(); i += 2) {
-    if (reply.at(i).text() == "server") server = reply.at(i + 1).text();
-    if (reply.at(i).text() == "version") version = reply.at(i + 1).text();
-    if (reply.at(i).text() == "role") note_role(reply.at(i + 1).text());
-    if (reply.at(i).text() == "proto" && reply.at(i + 1).integer == 2) protocol_ = 2;
-    if (reply.at(i).text() == "mode" && reply.at(i + 1).text() == "cluster") is_cluster = true;
-    if (reply.at(i).text() == "mode" && reply.at(i + 1).text() == "sentinel") is_sentinel = true;
-  }
-  if (is_cluster) facts_.role = NodeRole::kClusterMember;
-  if (is_sentinel) return end(no_server());
-  if (auto outcome = check_version(server, version); !outcome.ok()) return end(std::move(outcome));
-  greeted(send, now);
+  const Greeting greeting = read_hello(reply);
+  if (greeting.is_resp2) protocol_ = 2;
+  on_greeting(greeting, send, now);
 }
 
 void Handshake::say_password(const Send &send) {
-  Command auth;
-  auth.add("AUTH");
-  if (!settings_.user.empty()) auth.add(settings_.user);
-  auth.add(settings_.password);
-  awaited_count_ = 1;
-  send(auth.argv());
+  if (settings_.user.empty()) return ask(send, {"AUTH", settings_.password});
+  ask(send, {"AUTH", settings_.user, settings_.password});
 }
 
 void Handshake::on_password(const Reply &reply, const Send &send, Nanos now) {
@@ -250,15 +212,9 @@ void Handshake::on_password(const Reply &reply, const Send &send, Nanos now) {
 void Handshake::on_version(const Reply &reply, const Send &send, Nanos now) {
   const bool has_no_password = reply.is_error() && reply.text().starts_with("NOAUTH");
   if (has_no_password || will_pass(reply)) return end(refused(reply, "the connection"));
-  const std::string_view text = reply.is_error() ? "" : reply.text();
-  if (info_value(text, "redis_mode") == "sentinel") return end(no_server());
-  if (info_value(text, "redis_mode") == "cluster") facts_.role = NodeRole::kClusterMember;
-  for (const std::string_view server : {"valkey", "redis"}) {
-    const auto version = info_value(text, std::string(server) + "_version");
-    if (version.empty()) continue;
-    auto outcome = check_version(server, version);
-    return outcome.ok() ? greeted(send, now) : end(std::move(outcome));
-  }
+  const Greeting greeting = read_info(reply.is_error() ? "" : reply.text());
+  if (greeting.is_sentinel || !greeting.version.empty()) return on_greeting(greeting, send, now);
+  facts_.role = greeting.role;
   // With protocol=2 the user vouches for the version of the server. Clients that know it may have
   // chosen sharded channels, so these are tried first.
   if (settings_.protocol == 2) {
@@ -271,15 +227,15 @@ void Handshake::on_version(const Reply &reply, const Send &send, Nanos now) {
                   "is needed; if a proxy hides the version, set protocol=2"));
 }
 
-Outcome Handshake::check_version(std::string_view server, std::string_view version) {
-  const bool is_valkey = server == "valkey";
-  const Version known = parse_version(version);
-  if (!is_for_messages_) facts_.is_sharded = known >= kShardedChannels;
-  facts_.version = (is_valkey ? "Valkey " : "Redis ") + clean(version);
-  if (known >= (is_valkey ? kOldestValkey : kOldestRedis)) return {};
-  return failure(Status::kUnsupported, settings_.address() + " runs " + quoted(server) +
-                                           " version " + quoted(version) +
-                                           ": Redis 6.2, Valkey 7.2 or newer is needed");
+void Handshake::on_greeting(const Greeting &greeting, const Send &send, Nanos now) {
+  facts_.role = greeting.role;
+  if (greeting.is_sentinel) return end(no_server());
+  facts_.version = greeting.text();
+  if (!is_for_messages_) facts_.is_sharded = greeting.has_sharded_channels();
+  if (greeting.is_supported()) return greeted(send, now);
+  end(failure(Status::kUnsupported, settings_.address() + " runs " + quoted(greeting.server) +
+                                        " version " + quoted(greeting.version) +
+                                        ": Redis 6.2, Valkey 7.2 or newer is needed"));
 }
 
 Outcome Handshake::no_server() const {
@@ -332,23 +288,17 @@ void Handshake::on_database(const Reply &reply, const Send &send, Nanos now) {
 
 // Those of the hash format, which few need, are sent on NOSCRIPT.
 void Handshake::load_scripts(const Send &send) {
-  awaited_count_ = kScriptCount;
   for (size_t i = 0; i < kScriptCount; i++) {
-    Command load;
-    load.add("SCRIPT").add("LOAD");
-    load.add(script_text(static_cast<Script>(i), Format::kString, facts_.is_sharded).text());
-    send(load.argv());
+    const auto script = static_cast<Script>(i);
+    ask(send, {"SCRIPT", "LOAD", script_text(script, Format::kString, facts_.is_sharded).text()});
   }
 }
 
 void Handshake::ask_identity(const Send &send, Nanos now) {
   facts_.age.asked_at = now;
-  awaited_count_ = 3;
-  send_info(send, "server");
-  send_info(send, "replication");
-  Command time;
-  time.add("TIME");
-  send(time.argv());
+  ask(send, {"INFO", "server"});
+  ask(send, {"INFO", "replication"});
+  ask(send, {"TIME"});
 }
 
 // A server that may not be asked is no failure here.
@@ -382,172 +332,10 @@ void Handshake::prepare_messages(const Send &send, Nanos now) {
 }
 
 void Handshake::note_identity(const Reply &reply, Nanos now) {
-  bool is_clear = true;
-  if (awaited_count_ == kReplicationIsNext) {
-    facts_.run_id = info_value(reply.text(), "run_id");
-    facts_.is_cluster_member = info_value(reply.text(), "redis_mode") == "cluster";
-    if (facts_.is_cluster_member) facts_.role = NodeRole::kClusterMember;
-    const bool has_uptime =
-        parse_number(info_value(reply.text(), "uptime_in_seconds"), facts_.age.uptime_s);
-    if (!has_uptime || facts_.age.uptime_s < 0) facts_.run_id.clear();
-  } else if (awaited_count_ == kTimeIsNext) {
-    facts_.is_replica = info_value(reply.text(), "role") == "slave";
-    if (facts_.role != NodeRole::kClusterMember) note_role(info_value(reply.text(), "role"));
-  } else {
-    is_clear = !facts_.run_id.empty() && note_time(reply, now);
-  }
-  if (is_clear) return;
+  if (awaited_count_ == kReplicationIsNext) return read_server_info(reply.text(), facts_);
+  if (awaited_count_ == kTimeIsNext) return read_replication_info(reply.text(), facts_);
+  if (!facts_.run_id.empty() && read_time(reply, now, facts_.age)) return;
   facts_.why_unknown = failure(Status::kUnsupported, "INFO without run_id or uptime_in_seconds");
-}
-
-void Handshake::note_role(std::string_view role) {
-  if (role == "master") facts_.role = NodeRole::kPrimary;
-  if (role == "replica" || role == "slave") facts_.role = NodeRole::kReplica;
-}
-
-bool Handshake::note_time(const Reply &reply, Nanos now) {
-  const auto time = decode_time(reply);
-  if (!time) return false;
-  ServerAge &age = facts_.age;
-  age.round_trip = now - age.asked_at;
-  age.clock = *time - (age.asked_at + age.round_trip / 2);
-  return true;
-}
-
-// ---- messages ----------------------------------------------------------------------------------
-
-// With RESP3 a push confirms a subscription and a reply refuses it; the reply to HELLO marks the
-// end of both. With RESP2 the confirmation is a reply.
-void Handshake::subscribe(const Send &send, bool is_sharded) {
-  Command subscription;
-  subscription.add(is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE").add(channel_);
-  awaited_count_ = 1;
-  send(subscription.argv());
-  if (is_for_messages_) return;
-  Command hello;
-  hello.add("HELLO");
-  send(hello.argv());
-}
-
-void Handshake::on_subscription(const Reply &reply, const Send &send, Nanos now) {
-  const bool is_end_of_refusal = !facts_.is_push_trusted;
-  if (is_end_of_refusal) return enter(Stage::kProbe, send, now);
-  // The slot of the channel is at another node: the channel is drawn anew when that is known.
-  const auto redirect = read_redirect(reply, {settings_.host, settings_.port});
-  const bool is_moved = settings_.is_of_cluster && redirect.kind == Redirect::Kind::kMoved;
-  if (will_pass(reply) && !is_moved) return end(refused(reply, "the subscription"));
-  if (reply.is_error()) {
-    if (is_moved) facts_.channel_owner = redirect.to;
-    facts_.is_push_trusted = false;
-    facts_.why_not_trusted = refused(reply, "the subscription").message;
-    if (!is_for_messages_) {
-      awaited_count_ = 1;
-      return;
-    }
-  }
-  enter(Stage::kNotices, send, now);
-}
-
-// Without the plain channel a waiter hears of a moved slot by its next poll.
-void Handshake::on_notices(const Reply &reply, const Send &send, Nanos now) {
-  if (is_for_messages_) return end();
-  if (!reply.is_error()) return enter(Stage::kProbe, send, now);
-  awaited_count_ = 1;
-}
-
-// Some proxies subscribe and count receivers wrongly.
-void Handshake::probe(const Send &send, bool has_key) {
-  const std::string unused = std::string(channel_) + ":none";
-  ServerFeatures features;
-  features.is_sharded = facts_.is_sharded;
-  is_probe_keyless_ = !has_key;
-  Command command;
-  protocol::probe(command, features, has_key ? ProbeKey::kNamed : ProbeKey::kNone, channel_,
-                  unused);
-  awaited_count_ = 1;
-  send(command.argv());
-}
-
-void Handshake::on_probe(const Reply &reply, const Send &send, Nanos now) {
-  // The key may be out of reach where the channel is not: without a right to it, or while its slot
-  // is being moved.
-  const bool is_key_refused = refusal_of(reply).kind == Refusal::Kind::kDenied ||
-                              reply.text().starts_with("MOVED") || reply.text().starts_with("ASK");
-  if (reply.is_error() && is_key_refused && !is_probe_keyless_) return probe(send, false);
-  if (will_pass(reply)) return end(refused(reply, "a script"));
-  if (reply.text().starts_with(kUnknownCommand)) {
-    auto why = refused(reply, "EVAL, which every lock needs");
-    why.status = Status::kUnsupported;
-    return end(std::move(why));
-  }
-  // In a cluster the second channel may be that of another node, which is a refusal.
-  const int64_t none = reply.at(1).integer;
-  const bool is_other_right =
-      reply.count() == 2 && (none == 0 || (settings_.is_of_cluster && none == -1));
-  facts_.is_push_trusted = is_other_right && reply.at(0).integer == 1;
-  facts_.is_channel_taken = is_other_right && reply.at(0).integer > 1;
-  if (facts_.is_push_trusted) return end();
-  if (reply.is_error()) {
-    facts_.why_not_trusted = refused(reply, "the script that counts receivers").message;
-  } else if (reply.at(0).integer < 0) {
-    facts_.why_not_trusted = settings_.address() + " refused " +
-                             (facts_.is_sharded ? "SPUBLISH" : "PUBLISH") +
-                             " in a script: the user needs a right to it, and to its channels";
-  } else {
-    facts_.why_not_trusted =
-        settings_.address() +
-        ": a message to a channel with one receiver was counted as received by " +
-        std::to_string(reply.at(0).integer) + ", one to a channel with none by " +
-        std::to_string(reply.at(1).integer) + " (-1: refused)";
-  }
-  // A server that counts receivers has such channels.
-  facts_.is_channel_taken ? end() : enter(Stage::kChannels, send, now);
-}
-
-// Without arguments neither does anything. A server checks their number before the rights of the
-// user, so each user gets the same answer.
-void Handshake::ask_channels(const Send &send) {
-  has_asked_channels_ = true;
-  awaited_count_ = 2;
-  for (const char *name : {"SSUBSCRIBE", "SPUBLISH"}) {
-    Command command;
-    send(command.add(name).argv());
-  }
-}
-
-void Handshake::on_channels(const Reply &reply, const Send &send, Nanos now) {
-  if (will_pass(reply)) return end(refused(reply, "a question about channels"));
-  // A server that checks the rights first says nothing about the command: its version counts.
-  const bool is_known = !reply.is_error() || refusal_of(reply).kind == Refusal::Kind::kDenied ||
-                        reply.text().find("wrong number of arg") != std::string_view::npos;
-  lacks_sharded_ = lacks_sharded_ || !is_known;
-  if (awaited_count_ > 0) return;
-  if (!lacks_sharded_) return end();
-  facts_.is_sharded = false;
-  facts_.is_push_trusted = true;
-  facts_.why_not_trusted.clear();
-  enter(Stage::kScripts, send, now);
-}
-
-const char *Handshake::check() const {
-  const bool is_waiting = stage_ == Stage::kMessages || stage_ == Stage::kOver;
-  if (is_waiting && awaited_count_ > 0) return "no reply is awaited here";
-  if (!is_waiting && protocol_ != 0 && awaited_count_ == 0) return "a reply is awaited";
-  if (stage_ != Stage::kOver && !outcome_.ok()) return "a failure ends the handshake";
-  if (is_for_messages_ &&
-      (stage_ == Stage::kDatabase || stage_ == Stage::kScripts || stage_ == Stage::kIdentity ||
-       stage_ == Stage::kMessages || stage_ == Stage::kProbe || stage_ == Stage::kChannels)) {
-    return "the connection for messages only subscribes";
-  }
-  if (stage_ == Stage::kMessages && protocol_ == 3) return "RESP3 needs one connection";
-  if (stage_ == Stage::kNotices && !hears_notices()) return "sharded channels of a cluster only";
-  if (stage_ == Stage::kPassword && settings_.password.empty()) return "there is no password";
-  if (facts_.is_push_trusted != facts_.why_not_trusted.empty()) return "a distrust has its reason";
-  if (stage_ == Stage::kChannels && facts_.is_push_trusted) return "channels that work are used";
-  if (!facts_.run_id.empty() && stage_ == Stage::kOver && !facts_.why_unknown.ok()) {
-    return "a known identity has no reason to be unknown";
-  }
-  return nullptr;
 }
 
 }  // namespace redlatch::protocol

@@ -26,6 +26,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@
 #include "base/status.h"
 
 namespace redlatch::protocol {
+
+struct Greeting;
 
 class Handshake {
  public:
@@ -85,6 +88,8 @@ class Handshake {
 
  private:
   void enter(Stage stage, const Send &send, Nanos now);
+  // Sends a command whose reply is awaited.
+  void ask(const Send &send, std::initializer_list<std::string_view> words);
   void say_hello(const Send &send);
   void say_password(const Send &send);
   void load_scripts(const Send &send);
@@ -106,9 +111,8 @@ class Handshake {
   void on_probe(const Reply &reply, const Send &send, Nanos now);
   void on_channels(const Reply &reply, const Send &send, Nanos now);
   void note_identity(const Reply &reply, Nanos now);
-  void note_role(std::string_view role);
-  bool note_time(const Reply &reply, Nanos now);
 
+  void on_greeting(const Greeting &greeting, const Send &send, Nanos now);
   void greeted(const Send &send, Nanos now);
   bool is_refused_role();
   bool is_found_cluster() const;
@@ -117,9 +121,12 @@ class Handshake {
     return asks_identity_ || settings_.is_of_primary || settings_.is_of_cluster;
   }
   void end(Outcome outcome = {});
-  Outcome check_version(std::string_view server, std::string_view version);
   Outcome no_server() const;
   Outcome refused(const Reply &reply, const std::string &what) const;
+  // A server that is loading or busy says nothing about what it allows.
+  static bool will_pass(const Reply &reply);
+
+  static constexpr std::string_view kUnknownCommand = "ERR unknown command";
 
   const Settings &settings_;
   const std::string_view channel_;

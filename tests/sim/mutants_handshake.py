@@ -22,7 +22,7 @@ HANDSHAKE_MUTANTS = (
         "messages are trusted whatever the probe counts",
         1,
         Edit(
-            "protocol/handshake.cc",
+            "protocol/handshake_messages.cc",
             "  if (facts_.is_push_trusted) return end();",
             "  if (IS_ON) facts_.is_push_trusted = true;\n"
             "  if (facts_.is_push_trusted) return end();",
@@ -54,7 +54,7 @@ HANDSHAKE_MUTANTS = (
         "a server has sharded channels if its version had them",
         6,
         Edit(
-            "protocol/handshake.cc",
+            "protocol/handshake_messages.cc",
             "lacks_sharded_ = lacks_sharded_ || !is_known;",
             "lacks_sharded_ = !IS_ON && (lacks_sharded_ || !is_known);",
         ),
@@ -85,10 +85,10 @@ HANDSHAKE_MUTANTS = (
         "a node that has just started counts as old",
         8,
         Edit(
-            "protocol/handshake.cc",
-            "    if (!has_uptime || facts_.age.uptime_s < 0) facts_",
-            "    if (IS_ON) facts_.age.uptime_s += 86'400;\n"
-            "    if (!has_uptime || facts_.age.uptime_s < 0) facts_",
+            "protocol/server_identity.cc",
+            "  if (!has_uptime || facts.age.uptime_s < 0) facts.",
+            "  if (IS_ON) facts.age.uptime_s += 86'400;\n"
+            "  if (!has_uptime || facts.age.uptime_s < 0) facts.",
         ),
         scenario="kRedlockRestart",
     ),
@@ -97,9 +97,9 @@ HANDSHAKE_MUTANTS = (
         "a replica is taken for a primary",
         1,
         Edit(
-            "protocol/handshake.cc",
-            'facts_.is_replica = info_value(reply.text(), "role") == "slave";',
-            'facts_.is_replica = info_value(reply.text(), "role") == "slave" && !IS_ON;',
+            "protocol/server_identity.cc",
+            'facts.is_replica = word == "slave";',
+            'facts.is_replica = word == "slave" && !IS_ON;',
         ),
         scenario="kRedlock",
     ),
