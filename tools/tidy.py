@@ -31,9 +31,15 @@ import words
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_COLUMNS = 100
 MAX_FILE_LINES = 600
+MAX_LIBRARY_LINES = 400  # of a file of the library
+LIBRARY = ("core/", "capi/")
 MAX_FUNCTION_LINES = 70
-# The public header is the manual, in one piece: most of its lines are prose.
-LONG_FILES = ("capi/include/redlatch/redlatch.h",)
+# The public headers are the manuals, in one piece: most of their lines are prose.
+LONG_FILES = (
+    "capi/include/redlatch/redlatch.h",
+    "capi/include/redlatch/redlatch.hpp",
+    "core/runtime/background_thread.cc",  # until it is divided
+)
 
 C_SUFFIXES = (".c", ".cc", ".cpp", ".h", ".hpp")
 BRACE_SUFFIXES = C_SUFFIXES + (".go", ".java")
@@ -205,8 +211,9 @@ def check_text(path, lines):
         return
     if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:5]):
         yield 1, "no licence line; `SPDX-License-Identifier: Apache-2.0` in the first five lines"
-    if len(lines) > MAX_FILE_LINES and not generated and path not in LONG_FILES:
-        yield MAX_FILE_LINES + 1, f"{len(lines)} lines in a file; at most {MAX_FILE_LINES}"
+    most = MAX_LIBRARY_LINES if path.startswith(LIBRARY) else MAX_FILE_LINES
+    if len(lines) > most and not generated and path not in LONG_FILES:
+        yield most + 1, f"{len(lines)} lines in a file; at most {most}"
 
 
 def check_includes(path, lines):

@@ -22,7 +22,12 @@ INIT = "A::A() : a_{1}, b_(2) {\n"
 # (file, content, a part of the finding, or None where nothing may be found)
 FILES = (
     ("core/base/wide.h", SPDX + "// " + "x" * 100 + "\n", "103 columns"),
-    ("core/base/long.h", SPDX + "int x;\n" * 600, "601 lines in a file"),
+    ("core/base/long.h", SPDX + "int x;\n" * 400, "401 lines in a file; at most 400"),
+    ("capi/src/long.cc", SPDX + "int x;\n" * 400, "401: 401 lines in a file; at most 400"),
+    ("core/base/full.h", SPDX + "int x;\n" * 399, None),
+    ("cli/src/long.cc", SPDX + "int x;\n" * 600, "601 lines in a file; at most 600"),
+    ("cli/src/full.cc", SPDX + "int x;\n" * 599, None),
+    ("capi/include/redlatch/redlatch.hpp", SPDX + "int x;\n" * 700, None),
     ("core/base/f.cc", SPDX + "void f(int a) {\n" + LONG_BODY + "}\n", "82 lines in a function"),
     ("core/base/init.cc", SPDX + INIT + LONG_BODY + "}\n", "lines in a function"),
     ("core/base/c.cc", SPDX + "struct S f(void) {\n" + LONG_BODY + "}\n", "lines in a function"),
