@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <set>
 #include <utility>
 
 #include "protocol/keys.h"
@@ -35,6 +34,7 @@ ClusterClient::ClusterClient(const Settings &settings, std::span<const uint8_t, 
       output_(output),
       router_(settings, random, seed, output, *client),
       client_(std::move(client)) {
+  is_shut_ = client_->is_shut();
   client_->place_by(*this);
   router_.unplaced().session.set_trying(false);
 }
@@ -100,10 +100,20 @@ bool ClusterClient::is_idle() const {
 
 const char *ClusterClient::check() const {
   std::map<uint16_t, const lock::Server *> places;
+  std::map<const lock::Server *, std::pair<size_t, size_t>> counts;  // of locks, of waiting records
   for (const auto &[id, lock] : client_->locks().names()) {
+    counts[lock->server].first++;
     const auto [known, is_new] = places.emplace(lock->slot(), lock->server);
     if (!is_new && known->second != lock->server && !router_.is_moving(lock->slot()))
       return "the locks of a slot that does not move are at one node";
+  }
+  for (const auto &[id, record] : client_->locks().records()) {
+    const bool is_waiting = lock::Locks::is_waiting(record->phase) || record->upgrader;
+    if (is_waiting) counts[&record->server()].second++;
+  }
+  for (const auto &[server, count] : counts) {
+    if (server->lock_count != count.first || server->waiting_count != count.second)
+      return "a server counts its locks, and those that wait";
   }
   for (const uint16_t slot : client_->held_back()) {
     if (!router_.is_moving(slot)) return "a slot is held back only while it moves";

@@ -3,6 +3,7 @@
 #include "cluster/router.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "protocol/keys.h"
@@ -13,8 +14,8 @@ namespace redlatch::cluster {
 
 namespace {
 
-// Nodes with a client, which never goes. A cluster uses up some when addresses change, and a broken
-// node may name any number.
+// Nodes in use. None is removed: a cluster uses up some when addresses change, and a broken node
+// may name any number.
 constexpr size_t kMaxNodes = 4096;
 // More redirects of a slot than this within a second are followed slowly.
 constexpr int kMaxRedirects = 5;
@@ -80,7 +81,8 @@ std::vector<HostPort> Router::servers() const {
 }
 
 std::string Router::why_homeless() {
-  for (const uint16_t slot : client_.slots(unplaced())) {
+  for (const auto &[slot, place] : client_.slots()) {
+    if (place != &unplaced()) continue;
     const uint16_t number = map_.owner(slot);
     if (number == SlotMap::kNone) continue;
     if (!is_allowed(map_.server(number))) return not_allowed(map_.server(number));
@@ -111,12 +113,11 @@ void Router::redirect(uint16_t slot, const HostPort &to, Nanos now) {
 void Router::follow_map(Nanos now) {
   std::erase_if(bounces_,
                 [now](const auto &entry) { return entry.second.since + kBounceWindow < now; });
-  for (size_t node = 0; node < count(); node++) {
-    for (const uint16_t slot : client_.slots(server(node))) {
-      const bool is_at_home = node != 0 && known_node_of(slot) == node;
-      const bool has_home = map_.owner(slot) != SlotMap::kNone;
-      if (!is_at_home && (has_home || node != 0)) plan_move(slot, now);
-    }
+  for (const auto &[slot, place] : client_.slots()) {
+    const size_t node = place->node;
+    const bool is_at_home = node != 0 && known_node_of(slot) == node;
+    const bool has_home = map_.owner(slot) != SlotMap::kNone;
+    if (!is_at_home && (has_home || node != 0)) plan_move(slot, now);
   }
   note_lost_channels();
 }
@@ -129,19 +130,23 @@ void Router::plan_move(uint16_t slot, Nanos not_before) {
 }
 
 void Router::carry_out(Nanos now) {
-  for (auto move = moves_.begin(); move != moves_.end();) {
-    move = carry_out(*move, now) ? moves_.erase(move) : move + 1;
-  }
+  move_slots(now);
   redraw(now);
 }
 
-// @return false: it has to wait.
-bool Router::carry_out(const Move &move, Nanos now) {
-  if (now < move.not_before || !client_.is_at_rest(move.slot)) return false;
-  lock::Server &to = server(node_of(move.slot, now));
-  client_.move(move.slot, to, now);  // repeated, should resume() fail for want of memory
-  client_.resume(move.slot, to, now);
-  return true;
+// All at once: each pass goes over all locks.
+void Router::move_slots(Nanos now) {
+  if (moves_.empty()) return;
+  const std::set<uint16_t> busy = client_.busy_slots();
+  lock::Moves ready;
+  for (const Move &move : moves_) {
+    const bool is_due = now >= move.not_before && !busy.contains(move.slot);
+    if (is_due) ready.emplace(move.slot, &server(node_of(move.slot, now)));
+  }
+  if (ready.empty()) return;
+  client_.move(ready, now);
+  client_.resume(ready, now);
+  std::erase_if(moves_, [&ready](const Move &move) { return ready.contains(move.slot); });
 }
 
 Nanos Router::next_due(Nanos now) const {

@@ -2,10 +2,11 @@
 // Copyright The redlatch authors
 //
 // Router: the nodes of a cluster that are in use, and which of them has a slot. When a slot moves,
-// nothing about its locks is sent, and when no command about them is under way, they are at the new
+// nothing about its locks is sent until no command about them is under way. Then they go to the new
 // node.
 //
-// Node 0 is not a server: it has the locks whose node is not known, and is never connected.
+// Node 0 is a Server that stands for no node and is never connected: the locks whose node is not
+// known are at it.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class Router {
   lock::LockClient &client() { return client_; }
   lock::Server &server(size_t node) { return client_.at(node); }
   lock::Server &unplaced() { return client_.at(0); }
-  // Nodes, with node 0. None goes, and each keeps its number.
+  // Nodes, with node 0. None is removed.
   size_t count() const { return nodes_.size(); }
   SlotMap &map() { return map_; }
   uint64_t random() { return entropy_.next(); }
@@ -94,7 +95,7 @@ class Router {
 
   bool is_allowed(const HostPort &server) const { return settings_.cluster.allows(server.host); }
   void plan_move(uint16_t slot, Nanos not_before);
-  bool carry_out(const Move &move, Nanos now);
+  void move_slots(Nanos now);
   std::string draw_cid(uint16_t number) const;
   void redraw(Nanos now);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// LockCallKind: a kind of command about a lock. DelegatedCommand: one that another server is asked
-// than that of its lock.
+// LockCallKind: a kind of command about a lock. DelegatedCommand: a command that is sent to another
+// server than the lock's own.
 #pragma once
 
 #include <cassert>
@@ -76,7 +76,7 @@ inline Server &server_of(const Call &call) {
 // The record that a command is about.
 inline TokenRecord &record_of(const Call &call) { return call.about<TokenRecord>(); }
 
-// A command that another server is asked than that of its lock.
+// A command that is sent to another server than the lock's own.
 struct DelegatedCommand {
   Call call;
   std::shared_ptr<LockState> lock = nullptr;  // when it is sent

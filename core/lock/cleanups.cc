@@ -75,7 +75,7 @@ void Cleanups::serve_queue(const std::shared_ptr<LockState> &lock, Nanos now) {
 }
 
 void Cleanups::give_back_stale(Server &server, const protocol::Push &push, Nanos now) {
-  const auto *place = locks_.ended(push.rid);
+  const auto *place = server.ended_places.find(push.rid);
   if (place == nullptr || push.kind != protocol::Push::Kind::kGrant) return;
   auto lock = place->lock;
   // The slot may have moved since. That of a name in use is here.

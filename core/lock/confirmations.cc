@@ -231,7 +231,7 @@ void Confirmations::on_extended(const Call &call, const Reply &reply, Nanos now)
 }
 
 // The node cannot extend the lease now, because the slot is being moved: the replicas are asked a
-// little later, or by the client that takes the lock over.
+// little later, or by the server that the lock goes to.
 bool Confirmations::is_put_off(TokenRecord &record, const Reply &reply, Nanos now) {
   using Redirect = protocol::Redirect;
   const auto redirect = protocol::read_redirect(reply, {settings_.host, settings_.port});

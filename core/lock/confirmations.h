@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -78,7 +79,7 @@ class Confirmations {
   void drop() noexcept;
   Nanos due() const;
   void on_due(Nanos now);
-  bool is_at_rest(uint16_t slot) const { return side_.is_at_rest(slot); }
+  void add_slots(std::set<uint16_t> &slots) const { side_.add_slots(slots); }
 
   // ---- words
   // The wait of the caller, or of an upgrade, has ended.

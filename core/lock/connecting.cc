@@ -38,9 +38,9 @@ void LockClient::on_connected(size_t node, const ServerFacts &facts, Nanos now) 
   if (server.lock_count > 0) server.names.announce_by(now + operate::Names::kMoment);
   const bool is_channel_new = server.channel.take_change();
   if (server.settings.is_of_cluster || is_channel_new) {
-    resume_records(server, std::nullopt, now);
+    resume_records(server, nullptr, now);
   } else {
-    for_each_at(server, [&](TokenRecord &record) { resume(record, now); });
+    locks_.for_each_at(server, [&](TokenRecord &record) { resume(record, now); });
   }
   requests_.on_connected(server, now);
 }
@@ -73,7 +73,7 @@ void LockClient::on_connect_failed(size_t node, const Outcome &why, Nanos now) {
   const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
   if (!may_pass) return fail_all(server, why.status, why.message, now);
   requests_.on_connect_failed(server, why);
-  for_each_at(server, [&](TokenRecord &record) {
+  locks_.for_each_at(server, [&](TokenRecord &record) {
     const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition->is_queueable();
     if (is_one_try) return waiters_.fail_callers(record, why.status, why.message, now);
     const auto &confirmed = record.replicas.caller;
@@ -85,7 +85,7 @@ void LockClient::on_connect_failed(size_t node, const Outcome &why, Nanos now) {
 // Waiting longer would not help.
 void LockClient::fail_all(Server &server, Status status, std::string_view message, Nanos now) {
   requests_.fail_all(server, status, message);
-  for_each_at(server, [&](TokenRecord &record) {
+  locks_.for_each_at(server, [&](TokenRecord &record) {
     if (Locks::is_waiting(record.phase)) waiters_.fail_callers(record, status, message, now);
     if (record.replicas.caller) return leases_.fail_confirmation(record, status, message, now);
     if (record.upgrader) leases_.give_up_upgrade(record, status, message, now);

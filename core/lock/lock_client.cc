@@ -20,12 +20,13 @@ bool is_drained(const Server &server, const Locks::Records &records) {
   const auto &calls = server.session.in_flight();
   return std::none_of(calls.begin(), calls.end(),
                       [](const Call &call) { return call.kind->delays_end(call); }) &&
-         std::all_of(records.begin(), records.end(), [&server](const auto &entry) {
-           const TokenRecord &record = *entry.second;
-           return &record.server() != &server ||
-                  (record.phase == TokenRecord::Phase::kCleanup &&
-                   record.cleanup()->was_answered() && !record.releaser);
-         });
+         (server.lock_count == 0 ||
+          std::all_of(records.begin(), records.end(), [&server](const auto &entry) {
+            const TokenRecord &record = *entry.second;
+            return &record.server() != &server ||
+                   (record.phase == TokenRecord::Phase::kCleanup &&
+                    record.cleanup()->was_answered() && !record.releaser);
+          }));
 }
 
 }  // namespace
@@ -180,11 +181,11 @@ void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos
 // ---- the time ----------------------------------------------------------------------------------
 
 Nanos LockClient::next_due() const {
-  Nanos due = std::min(timers_.next_due(), requests_.due());
+  Nanos due = timers_.next_due();
   for (const Server &server : servers_) {
     if (server.has_work()) due = std::min(due, server.session.connect_at());
     due = std::min({due, server.session.due(), server.names.due(), server.health.due(),
-                    server.confirmations.due()});
+                    server.confirmations.due(), server.resend_at});
   }
   return due;
 }
@@ -198,12 +199,12 @@ void LockClient::tend(Server &server, Nanos now) {
   if (server.names.due() <= now) server.names.announce(locks_.name_due(server), now);
   if (server.health.due() <= now) server.health.check(server.features, now);
   if (server.confirmations.due() <= now) server.confirmations.on_due(now);
+  if (server.resend_at <= now) requests_.resend_postponed(server, now);
   server.session.check_messages(server.waiting_count > 0, now);
 }
 
 void LockClient::on_timer(Nanos now) {
   for (Server &server : servers_) tend(server, now);
-  if (requests_.due() <= now) requests_.resend_postponed(now);
   bool is_renewing = false;
   while (!timers_.empty()) {
     Timed &timed = timers_.top();
@@ -283,7 +284,7 @@ void LockClient::shut_down(Nanos now) {
     server.health.check_at(kNever);
     fail_all(server, Status::kClosed, "the client was shut down", now);
     server.names.withdraw(now);
-    for_each_at(server, [&](TokenRecord &record) {
+    locks_.for_each_at(server, [&](TokenRecord &record) {
       if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);
       if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
     });

@@ -69,6 +69,7 @@ class LockClient final : public LockService, private operate::Names::Owner {
   void shut_down(Nanos now) override;
   void give_up() override;
   size_t drained_count() const override;
+  bool is_shut() const { return is_shut_; }
   // True if nothing is left of what users asked for.
   bool is_idle() const;
 
@@ -106,7 +107,7 @@ class LockClient final : public LockService, private operate::Names::Owner {
 
   // ---- the nodes of a cluster (moving.cc)
   void place_by(Placement &placement) { redirects_.place_by(placement); }
-  // Its number is the next one. None goes but the last one, before anything was asked of it.
+  // Its number is the next one. None is removed but the last one, before anything was asked of it.
   Server &add_server(const Settings &settings, std::span<const uint8_t, 16> random);
   void remove_last_server() { servers_.pop_back(); }
   Server &at(size_t node) { return const_cast<Server &>(std::as_const(*this).at(node)); }
@@ -117,16 +118,16 @@ class LockClient final : public LockService, private operate::Names::Owner {
   // Nothing about the slot is sent to any server until resume().
   void hold_back(uint16_t slot) { redirects_.hold_back(slot); }
   const std::set<uint16_t> &held_back() const { return redirects_.held_back(); }
-  // True if no command about the slot is under way.
-  bool is_at_rest(uint16_t slot) const;
-  // Those of all locks that something is to be done with at `server`.
-  std::set<uint16_t> slots(const Server &server) const;
-  // The locks of the slot, which is held back and at rest, are at `server` from now on: what is
-  // held keeps its token; what waits gets a token of this server, and keeps its ticket. Throws
-  // std::bad_alloc, and then nothing has changed.
-  void move(uint16_t slot, Server &server, Nanos now);
-  // Sends what is to be done about locks of the slot, if the connection is up; else connects soon.
-  void resume(uint16_t slot, Server &server, Nanos now);
+  // Those that commands under way are about.
+  std::set<uint16_t> busy_slots() const;
+  // Those of all locks that something is to be done with, and where these are.
+  Moves slots();
+  // Holds the slots back, which are not busy. Their locks are at these servers from now on: what is
+  // held keeps its token; what waits gets a token of the new server, and keeps its ticket. Throws
+  // std::bad_alloc, and then no lock has moved.
+  void move(const Moves &moves, Nanos now);
+  // Sends what is to be done about locks of the slots, if the connection is up; else connects soon.
+  void resume(const Moves &moves, Nanos now);
   // Uses another channel from the next connection on. Called without a connection; throws
   // std::bad_alloc, and then nothing has changed.
   void change_channel(Server &server, const std::string &cid, Nanos now);
@@ -168,10 +169,8 @@ class LockClient final : public LockService, private operate::Names::Owner {
   Outcome why_late(const Request &request) const;
   void fail_all(Server &server, Status status, std::string_view message, Nanos now);
   void tend(Server &server, Nanos now);
-  template <class Action>
-  void for_each_at(const Server &server, const Action &action);
   void resume(TokenRecord &record, Nanos now);
-  void resume_records(Server &server, std::optional<uint16_t> slot, Nanos now);
+  void resume_records(Server &server, const Moves *slots, Nanos now);
 
   // operate::Names::Owner
   void on_name(operate::NameQuery &asked, std::string_view name, Nanos now) override;
@@ -190,13 +189,5 @@ class LockClient final : public LockService, private operate::Names::Owner {
   Requests requests_;
   std::deque<Server> servers_;
 };
-
-// Records that exist now; `action` may forget any of them and open others.
-template <class Action>
-void LockClient::for_each_at(const Server &server, const Action &action) {
-  locks_.for_each([&](TokenRecord &record) {
-    if (&record.server() == &server) action(record);
-  });
-}
 
 }  // namespace redlatch::lock

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "lock/server.h"
 #include "protocol/token.h"
 
 namespace redlatch::lock {
@@ -90,8 +89,6 @@ void Locks::set_phase(TokenRecord &record, Phase phase) {
   note_waiting(record);
 }
 
-size_t &Locks::waiting_count_at(const TokenRecord &record) { return record.server().waiting_count; }
-
 void Locks::note_waiting(TokenRecord &record) {
   const bool is_waiting = record.phase == Phase::kQueued || record.upgrader != nullptr;
   record.lock->key_watch.give(&KeyWatch::set_waiting, record.watcher, is_waiting);
@@ -124,7 +121,7 @@ void Locks::forget(TokenRecord &record) {
   if (record.phase != Phase::kCleanup) set_phase(record, Phase::kCleanup);
   const Checked<Cleanup> *ended = record.started_cleanup();
   if (ended != nullptr && !ended->get().is_detached() && record.acquisition->was_queued()) {
-    ended_places_.add(record);
+    record.server().ended_places.add(record);
   }
   record.is_gone = true;
   timers_.remove(record);
@@ -139,6 +136,7 @@ void Locks::forget(TokenRecord &record) {
 
 Nanos Locks::name_due(const Server &server) const {
   Nanos due = kNever;
+  if (server.lock_count == 0) return due;
   for (const auto &[id, record] : records_) {
     if (&record->server() != &server) continue;
     if (record->phase == Phase::kQueued) return 0;

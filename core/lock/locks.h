@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lock/lock_state.h"
+#include "lock/server.h"
 #include "lock/timer_queue.h"
 
 namespace redlatch::lock {
@@ -44,7 +45,6 @@ class Locks {
   const Names &names() const { return names_; }
   // nullptr: it has no record.
   std::shared_ptr<LockState> find(std::string_view name, protocol::Format format) const;
-  bool has(const LockState &lock) const { return names_.contains(id_of(lock)); }
   // Adds the name, at `server`, if it is not known. It is forgotten with its last record.
   std::shared_ptr<LockState> find_or_add(std::string_view name, protocol::Format format,
                                          Server &server);
@@ -64,6 +64,8 @@ class Locks {
   // Those that exist now; `action` may forget any of them and open others. Allocates nothing.
   template <class Action>
   void for_each(const Action &action);
+  template <class Action>
+  void for_each_at(const Server &server, const Action &action);
   TokenRecord &new_record(const std::shared_ptr<LockState> &lock, const Request &caller);
   void set_phase(TokenRecord &record, Phase phase);
   void set_upgrader(TokenRecord &record, const std::shared_ptr<Request> &request);
@@ -71,8 +73,6 @@ class Locks {
   void forget(TokenRecord &record);
   // The command about it is sent again a little later.
   void repeat_soon(TokenRecord &record, Nanos now);
-  // The place of a record that was forgotten; nullptr: not known.
-  const EndedPlaces::Place *ended(uint64_t id) const { return ended_places_.find(id); }
 
   // ---- numbers of tokens
   uint64_t last_number() const { return last_number_; }
@@ -90,11 +90,12 @@ class Locks {
     std::vector<NewToken> all;
     Records numbered;
   };
-  // For the waiters of `slot` that are not at `server`, or with nullopt for all that are. Throws
-  // std::bad_alloc; then only numbers of tokens are used up. The functions after it do not fail.
-  NewTokens new_tokens(const Server &server, std::optional<uint16_t> slot, std::string_view cid);
-  // The locks of `slot` are at `server` from now on. Nothing about them is under way.
-  void move(uint16_t slot, Server &server) noexcept;
+  // For the waiters that `moves` gives another server, or those at `server`. Both throw
+  // std::bad_alloc; then only numbers of tokens are used up. The functions after them do not fail.
+  NewTokens new_tokens(const std::map<uint16_t, Server *> &moves);
+  NewTokens new_tokens(const Server &server, std::string_view cid);
+  // Nothing about these locks is under way.
+  void move(const std::map<uint16_t, Server *> &moves) noexcept;
   void add_numbered(NewTokens &tokens) noexcept { records_.merge(tokens.numbered); }
   // @return what the server has of the old token. After add_numbered().
   ServerFootprint rename(NewToken &renamed, Nanos now) noexcept;
@@ -102,14 +103,15 @@ class Locks {
  private:
   static NameId id_of(const LockState &lock) { return {lock.keys.format, lock.name}; }
   void forget_unused(const LockState &lock);
-  static size_t &waiting_count_at(const TokenRecord &record);
+  static size_t &waiting_count_at(const TokenRecord &record) {
+    return record.server().waiting_count;
+  }
   void note_waiting(TokenRecord &record);
   void add_token(TokenRecord &record, std::string_view cid, NewTokens &tokens);
 
   TimerQueue &timers_;
   Names names_;  // borrow their names
   Records records_;
-  EndedPlaces ended_places_;
   uint64_t last_number_ = 0;
 };
 
@@ -122,6 +124,14 @@ void Locks::for_each(const Action &action) {
     action(*record);
     at = records_.upper_bound(record->id);
   }
+}
+
+template <class Action>
+void Locks::for_each_at(const Server &server, const Action &action) {
+  if (server.lock_count == 0) return;
+  for_each([&](TokenRecord &record) {
+    if (record.lock->server == &server) action(record);
+  });
 }
 
 }  // namespace redlatch::lock

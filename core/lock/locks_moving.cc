@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lock/locks.h"
-#include "lock/server.h"
 #include "protocol/token.h"
 
 namespace redlatch::lock {
@@ -31,29 +30,48 @@ void Locks::add_token(TokenRecord &record, std::string_view cid, NewTokens &toke
   tokens.all.push_back(std::move(renamed));
 }
 
-Locks::NewTokens Locks::new_tokens(const Server &server, std::optional<uint16_t> slot,
-                                   std::string_view cid) {
+namespace {
+
+// The server that `lock` goes to; nullptr: it stays.
+Server *target_of(const LockState &lock, const std::map<uint16_t, Server *> &moves) {
+  const auto found = moves.find(lock.slot());
+  return found == moves.end() || found->second == lock.server ? nullptr : found->second;
+}
+
+}  // namespace
+
+Locks::NewTokens Locks::new_tokens(const std::map<uint16_t, Server *> &moves) {
   NewTokens tokens;
   for (const auto &[id, record] : records_) {
-    const bool is_there = &record->server() == &server;
-    const bool is_wanted = slot ? !is_there && record->lock->slot() == *slot : is_there;
-    if (is_wanted && is_waiting(record->phase)) add_token(*record, cid, tokens);
+    if (!is_waiting(record->phase)) continue;
+    const Server *server = target_of(*record->lock, moves);
+    if (server != nullptr) add_token(*record, server->channel.cid(), tokens);
   }
   return tokens;
 }
 
-void Locks::move(uint16_t slot, Server &server) noexcept {
+Locks::NewTokens Locks::new_tokens(const Server &server, std::string_view cid) {
+  NewTokens tokens;
   for (const auto &[id, record] : records_) {
-    if (record->lock->slot() != slot || &record->server() == &server) continue;
-    if (!is_waiting(record->phase) && !record->upgrader) continue;
+    const bool is_there = &record->server() == &server;
+    if (is_there && is_waiting(record->phase)) add_token(*record, cid, tokens);
+  }
+  return tokens;
+}
+
+void Locks::move(const std::map<uint16_t, Server *> &moves) noexcept {
+  for (const auto &[id, record] : records_) {
+    Server *server = target_of(*record->lock, moves);
+    if (server == nullptr || (!is_waiting(record->phase) && !record->upgrader)) continue;
     waiting_count_at(*record)--;
-    server.waiting_count++;
+    server->waiting_count++;
   }
   for (const auto &[id, lock] : names_) {
-    if (lock->slot() != slot || lock->server == &server) continue;
+    Server *server = target_of(*lock, moves);
+    if (server == nullptr) continue;
     lock->server->lock_count--;
-    server.lock_count++;
-    lock->server = &server;
+    server->lock_count++;
+    lock->server = server;
     lock->key_watch.give(&KeyWatch::on_disconnected);
   }
 }

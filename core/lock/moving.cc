@@ -18,29 +18,33 @@ Server &LockClient::add_server(const Settings &settings, std::span<const uint8_t
 
 // ---- slots -------------------------------------------------------------------------------------
 
-std::set<uint16_t> LockClient::slots(const Server &server) const {
-  std::set<uint16_t> slots;
-  for (const auto &[id, lock] : locks_.names()) {
-    if (lock->server == &server) slots.insert(lock->slot());
-  }
-  requests_.add_slots(server, slots);
-  // Also of a lock that no caller uses any more: one SERVE QUEUE may follow another.
-  for (const Call &call : server.session.in_flight()) {
-    if (const auto slot = call.kind->slot(call)) slots.insert(*slot);
+// Also of a lock that no caller uses any more: one SERVE QUEUE may follow another.
+Moves LockClient::slots() {
+  Moves slots;
+  for (const auto &[id, lock] : locks_.names()) slots.emplace(lock->slot(), lock->server);
+  requests_.add_slots(slots);
+  for (Server &server : servers_) {
+    for (const Call &call : server.session.in_flight()) {
+      const auto slot = redirects_.is_delegated(call) ? std::nullopt : call.kind->slot(call);
+      if (slot) slots.emplace(*slot, &server);
+    }
   }
   return slots;
 }
 
-bool LockClient::is_at_rest(uint16_t slot) const {
-  return std::all_of(servers_.begin(), servers_.end(), [slot](const Server &server) {
-    return server.session.is_at_rest(slot) && server.confirmations.is_at_rest(slot);
-  });
+std::set<uint16_t> LockClient::busy_slots() const {
+  std::set<uint16_t> slots;
+  for (const Server &server : servers_) {
+    server.session.add_slots(slots);
+    server.confirmations.add_slots(slots);
+  }
+  return slots;
 }
 
 bool LockClient::ask(Server &server, const std::shared_ptr<DelegatedCommand> &delegated,
                      Nanos now) {
   if (!server.session.is_up()) {
-    server.is_wanted = server.session.is_down();
+    if (server.session.is_down()) server.is_wanted = true;
     server.session.connect_soon(now);
     return false;
   }
@@ -55,51 +59,53 @@ bool LockClient::ask(Server &server, const std::shared_ptr<DelegatedCommand> &de
 
 // ---- from one server to another ----------------------------------------------------------------
 
-void LockClient::move(uint16_t slot, Server &server, Nanos now) {
-  assert(redirects_.held_back().contains(slot) && is_at_rest(slot));
-  Locks::NewTokens tokens = locks_.new_tokens(server, slot, server.channel.cid());
+void LockClient::move(const Moves &moves, Nanos now) {
+  for (const auto &[slot, server] : moves) redirects_.hold_back(slot);
+  Locks::NewTokens tokens = locks_.new_tokens(moves);
   timers_.admit(tokens.all.size());
   // From here on nothing fails.
   for (const auto &[id, record] : locks_.records()) {
+    const auto found = moves.find(record->lock->slot());
     Server &from = record->server();
-    if (&from == &server || record->lock->slot() != slot) continue;
+    if (found == moves.end() || found->second == &from) continue;
+    Server &server = *found->second;
     from.throttle.drop(record);
     server.confirmations.take_over(from.confirmations, *record);
     server.clock.note_arrivals(from.clock);
-    if (record->phase == Phase::kHeld) {
-      record->held().give(&HeldLease::on_moved, from.clock.last());
-    }
+    if (record->phase != Phase::kHeld) continue;
+    record->held().give(&HeldLease::on_moved, from.clock.last());
+    leases_.schedule(*record, now);
   }
-  locks_.move(slot, server);
-  requests_.move(slot, server);
-  for (const auto &[id, record] : locks_.records()) {
-    if (record->phase == Phase::kHeld && record->lock->slot() == slot)
-      leases_.schedule(*record, now);
-  }
-  leases_.compare_clocks(server, now);
+  locks_.move(moves);
+  requests_.move(moves);
+  for (Server &server : servers_) leases_.compare_clocks(server, now);
   cleanups_.start_renamed(tokens, now);
 }
 
-void LockClient::resume(uint16_t slot, Server &server, Nanos now) {
-  redirects_.reopen(slot);
-  if (!server.session.is_up()) return server.session.connect_soon(now);
-  resume_records(server, slot, now);
-  requests_.resume(slot, now);
+void LockClient::resume(const Moves &moves, Nanos now) {
+  std::set<Server *> servers;
+  for (const auto &[slot, server] : moves) servers.insert(server);
+  for (const auto &[slot, server] : moves) redirects_.reopen(slot);
+  for (Server *server : servers) {
+    server->session.is_up() ? resume_records(*server, &moves, now)
+                            : server->session.connect_soon(now);
+  }
+  requests_.resume(moves, now);
 }
 
-// Records at `server` of `slot`; nullopt: of all slots that do not move.
-void LockClient::resume_records(Server &server, std::optional<uint16_t> slot, Nanos now) {
-  waiters_.resume(server, slot, now);
-  locks_.for_each([&](TokenRecord &record) {
+// Records at `server` of these slots; null: of all slots that do not move.
+void LockClient::resume_records(Server &server, const Moves *slots, Nanos now) {
+  waiters_.resume(server, slots, now);
+  locks_.for_each_at(server, [&](TokenRecord &record) {
     const bool is_waiting = Locks::is_waiting(record.phase);
-    if (is_waiting || !redirects_.is_to_resume(*record.lock, server, slot)) return;
+    if (is_waiting || !redirects_.is_to_resume(*record.lock, server, slots)) return;
     resume(record, now);
   });
 }
 
 void LockClient::change_channel(Server &server, const std::string &cid, Nanos now) {
   assert(!server.session.is_up() && server.session.in_flight().empty());
-  Locks::NewTokens tokens = locks_.new_tokens(server, std::nullopt, cid);
+  Locks::NewTokens tokens = locks_.new_tokens(server, cid);
   std::string channel = server.channel.prefix() + cid;
   std::string copy = cid;
   timers_.admit(tokens.all.size());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Placement: who says at which server a lock is, in a cluster. core/cluster is one. No call comes
-// back into the client from here, except from ask_elsewhere().
+// Placement: decides at which server a lock is, in a cluster. core/cluster is one. The client calls
+// it in the middle of its own work: redirected() may hold the slot back, ask_elsewhere() may add a
+// server and send, and neither does more.
 #pragma once
 
 #include <memory>

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,6 +20,9 @@
 #include "lock/placement.h"
 
 namespace redlatch::lock {
+
+// Slots, and the server that each goes to.
+using Moves = std::map<uint16_t, Server *>;
 
 class Redirects {
  public:
@@ -31,10 +35,10 @@ class Redirects {
   bool is_moving(const LockState &lock) const {
     return !moving_.empty() && moving_.contains(lock.slot());
   }
-  // True if `lock` is at `server`, and of `slot`; nullopt: of any that does not move.
-  bool is_to_resume(const LockState &lock, const Server &server,
-                    std::optional<uint16_t> slot) const {
-    return lock.server == &server && (slot ? lock.slot() == *slot : !is_moving(lock));
+  // True if `lock` is at `server`, and of one of `slots`; null: of any that does not move.
+  bool is_to_resume(const LockState &lock, const Server &server, const Moves *slots) const {
+    return lock.server == &server &&
+           (slots != nullptr ? slots->contains(lock.slot()) : !is_moving(lock));
   }
   // Nothing about the slot is sent any more.
   void hold_back(uint16_t slot) { moving_.insert(slot); }
@@ -53,6 +57,10 @@ class Redirects {
   bool take(const Call &call, const Reply &reply, Nanos now);
 
   // ---- commands that another node is asked, behind ASKING
+  // True if `call` is of a lock at another server.
+  bool is_delegated(const Call &call) const {
+    return call.kind == &delegated_ || call.kind == &asking_;
+  }
   // Sends `server` ASKING and `extension`, an extension of `record` at another server. An ASK
   // is never remembered: the next command about the lock goes to its owner first. @return false:
   // there was no memory, and the connection is dropped.

@@ -172,33 +172,35 @@ void Requests::on_connect_failed(const Server &server, const Outcome &why) {
   });
 }
 
-// Those whose server is down are sent by the next connection to it.
-void Requests::resend_postponed(Nanos now) {
-  resend_at_ = kNever;
+void Requests::resend_postponed(Server &server, Nanos now) {
+  server.resend_at = kNever;
+  if (!server.session.is_up()) return;      // the next connection sends them all
+  server.resend_at = now + kNoMemoryRetry;  // should it fail
   for_each([&](const std::shared_ptr<Request> &request) {
-    if (!request->is_postponed || !server_of(*request).session.is_up()) return;
-    request->is_postponed = false;
-    if (may_send(*request)) send(request, now);
+    if (request->server != &server) return;
+    if (std::exchange(request->is_postponed, false) && may_send(*request)) send(request, now);
   });
+  server.resend_at = kNever;
 }
 
 // ---- from one server to another ----------------------------------------------------------------
 
-void Requests::add_slots(const Server &server, std::set<uint16_t> &slots) const {
+void Requests::add_slots(std::map<uint16_t, Server *> &slots) const {
   for (const auto &request : open_) {
     const LockState *lock = lock_of(*request);
-    if (lock != nullptr && lock->server == &server) slots.insert(lock->slot());
+    if (lock != nullptr) slots.emplace(lock->slot(), lock->server);
   }
 }
 
-void Requests::move(uint16_t slot, Server &server) noexcept {
+void Requests::move(const Moves &moves) noexcept {
   for (const auto &request : open_) {
     const LockState *lock = lock_of(*request);
-    if (lock == nullptr || lock->slot() != slot || request->server == &server) continue;
+    const auto found = lock == nullptr ? moves.end() : moves.find(lock->slot());
+    if (found == moves.end() || request->server == found->second) continue;
     request->server->request_count--;
-    server.request_count++;
-    request->server = &server;
-    if (request->lock) request->lock->server = &server;
+    found->second->request_count++;
+    request->server = found->second;
+    if (request->lock) request->lock->server = found->second;
   }
 }
 
@@ -225,10 +227,10 @@ std::shared_ptr<Request> Requests::take_request(const Server &server) {
   return nullptr;
 }
 
-void Requests::resume(uint16_t slot, Nanos now) {
+void Requests::resume(const Moves &moves, Nanos now) {
   for_each([&](const std::shared_ptr<Request> &request) {
     const LockState *lock = lock_of(*request);
-    if (lock != nullptr && lock->slot() == slot) send(request, now);
+    if (lock != nullptr && moves.contains(lock->slot()) && may_send(*request)) send(request, now);
   });
 }
 
@@ -265,7 +267,8 @@ bool Requests::Repeated::on_postponed(const Call &call, Nanos retry_at, Nanos no
   if (request.is_finished()) return false;
   on_not_done(call, now);
   request.is_postponed = true;
-  requests.resend_at_ = std::min(requests.resend_at_, retry_at);
+  Nanos &resend_at = request.server->resend_at;
+  resend_at = std::min(resend_at, retry_at);
   return true;
 }
 

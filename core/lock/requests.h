@@ -45,18 +45,17 @@ class Requests : private Part, public operate::Health::Owner {
   void on_connect_failed(const Server &server, const Outcome &why);
   // `name` of the client `cid`; empty: not known. The last name finishes `inspection`.
   void on_name(Request &inspection, std::string_view cid, std::string_view name) noexcept;
-  // When to send postponed ones again.
-  Nanos due() const { return resend_at_; }
-  void resend_postponed(Nanos now);
+  // At Server::resend_at.
+  void resend_postponed(Server &server, Nanos now);
 
   // ---- between two servers
-  void add_slots(const Server &server, std::set<uint16_t> &slots) const;
-  // Those about locks of `slot` are at `server` from now on.
-  void move(uint16_t slot, Server &server) noexcept;
+  // Adds the slots of their locks, and where these are.
+  void add_slots(std::map<uint16_t, Server *> &slots) const;
+  void move(const Moves &moves) noexcept;
   // Removes a request at `server` about no lock, which is started at another one. nullptr: none.
   std::shared_ptr<Request> take_request(const Server &server);
-  // Sends the requests about locks of `slot`. The connection is up, and the slot not held back.
-  void resume(uint16_t slot, Nanos now);
+  // Sends the requests about locks of these slots whose servers are up.
+  void resume(const Moves &moves, Nanos now);
 
  private:
   using Phase = TokenRecord::Phase;
@@ -185,7 +184,6 @@ class Requests : private Part, public operate::Health::Owner {
   const Attach attach_{*this};
   const UndoAttach undo_attach_{*this};
   std::list<std::shared_ptr<Request>> open_;  // sent or not
-  Nanos resend_at_ = kNever;
 };
 
 }  // namespace redlatch::lock

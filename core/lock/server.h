@@ -48,7 +48,9 @@ struct Server {
   Throttle throttle;
   bool can_track = false;    // it accepts the tracking of keys
   bool is_tracking = false;  // CLIENT TRACKING was sent on this connection
-  bool is_wanted = false;    // the connection, for a command of another server
+  EndedPlaces ended_places;
+  Nanos resend_at = kNever;  // when to send the postponed ones of its requests again
+  bool is_wanted = false;    // the connection, for a delegated command
   size_t lock_count = 0;     // names that are at it
   size_t waiting_count = 0;  // .. their records that are asking, queued, or waiting to upgrade
   size_t request_count = 0;  // of Requests

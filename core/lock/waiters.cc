@@ -112,15 +112,15 @@ void Waiters::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) 
 
 // If cleanups follow, the first ACQUIRE of each script is sent as text: repeated after NOSCRIPT, it
 // would come after them.
-void Waiters::resume(Server &server, std::optional<uint16_t> slot, Nanos now) {
+void Waiters::resume(Server &server, const Moves *slots, Nanos now) {
   const bool has_cleanup =
       std::any_of(locks_.records().begin(), locks_.records().end(), [&](const auto &entry) {
         return entry.second->phase == Phase::kCleanup &&
-               redirects_.is_to_resume(*entry.second->lock, server, slot);
+               redirects_.is_to_resume(*entry.second->lock, server, slots);
       });
   uint32_t known = has_cleanup ? 0 : ~0U;  // scripts, by bits: a set would need memory
   locks_.for_each([&](TokenRecord &record) {
-    if (!Locks::is_waiting(record.phase) || !redirects_.is_to_resume(*record.lock, server, slot))
+    if (!Locks::is_waiting(record.phase) || !redirects_.is_to_resume(*record.lock, server, slots))
       return;
     record.watcher.on_connected();
     if (!record.acquisition->may_ask(true)) return;

@@ -53,9 +53,9 @@ class Waiters : private Part, public Leases::Owner {
   // ---- commands
   // Send ACQUIRE: the first time, as a poll, or after a lost answer. The same token each time.
   void ask(TokenRecord &record, Nanos now, protocol::EvalMode eval = protocol::EvalMode::kDigest);
-  // Sends ACQUIRE for the waiters at `server` of `slot` (nullopt: of all slots that do not move),
-  // before cleanups and above the limit in flight.
-  void resume(Server &server, std::optional<uint16_t> slot, Nanos now);
+  // Sends ACQUIRE for the waiters at `server` of `slots` (null: of all that do not move), before
+  // cleanups and above the limit in flight.
+  void resume(Server &server, const Moves *slots, Nanos now);
   void on_due(TokenRecord &record, Nanos now) {
     record.front() == nullptr ? cleanups_.start(record, now) : ask(record, now);
   }

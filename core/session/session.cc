@@ -165,9 +165,10 @@ void Session::deliver(const Call &call, const Reply &reply, Nanos now) {
   call.kind->on_answer(call, reply, now);
 }
 
-bool Session::is_at_rest(uint16_t slot) const {
-  return std::none_of(in_flight_.begin(), in_flight_.end(),
-                      [slot](const Call &call) { return call.kind->slot(call) == slot; });
+void Session::add_slots(std::set<uint16_t> &slots) const {
+  for (const Call &call : in_flight_) {
+    if (const auto slot = call.kind->slot(call)) slots.insert(*slot);
+  }
 }
 
 Nanos Session::late_at(Nanos limit) const {

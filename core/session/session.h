@@ -14,6 +14,7 @@
 #include <cassert>
 #include <cstdint>
 #include <deque>
+#include <set>
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -88,8 +89,8 @@ class Session {
   const std::deque<Call> &in_flight() const { return in_flight_; }
   // False if as many as allowed are under way.
   bool has_room() const { return in_flight_.size() < kMaxInFlight; }
-  // True if no call about `slot` of a cluster is under way.
-  bool is_at_rest(uint16_t slot) const;
+  // Adds the slots of a cluster that calls under way are about. Throws std::bad_alloc.
+  void add_slots(std::set<uint16_t> &slots) const;
   // When an answer is late, or check_messages() is due.
   Nanos due() const { return std::min(late_at(settings_.command_timeout), messages_->due()); }
   // When the oldest answer is late by `limit`.

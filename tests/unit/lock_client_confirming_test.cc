@@ -392,11 +392,11 @@ TEST_F(ConfirmingOnClusterTest, moved_lease_is_confirmed_by_replicas_of_the_new_
   side_reply(MadeReply::error(redirect("MOVED")));
   counted(1);
   EXPECT_TRUE(side_sent_.empty());
-  ASSERT_TRUE(client_->is_at_rest(slot));
+  ASSERT_FALSE(client_->busy_slots().contains(slot));
   const std::array<uint8_t, 16> random{9};
   lock::Server &other = client_->add_server(settings_, random);
-  client_->move(slot, other, now_);
-  client_->resume(slot, other, now_);
+  client_->move({{slot, &other}}, now_);
+  client_->resume({{slot, &other}}, now_);
   ASSERT_TRUE(client_->begin_connect(1, now_));
   client_->on_connected(1, {}, now_);
   ASSERT_TRUE(client_->begin_side_connect(1, now_));

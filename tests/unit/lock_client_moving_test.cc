@@ -29,23 +29,26 @@ class MovingTest : public LockClientWorld {
   uint16_t slot() const { return protocol::slot_of(settings_.name_space + "lock"); }
 
   lock::Server &own() { return client_->at(0); }
+  bool is_at_rest() const { return !client_->busy_slots().contains(slot()); }
   bool has_slot(const lock::Server &server) const {
-    return client_->slots(server).contains(slot());
+    const auto slots = client_->slots();
+    const auto found = slots.find(slot());
+    return found != slots.end() && found->second == &server;
   }
 
   lock::Server *other_ = nullptr;
 };
 
 TEST_F(MovingTest, a_slot_is_at_rest_when_none_of_its_commands_is_under_way) {
-  EXPECT_TRUE(client_->is_at_rest(slot()));
+  EXPECT_TRUE(is_at_rest());
   const auto request = acquire();
-  EXPECT_FALSE(client_->is_at_rest(slot()));
+  EXPECT_FALSE(is_at_rest());
   client_->hold_back(slot());
   reply_queued();
-  EXPECT_TRUE(client_->is_at_rest(slot()));
+  EXPECT_TRUE(is_at_rest());
   advance(60'000 * kMs);
   EXPECT_EQ(next_script(), "") << "nothing is sent about a slot that is held back";
-  client_->resume(slot(), own(), now_);
+  client_->resume({{slot(), &own()}}, now_);
   EXPECT_EQ(next_script(), "acquire");
 }
 
@@ -57,11 +60,11 @@ TEST_F(MovingTest, a_command_of_an_ended_lease_is_under_way_until_its_answer) {
   client_->on_timer(now_);
   ASSERT_EQ(state(lease), Lease::kLost);
   while (next_script() == "extend") {
-    EXPECT_FALSE(client_->is_at_rest(slot()));
+    EXPECT_FALSE(is_at_rest());
     EXPECT_TRUE(has_slot(own()));
     reply_count("extend", 1);
   }
-  EXPECT_TRUE(client_->is_at_rest(slot()));
+  EXPECT_TRUE(is_at_rest());
 }
 
 // PUBLISH counts only the subscribers at the node of the lock, but reaches those at other nodes.
@@ -98,12 +101,13 @@ TEST_F(MovingTest, a_queue_is_served_only_at_the_node_of_its_slot) {
   (void)release(lease);
   reply_count("release", 1, 1);
   ASSERT_EQ(next_script(), "serve_queue text");
-  ASSERT_EQ(client_->slots(own()), std::set<uint16_t>{slot()});
+  ASSERT_EQ(client_->slots().size(), 1u);
+  ASSERT_TRUE(has_slot(own()));
   client_->hold_back(slot());
   reply_count("serve_queue text", 0, 1);
   EXPECT_EQ(next_script(), "") << "the map gives the slot to another node";
-  EXPECT_TRUE(client_->is_at_rest(slot()));
-  EXPECT_TRUE(client_->slots(own()).empty());
+  EXPECT_TRUE(is_at_rest());
+  EXPECT_TRUE(client_->slots().empty());
 }
 
 TEST_F(MovingTest, out_of_memory_moves_nothing) {
@@ -123,7 +127,7 @@ TEST_F(MovingTest, out_of_memory_moves_nothing) {
     has_failed = false;
     allocation_countdown = nth;
     try {
-      client_->move(slot(), *other_, now_);
+      client_->move({{slot(), other_}}, now_);
     } catch (const std::bad_alloc &) {
       has_failed = true;
     }
@@ -138,12 +142,58 @@ TEST_F(MovingTest, out_of_memory_moves_nothing) {
     EXPECT_EQ(waiting->status.load(), Status::kPending);
     if (!has_failed) break;
     EXPECT_EQ(client_->next_due(), due);
-    client_->resume(slot(), own(), now_);
+    client_->resume({{slot(), &own()}}, now_);
     while (!sent_.empty() && next_script() != "acquire") reply_count(next_script(), 1);
     ASSERT_EQ(next_script(), "acquire");
     EXPECT_EQ(argument(0), token) << "the token has not changed";
   }
   EXPECT_GE(nth, 7) << "a move allocates";
+}
+
+// The slots are moved again then.
+TEST_F(MovingTest, out_of_memory_resumes_later) {
+  int64_t nth = 1;
+  for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
+    SCOPED_TRACE("allocation " + std::to_string(nth));
+    start_again();
+    const auto lease = held();
+    const auto waiting = acquire();
+    reply_queued();
+    client_->hold_back(slot());
+    const auto inspected = std::make_shared<Request>(Request::Op::kInspect);
+    inspected->name = "lock";
+    client_->start(inspected, now_);
+    sent_.clear();
+    asked_names_.clear();
+    client_->move({{slot(), other_}}, now_);
+    ASSERT_TRUE(client_->begin_connect(1, now_));
+    client_->on_connected(1, {}, now_);
+    bool has_thrown = false;
+    allocation_countdown = nth;
+    try {
+      client_->resume({{slot(), other_}}, now_);
+    } catch (const std::bad_alloc &) {
+      has_thrown = true;
+    }
+    has_failed = allocation_countdown <= 0;
+    allocation_countdown = 0;
+    client_->on_disconnected(1, now_);
+    if (has_thrown) {
+      ASSERT_TRUE(is_at_rest());
+      client_->move({{slot(), other_}}, now_);
+      client_->resume({{slot(), other_}}, now_);
+    }
+    now_ += 1'000 * kMs;
+    ASSERT_TRUE(client_->begin_connect(1, now_));
+    sent_.clear();
+    asked_names_.clear();
+    client_->on_connected(1, {}, now_);
+    EXPECT_TRUE(has_slot(*other_));
+    EXPECT_EQ(state(lease), Lease::kHeld);
+    EXPECT_EQ(waiting->status.load(), Status::kPending);
+    EXPECT_EQ(client_->in_flight_count(1), 4u) << "ACQUIRE, CANCEL, EXTEND and the inspection";
+  }
+  EXPECT_GE(nth, 3) << "a command allocates";
 }
 
 TEST_F(MovingTest, a_lease_is_shortened_by_as_much_as_the_new_clock_is_ahead) {
@@ -161,8 +211,8 @@ TEST_F(MovingTest, a_lease_is_shortened_by_as_much_as_the_new_clock_is_ahead) {
   client_->on_reply(1, answer.get(), now_);
   const Nanos before = lease->deadline;
   client_->hold_back(slot());
-  ASSERT_TRUE(client_->is_at_rest(slot()));
-  client_->move(slot(), *other_, now_);
+  ASSERT_TRUE(is_at_rest());
+  client_->move({{slot(), other_}}, now_);
   EXPECT_LE(lease->deadline, before - 3'900 * kMs);
   EXPECT_GE(lease->deadline, before - 4'100 * kMs);
 }
