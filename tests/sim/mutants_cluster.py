@@ -117,7 +117,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "no-hold-back",
         "commands about a slot that moves are sent to its old node meanwhile",
-        1,
+        5,
         Edit(
             "lock/redirects.cc",
             "  if (is_moved && lock != nullptr) hold_back(redirect.slot);\n",
