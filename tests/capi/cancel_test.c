@@ -17,8 +17,8 @@ enum { WAIT_MS = 10000 };
 static void waiting_for_a_request_keeps_its_limit(void) {
   rl_client* client = server_client();
   rl_lease* lease = rl_acquire(client, TEXT("limit"), 0, NULL, NULL);
-  rl_request* request = rl_acquire_start(client, TEXT("limit"), 300, NULL);
   int64_t start_ms = now_ms();
+  rl_request* request = rl_acquire_start(client, TEXT("limit"), 300, NULL);
   CHECK_INT(RL_PENDING, rl_request_wait(request, 0));
   CHECK(now_ms() - start_ms < 100);
   CHECK_INT(RL_PENDING, rl_request_wait(request, 60));
