@@ -17,7 +17,7 @@ LARGEST = (MAX_FUNCTIONS, MAX_FIELDS)
 COUNTED = ("core/", "capi/", "cli/src/", "embedded/")
 # Classes that are larger, with their sizes. A row goes down with its class, and never up.
 LARGER = {
-    "redlatch::runtime::Runtime": (137, 40),
+    "redlatch::runtime::Runtime": (137, 35),
 }
 CTAGS = ("ctags", "--language-force=C++", "--kinds-C++=cfmps", "--fields=+KSZn",
          "--output-format=json", "-f", "-", "-L", "-")

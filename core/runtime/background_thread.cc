@@ -24,6 +24,13 @@ Nanos health_delay(const std::string &channel) {
   return static_cast<Nanos>(100 + std::hash<std::string>()(channel) % kSpreadMs) * kMs;
 }
 
+// A time before `due`, for an answer that a late reader leaves unread: at `due` itself the lease
+// that it renews has ended.
+Nanos before_too_late(Nanos due, Nanos now) {
+  constexpr Nanos kShortest = 5 * kMs;
+  return std::min(due, now + std::max((due - now) / 2, kShortest));
+}
+
 }  // namespace
 
 void Runtime::start_background() {
@@ -68,7 +75,7 @@ void Runtime::run_background() {
 
 // Does all that is due now, and sleeps until more is.
 void Runtime::run_background_once(Lock &lock) {
-  if (leader_ == nullptr && is_broken()) disconnect_as(lock, background_);
+  if (!roles_->is_led() && is_broken()) disconnect_as(lock, background_);
   // By number, because a cluster may get further links meanwhile.
   for (size_t i = 0; i < links_.size(); i++) {
     Link &link = links_[i];
@@ -125,7 +132,7 @@ void Runtime::tick(Lock &lock) {
   Nanos due = std::min({service_->next_due(), credentials_.next_due(), waits_until_});
   if (was_active_) due = std::min(due, now + timeout_);
   for (const Link &link : links_) {
-    if (link.sentinel) due = std::min(due, link.sentinel->watch.next_due(wants_watch(link)));
+    if (link.sentinel) due = std::min(due, link.sentinel->watch.next_due(link.wants_watch()));
   }
   if (reader_ && service_->in_flight_count(0) > 0) due = before_too_late(due, now);
   if (!has_run) due = std::max(due, now + kPauseAfterException);  // what is due may fail again
@@ -135,16 +142,9 @@ void Runtime::tick(Lock &lock) {
 
 // The queue's thread may poll late. A reply that arrived in time must not count as late for that.
 void Runtime::read_remaining(Lock &lock) {
-  while (reader_ && leader_ == nullptr && is_usable()) {
+  while (reader_ && !roles_->is_led() && is_usable()) {
     if (!read_once(lock, background_)) return;
   }
-}
-
-// A time before `due`, for an answer that a late reader leaves unread: at `due` itself the lease
-// that it renews has ended.
-Nanos Runtime::before_too_late(Nanos due, Nanos now) {
-  constexpr Nanos kShortest = 5 * kMs;
-  return std::min(due, now + std::max((due - now) / 2, kShortest));
 }
 
 // @return false after an exception: reconnecting repeats what was due.
@@ -174,7 +174,7 @@ void Runtime::wake_late(Nanos now) {
   for (const WaiterList *list : {&short_, &long_}) {
     for (Waiter *waiter = list->front(); waiter != nullptr; waiter = waiter->next) wake(*waiter);
   }
-  for (Waiter *waiter : {leader_, follower_}) {
+  for (Waiter *waiter : {roles_->leader(), roles_->follower()}) {
     if (waiter != nullptr && waiter != &background_) wake(*waiter);
   }
 }
@@ -194,7 +194,7 @@ void Runtime::start_attempt(Link &link) {
     link.attempt->channel = service_->channel(link.node);
     error = start_thread(link.attempt->thread, attempt_main, &*link.attempt);
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     error = ENOMEM;
   }
   if (error == 0) return;
@@ -202,7 +202,7 @@ void Runtime::start_attempt(Link &link) {
   try {
     service_->on_connect_failed(link.node, no_thread(error), boot_now());
   } catch (...) {
-    (void)note_caught();  // the service has scheduled the next attempt anyway
+    (void)log_.add_caught();  // the service has scheduled the next attempt anyway
   }
 }
 
@@ -220,7 +220,7 @@ void Runtime::attempt(Attempt &mine) {
         mine.link.settings, mine.login,
         [this, &mine](const Settings &settings) { return connect(mine, settings); });
   } catch (...) {
-    mine.outcome.status = note_caught();
+    mine.outcome.status = log_.add_caught();
   }
   Lock lock(mutex_);
   mine.is_over = true;
@@ -269,7 +269,7 @@ void Runtime::end_attempt(Lock &lock, Link &link) {
       service_->check_later(link.node, boot_now() + health_delay(ended.channel));
     }
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     link.drop();
   }
   if (is_draining_) wake(drain_waiter_);
@@ -327,7 +327,7 @@ void Runtime::end_reading_slots(Link &link, Attempt &ended) {
     }
     note_connection(link, ended.outcome, ended.slots.facts);
   } catch (...) {
-    return (void)note_caught();  // what was planned is done with the next event, or read again
+    return (void)log_.add_caught();  // what was planned is done with the next event, or read again
   }
   if (is_draining_) wake(drain_waiter_);
 }
@@ -352,7 +352,7 @@ int Runtime::watch_new(const Link &link) {
     errors[0] = caller_set_.add(fd, 0, net::EpollSet::kEnd);
     errors[1] = background_set_.add(fd, 0, net::EpollSet::kEnd);
     if (reader_) errors[2] = reader_->add_socket(fd);
-    is_drained_ = false;
+    note_role(roles_.give(&ReadingRoles::forget_drained));
   }
   if (link.messages) {
     errors[3] = background_set_.add(link.messages->fd(), Link::key_of(link.node, Link::kMessages));
@@ -391,7 +391,7 @@ void Runtime::read_messages(Lock &lock, Link &link) {
     for (const net::ReplyPtr &reply : replies) take_message(link, *reply, now);
     if (!replies.empty()) service_->on_messages_heard(link.node, now);
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     link.drop();
   }
   if (received != net::Connection::Received::kEnded) return;

@@ -4,6 +4,7 @@
 #include "runtime/client_log.h"
 
 #include <array>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -43,6 +44,24 @@ void ClientLog::add(LogLevel level, std::string_view text) noexcept {
       continue;  // the next line tries again
     }
   }
+}
+
+Status ClientLog::add_caught() noexcept {
+  constexpr std::string_view kText = "defect in redlatch: an exception";
+  try {
+    throw;
+  } catch (const std::bad_alloc &) {
+    return Status::kNoMemory;
+  } catch (const std::exception &caught) {
+    try {
+      add(LogLevel::kError, std::string(kText) + ": " + caught.what());
+    } catch (...) {
+      add(LogLevel::kError, kText);
+    }
+  } catch (...) {
+    add(LogLevel::kError, kText);
+  }
+  return Status::kInternal;
 }
 
 void ClientLog::watch(LogLevel level, const std::shared_ptr<Queue> &queue, int64_t tag) {

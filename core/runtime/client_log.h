@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "runtime/completion_queue.h"
 
 namespace redlatch::runtime {
@@ -26,6 +27,10 @@ class ClientLog {
  public:
   // Add one line: the name of its level, then `text`. Without memory the line is lost.
   void add(LogLevel level, std::string_view text) noexcept;
+
+  // In a handler of all exceptions. One that is no lack of memory is a defect: it is logged, and
+  // handled as the lack of memory is. @return which of the two it was.
+  Status add_caught() noexcept;
 
   // Post `tag` to `queue` when a line of `level`, or of a more severe one, is added: once, until
   // the log is empty; now if the log has lines of any level. A queue has one watch: it replaces the

@@ -32,7 +32,7 @@ void Runtime::tend_confirming(Lock &lock, Link &link) {
         authenticate_side(link);
         service_->on_side_connected(link.node, boot_now());
       } catch (...) {
-        (void)note_caught();
+        (void)log_.add_caught();
         lose_confirming(link);
       }
     }
@@ -58,7 +58,7 @@ void Runtime::start_confirming(Link &link) {
           });
         });
   } catch (...) {
-    outcome.status = note_caught();
+    outcome.status = log_.add_caught();
   }
   if (!outcome.ok()) fail_confirming(link, outcome);
 }
@@ -68,7 +68,7 @@ void Runtime::fail_confirming(const Link &link, const Outcome &why) noexcept {
   try {
     service_->on_side_connect_failed(link.node, why, boot_now());
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
   }
 }
 
@@ -94,7 +94,7 @@ void Runtime::read_confirming(Lock &lock, Link &link) {
       }
     }
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     is_open = false;  // a reply was lost: as if the connection had ended here
   }
   if (!is_open || side.is_broken) return lose_confirming(link);

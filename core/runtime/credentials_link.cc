@@ -141,7 +141,7 @@ void Runtime::authenticate(Link &link) noexcept {
     link.outbox.note_secret();
     is_output_due_ = was_active_ = true;
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     link.drop();
   }
 }
@@ -158,7 +158,7 @@ void Runtime::authenticate_side(Link &link) noexcept {
     side.auths.expect(login.number);
     side.login = login.number;
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     side.drop();
   }
 }

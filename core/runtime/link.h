@@ -77,6 +77,8 @@ struct Link {
   bool reads_slots() const { return settings.is_cluster(); }
 
   bool is_usable() const { return is_connected && !is_broken; }
+  // Sentinels are watched for it.
+  bool wants_watch() const { return is_connected || attempt; }
   void connect(Connections &&opened);
   // Mark the link broken, and end reads and sends there.
   void drop();

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 #include <utility>
 
@@ -21,10 +22,7 @@ bool is_queued(const Waiter &waiter) { return waiter.request->is_queued(); }
 
 Runtime::Leading::~Leading() {
   if (!lock_.owns_lock()) lock_.lock();
-  if (in_.leader_ == &me_) {
-    in_.leader_ = nullptr;
-    in_.is_reading_ = false;
-  }
+  in_.note_role(in_.roles_.give(&ReadingRoles::stop_leading, me_));
   in_.settle();
 }
 
@@ -67,10 +65,10 @@ void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patienc
       wake_by(limit);
     }
     const bool can_read = is_usable();
-    if (leader_ == &me || (leader_ == nullptr && can_read && !is_queued(me))) {
+    if (roles_->is_leader(me) || (!roles_->is_led() && can_read && !is_queued(me))) {
       lead(lock, me, until, patience);
-    } else if (follower_ == &me || (can_read && should_follow(me) &&
-                                    (follower_ == nullptr || follower_ == &background_))) {
+    } else if (roles_->is_follower(me) ||
+               (can_read && should_follow(me) && !roles_->is_watched_by_caller())) {
       follow(lock, me, until);
     } else {
       if (me.list == nullptr) (can_read && !is_queued(me) ? short_ : long_).push(me);
@@ -84,8 +82,8 @@ void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patienc
 
 void Runtime::leave(Lock &lock, Waiter &waiter) {
   if (waiter.list != nullptr) waiter.list->remove(waiter);
-  if (leader_ == &waiter) leader_ = nullptr;
-  if (follower_ == &waiter) set_follower(nullptr);
+  note_role(roles_.give(&ReadingRoles::stop_leading, waiter));
+  if (roles_->is_follower(waiter)) stop_following();
   settle();
   disconnect_if_over(lock);
 }
@@ -128,7 +126,7 @@ void Runtime::read_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patie
 }
 
 void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
-  is_reading_ = true;
+  note_role(roles_.give(&ReadingRoles::wait));
   // A receive that waits ends by itself after one command timeout.
   const bool is_far = limit == kNever || limit > boot_now() + timeout_;
   // Timers finish requests of a quorum, even of one node, and must be able to wake the leader.
@@ -154,17 +152,17 @@ void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pa
     note_ready(seen);
     receive(lock);
   }
-  is_reading_ = false;
+  note_role(roles_.give(&ReadingRoles::end_read));
 }
 
 // Watch without the role of leader, so that callers with a command in flight may take it.
 void Runtime::follow(Lock &lock, Waiter &me, Nanos limit) {
-  if (follower_ != &me) set_follower(&me);
+  if (!roles_->is_follower(me)) set_follower(me);
   if (me.list != nullptr) me.list->remove(me);
   settle();
   flush_if_no_leader_will(lock);
   wake_all(lock);
-  if (follower_ != &me || leader_ == &me || me.request->is_finished()) return;
+  if (!roles_->is_follower(me) || roles_->is_leader(me) || me.request->is_finished()) return;
   net::EpollSet::Seen seen;
   const uint64_t watched = connection_count_;
   poll_as(lock, me, caller_set_.event(), [&] { seen = caller_set_.wait(limit); });
@@ -183,9 +181,10 @@ void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, ui
     flush(lock);
     if (watched_fd() < 0 || watched != connection_count_) return;
   }
-  const bool is_mine = follower_ == &me && is_armed_ && (found->is_readable || found->is_ended);
+  const bool is_mine =
+      roles_->is_follower(me) && roles_->is_armed() && (found->is_readable || found->is_ended);
   const bool is_last = reader_ && &me == &background_ && found->is_ended;
-  if (leader_ == nullptr && (is_mine || is_last)) {
+  if (!roles_->is_led() && (is_mine || is_last)) {
     read_once(lock, me);
     return;
   }
@@ -194,13 +193,10 @@ void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, ui
     // reading.
     caller_set_.remove(watched_fd());
     background_set_.remove(watched_fd());
-    if (leader_ != nullptr) {
-      is_read_due_ = true;
-      return;
-    }
+    if (roles_->is_led()) return note_role(roles_.give(&ReadingRoles::leave_unread));
     only_link().is_broken = true;
     wake(background_);
-  } else if (found->is_readable && follower_ == &me) {
+  } else if (found->is_readable && roles_->is_follower(me)) {
     set_armed(false);
   }
 }
@@ -209,9 +205,10 @@ void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, ui
 // again; a leader finds it by reading, or the follower after it.
 void Runtime::on_end(Lock &lock, Link &link) {
   if (!link.commands) return;  // it was closed since
-  if (leader_ == nullptr) return (void)read_once(lock, background_);
+  if (!roles_->is_led()) return (void)read_once(lock, background_);
   background_set_.remove(link.commands->fd());
-  link.is_end_unread = is_read_due_ = true;
+  link.is_end_unread = true;
+  note_role(roles_.give(&ReadingRoles::leave_unread));
 }
 
 // @return whether something arrived, even if only the end of a connection.
@@ -221,14 +218,14 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
     return true;
   }
   const Leading leading(*this, lock, me);
-  is_reading_ = true;
+  note_role(roles_.give(&ReadingRoles::read));
   if (!has_several()) {
     note_ready({});
   } else if (!note_only_one()) {
     note_ready(all_links_->wait(0));
   }
   receive(lock);
-  is_reading_ = false;
+  note_role(roles_.give(&ReadingRoles::end_read));
   const bool has_come = take_in();
   wake_all(lock);  // now, because this thread may next wait for a round trip
   disconnect_broken(lock);
@@ -243,14 +240,18 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
 bool Runtime::read() noexcept {
   Lock lock(mutex_);
   if (!only_link().is_connected) return false;
-  if (leader_ != nullptr) {
-    is_read_due_ = true;
+  if (roles_->is_led()) {
+    note_role(roles_.give(&ReadingRoles::leave_unread));
     return false;
   }
-  if (std::exchange(is_drained_, false)) return false;
+  const bool is_drained = roles_->is_drained();
+  note_role(roles_.give(&ReadingRoles::forget_drained));
+  if (is_drained) return false;
   Waiter me;
   const bool has_read = read_once(lock, me);
-  is_drained_ = has_read && only_link().is_connected && only_link().commands->is_drained();
+  if (has_read && only_link().is_connected && only_link().commands->is_drained()) {
+    note_role(roles_.give(&ReadingRoles::drain));
+  }
   disconnect_if_over(lock);
   wake_all(lock);
   return has_read;
@@ -262,7 +263,7 @@ bool Runtime::begin_reading_by(const std::shared_ptr<Queue> &queue) {
   if (has_several() || !queue->set_source(weak_from_this())) return false;
   drop_reader();
   reader_ = queue;
-  is_drained_ = false;
+  note_role(roles_.give(&ReadingRoles::forget_drained));
   if (watched_fd() >= 0 && reader_->add_socket(watched_fd()) != 0) {
     drop_reader();
     throw std::bad_alloc();
@@ -287,65 +288,90 @@ void Runtime::drop_reader() noexcept {
 
 // ---- roles -------------------------------------------------------------------------------------
 
+// The first waiter that expects a reply. The others have been queued since.
+Waiter *Runtime::next_leader() {
+  while (Waiter *waiter = short_.front()) {
+    short_.remove(*waiter);
+    if (!is_queued(*waiter)) return waiter;
+    long_.push(*waiter);
+  }
+  return nullptr;
+}
+
 // Give free roles to threads, so that each expected reply or message has a thread that reads it.
 // Called whenever a role may have become free.
 void Runtime::settle() {
-  if (leader_ != nullptr || watched_fd() < 0) return;
+  if (roles_->is_led() || watched_fd() < 0) return;
   if (is_broken()) return wake(background_);
-  while (Waiter *waiter = short_.front()) {
-    short_.remove(*waiter);
-    if (is_queued(*waiter)) {
-      long_.push(*waiter);
-      continue;
-    }
-    leader_ = waiter;
+  if (Waiter *waiter = next_leader()) {
+    note_role(roles_.give(&ReadingRoles::lead, *waiter));
     set_armed(false);
     return wake(*waiter);
   }
   // With several links a follower reads the end.
-  const bool is_end_unread = has_several() && is_read_due_;
-  if (!is_end_unread && std::exchange(is_read_due_, false)) {
-    if (reader_) {
-      is_drained_ = false;
-      reader_->nudge();
-    } else {
-      // The end was seen while a leader read, and may have come after what it read: watch again.
-      check_watched(caller_set_.add(watched_fd(), 0, net::EpollSet::kEnd));
-      check_watched(background_set_.add(watched_fd(), 0, net::EpollSet::kEnd));
-    }
-  }
-  // Callers that sleep do not depend on the reader, which may be polled late.
-  const bool is_for_reader = reader_ && long_.front() == nullptr;
-  if (follower_ == nullptr || follower_ == &background_) {
-    const bool is_outstanding = service_->is_outstanding() || awaits_auth();
-    const bool is_for_background = is_end_unread || (is_outstanding && !is_for_reader);
+  const bool is_end_unread = has_several() && roles_->is_due();
+  if (!is_end_unread && roles_->is_due()) read_due();
+  if (!roles_->is_watched_by_caller()) {
     // Only the first is considered: a search for another one would cost time in each turn.
-    if (Waiter *waiter = long_.front(); waiter != nullptr && should_follow(*waiter)) {
-      long_.remove(*waiter);
-      set_follower(waiter);
-      wake(*waiter);
-    } else if (follower_ == nullptr && is_for_background) {
-      // No need to wake it: it polls background_set_, and sees the socket once that is armed.
-      set_follower(&background_);
-    } else if (follower_ == &background_ && !is_for_background) {
-      set_follower(nullptr);
-    }
+    Waiter *waiter = long_.front();
+    const bool is_ready = waiter != nullptr && should_follow(*waiter);
+    // Callers that sleep do not depend on the reader, which may be polled late.
+    const bool is_for_reader = reader_ && waiter == nullptr;
+    const bool is_outstanding = service_->is_outstanding() || awaits_auth();
+    choose_follower(is_ready ? waiter : nullptr,
+                    is_end_unread || (is_outstanding && !is_for_reader));
   }
-  set_armed(follower_ != nullptr);
+  set_armed(roles_->has_follower());
 }
 
-void Runtime::set_follower(Waiter *waiter) {
+void Runtime::choose_follower(Waiter *waiter, bool is_background_needed) {
+  switch (roles_->next_follower(waiter != nullptr, is_background_needed)) {
+    case ReadingRoles::Choice::kCaller:
+      long_.remove(*waiter);
+      set_follower(*waiter);
+      return wake(*waiter);
+    case ReadingRoles::Choice::kBackground:
+      // No need to wake it: it polls background_set_, and sees the socket once that is armed.
+      return note_role(roles_.give(&ReadingRoles::follow_in_background, background_));
+    case ReadingRoles::Choice::kNone:
+      return stop_following();
+    case ReadingRoles::Choice::kAsBefore:
+      return;
+  }
+}
+
+// Input or an end was left to the leader, and there is none any more.
+void Runtime::read_due() {
+  note_role(roles_.give(&ReadingRoles::end_due));
+  if (reader_) return reader_->nudge();
+  // The end was seen while a leader read, and may have come after what it read: watch again.
+  check_watched(caller_set_.add(watched_fd(), 0, net::EpollSet::kEnd));
+  check_watched(background_set_.add(watched_fd(), 0, net::EpollSet::kEnd));
+}
+
+void Runtime::set_follower(Waiter &waiter) {
   set_armed(false);
-  follower_ = waiter;
+  note_role(roles_.give(&ReadingRoles::follow, waiter));
+}
+
+void Runtime::stop_following() {
+  set_armed(false);
+  note_role(roles_.give(&ReadingRoles::stop_following));
 }
 
 void Runtime::set_armed(bool is_on) {
-  if (is_armed_ == is_on || follower_ == nullptr) return;
+  if (roles_->is_armed() == is_on || !roles_->has_follower()) return;
   const int fd = watched_fd();
   if (fd < 0 || (!has_several() && only_link().is_broken)) return;
-  is_armed_ = is_on;
-  if (follower_ == &background_) return watch_in_background();
+  note_role(roles_.give(is_on ? &ReadingRoles::arm : &ReadingRoles::disarm));
+  if (roles_->is_watched_in_background()) return watch_in_background();
   check_watched(caller_set_.set(fd, 0, is_on ? net::EpollSet::kInput : net::EpollSet::kEnd));
+}
+
+// A role that its state does not allow to give is a defect: the roles stay as they were.
+void Runtime::note_role(bool is_allowed) noexcept {
+  assert(is_allowed);
+  if (!is_allowed) defect_found("defect in redlatch: an event in the wrong state of the roles");
 }
 
 }  // namespace redlatch::runtime

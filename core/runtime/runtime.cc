@@ -36,6 +36,25 @@ Nanos longest_timeout(std::span<const Settings> nodes) {
   return longest;
 }
 
+// The facts about the connection itself, in front of those from the server.
+void add_findings_of_link(NodeStatus &node, bool is_quorum) {
+  if (node.state == NodeState::kUnknown) return;
+  if (node.state == NodeState::kAway) {
+    if (is_quorum) node.findings.clear();  // they are of an earlier connection
+    node.findings.insert(node.findings.begin(),
+                         {"reachable", FindingLevel::kFail, node.reason,
+                          "check the URL, the network, the server and the rights of the user"});
+    return;
+  }
+  if (!is_quorum) return;
+  Finding vote{"vote", FindingLevel::kOk, "the node may vote", ""};
+  if (node.state == NodeState::kNoVote) {
+    vote = {"vote", FindingLevel::kWarn, node.reason,
+            "wait, if the node has restarted; else repair or replace it"};
+  }
+  node.findings.insert(node.findings.begin(), std::move(vote));
+}
+
 }  // namespace
 
 std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
@@ -145,7 +164,7 @@ void Runtime::run(const std::shared_ptr<Request> &request) {
     wake_all(lock);  // before the send, for which a caller that was handed a lock need not wait
     // Over several links a caller becomes the leader before it sends: else the first reply would
     // wake the follower.
-    if (leader_ != nullptr || !has_several()) flush_if_no_leader_will(lock);
+    if (roles_->is_led() || !has_several()) flush_if_no_leader_will(lock);
     wait_in_role(lock, me, kNever, Patience::kUninterrupted);
   }
   wake_all(lock);
@@ -214,28 +233,9 @@ std::vector<NodeStatus> Runtime::describe() {
   const Nanos wall = wall_now() - now;
   for (NodeStatus &node : nodes) {
     if (node.clock_difference) *node.clock_difference -= wall;
-    add_findings_of_link(node);
+    add_findings_of_link(node, is_quorum());
   }
   return nodes;
-}
-
-// The facts about the connection itself, in front of those from the server.
-void Runtime::add_findings_of_link(NodeStatus &node) const {
-  if (node.state == NodeState::kUnknown) return;
-  if (node.state == NodeState::kAway) {
-    if (is_quorum()) node.findings.clear();  // they are of an earlier connection
-    node.findings.insert(node.findings.begin(),
-                         {"reachable", FindingLevel::kFail, node.reason,
-                          "check the URL, the network, the server and the rights of the user"});
-    return;
-  }
-  if (!is_quorum()) return;
-  Finding vote{"vote", FindingLevel::kOk, "the node may vote", ""};
-  if (node.state == NodeState::kNoVote) {
-    vote = {"vote", FindingLevel::kWarn, node.reason,
-            "wait, if the node has restarted; else repair or replace it"};
-  }
-  node.findings.insert(node.findings.begin(), std::move(vote));
 }
 
 void Runtime::shut_down() {

@@ -40,6 +40,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/node_status.h"
@@ -50,6 +51,7 @@
 #include "net/epoll_set.h"
 #include "runtime/credentials.h"
 #include "runtime/link.h"
+#include "runtime/reading_roles.h"
 #include "runtime/side_connection.h"
 #include "runtime/wakeup.h"
 
@@ -162,7 +164,6 @@ class Runtime final : public Wakeup,
   int error_of_opening() const;
   void begin(const std::shared_ptr<Request> &request);
   void note_caller(Request &request);
-  void add_findings_of_link(NodeStatus &node) const;
   void end_turn(Lock &lock);
   void wait_drained(Lock &lock);
   void descriptors_unused() noexcept override;
@@ -177,7 +178,7 @@ class Runtime final : public Wakeup,
   class Leading {
    public:
     Leading(Runtime &in, Lock &lock, Waiter &me) : in_(in), lock_(lock), me_(me) {
-      in_.leader_ = &me;
+      in_.note_role(in_.roles_.give(&ReadingRoles::lead, me));
     }
     ~Leading();
     Leading(const Leading &) = delete;
@@ -200,8 +201,13 @@ class Runtime final : public Wakeup,
   void drop_reader() noexcept;
   void settle();
   void leave(Lock &lock, Waiter &waiter);
-  void set_follower(Waiter *waiter);
+  Waiter *next_leader();
+  void choose_follower(Waiter *waiter, bool is_background_needed);
+  void read_due();
+  void set_follower(Waiter &waiter);
+  void stop_following();
   void set_armed(bool is_on);
+  void note_role(bool is_allowed) noexcept;
 
   // transfer.cc: receiving and sending
   // There are several links, or may be some day.
@@ -228,7 +234,6 @@ class Runtime final : public Wakeup,
     if (all_links_) return all_links_->fd();
     return links_.front().is_connected ? links_.front().commands->fd() : -1;
   }
-  Status note_caught() noexcept;
   void drop_links_after_exception() noexcept;
   void note_ready(const net::EpollSet::Seen &seen);
   bool note_only_one();
@@ -241,8 +246,6 @@ class Runtime final : public Wakeup,
   void flush_unless_reader_will(Lock &lock);
   void set_write_blocked(Link &link, bool is_on);
   void watch_in_background();
-  // Waiting for more would leave the server idle.
-  size_t batch_size_for_one_write() const { return std::max<size_t>(4, batch_size_ / 2); }
   void drop_unwatched(Link &link, int error) noexcept;
   void check_watched(int error) noexcept;
   void unwatch(const Link &link);
@@ -273,7 +276,6 @@ class Runtime final : public Wakeup,
   void on_ready(Lock &lock, uint32_t key);
   void tick(Lock &lock);
   void read_remaining(Lock &lock);
-  static Nanos before_too_late(Nanos due, Nanos now);
   static constexpr Nanos kPauseAfterException = 10 * kMs;
   bool run_timers(Nanos now);
   void call_background_in_time();
@@ -298,7 +300,6 @@ class Runtime final : public Wakeup,
   void send_confirming(Link &link) noexcept;
 
   // sentinel_link.cc
-  static bool wants_watch(const Link &link);
   void tend_watch(Lock &lock, Link &link);
   void tend_sentinel(Lock &lock, Link &link, size_t number);
   void dial_sentinel(Link &link, size_t number);
@@ -321,14 +322,8 @@ class Runtime final : public Wakeup,
   bool is_sending_ = false;
   std::condition_variable sent_;  // is_sending_ turned false
 
-  Waiter *leader_ = nullptr;
-  Waiter *follower_ = nullptr;
-  bool is_reading_ = false;  // the leader receives or polls: others send for themselves
-  bool is_armed_ = false;    // the follower sees what the leader would read
+  Checked<ReadingRoles> roles_;
   std::shared_ptr<Queue> reader_;
-  // Input or an end was left to the leader: see settle().
-  bool is_read_due_ = false;
-  bool is_drained_ = false;    // the reader has just read all that had arrived
   size_t finished_count_ = 0;  // waits that ended since the last read
   size_t batch_size_ = 0;      // waits that the last read ended
   bool should_yield_ = false;  // once, before the next write

@@ -24,21 +24,19 @@ SentinelLink::SentinelLink(const Settings &settings_, uint32_t first_key)
 
 // ---- the watch ---------------------------------------------------------------------------------
 
-bool Runtime::wants_watch(const Link &link) { return link.is_connected || link.attempt; }
-
 void Runtime::tend_watch(Lock &lock, Link &link) {
   SentinelLink &mine = *link.sentinel;
   for (size_t i = 0; i < mine.sides.size(); i++) {
     if (!mine.sides[i].connection.is_idle()) tend_sentinel(lock, link, i);
   }
   try {
-    while (!is_stopping_ && wants_watch(link)) {
+    while (!is_stopping_ && link.wants_watch()) {
       const auto number = mine.watch.begin_dial(boot_now());
       if (!number) return;
       dial_sentinel(link, *number);
     }
   } catch (...) {
-    (void)note_caught();  // with the next wake-up
+    (void)log_.add_caught();  // with the next wake-up
   }
 }
 
@@ -57,7 +55,7 @@ void Runtime::tend_sentinel(Lock &lock, Link &link, size_t number) {
     if (!send_side(side)) return lose_sentinel(link, number, {});
     if (watch.is_over(number)) lose_sentinel(link, number, watch.outcome(number));
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     lose_sentinel(link, number, {});
   }
 }
@@ -76,7 +74,7 @@ void Runtime::dial_sentinel(Link &link, size_t number) {
         });
     if (!outcome.ok()) lose_sentinel(link, number, outcome);
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     lose_sentinel(link, number, {});
   }
 }
@@ -115,7 +113,7 @@ void Runtime::read_watch(Lock &lock, Link &link, size_t number) {
       lose_sentinel(link, number, failure(Status::kUnavailable, "the connection has ended"));
     }
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
     link.drop();  // what was lost may be the news of another primary
     lose_sentinel(link, number, {});
   }
@@ -147,7 +145,7 @@ void Runtime::survey_sentinels() noexcept {
     lock.lock();
     link.sentinel->findings = std::move(found);
   } catch (...) {
-    (void)note_caught();
+    (void)log_.add_caught();
   }
 }
 

@@ -48,7 +48,7 @@ void Runtime::attempt_side(SideConnection::Attempt &mine) {
   try {
     mine.outcome = mine.open(stop_event_.fd(), mine.connection);
   } catch (...) {
-    mine.outcome.status = note_caught();
+    mine.outcome.status = log_.add_caught();
   }
   Lock lock(mutex_);
   mine.is_over = true;

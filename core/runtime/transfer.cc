@@ -3,7 +3,6 @@
 //
 // Runtime: receiving and sending over the links.
 #include <algorithm>
-#include <exception>
 #include <new>
 #include <string>
 #include <string_view>
@@ -14,31 +13,18 @@
 
 namespace redlatch::runtime {
 
-// ---- receiving ---------------------------------------------------------------------------------
+namespace {
 
-// In a handler of all exceptions. One that is no lack of memory is a defect: it is logged, and
-// handled as the lack of memory is. @return which of the two it was.
-Status Runtime::note_caught() noexcept {
-  constexpr std::string_view kText = "defect in redlatch: an exception";
-  try {
-    throw;
-  } catch (const std::bad_alloc &) {
-    return Status::kNoMemory;
-  } catch (const std::exception &caught) {
-    try {
-      log_.add(LogLevel::kError, std::string(kText) + ": " + caught.what());
-    } catch (...) {
-      log_.add(LogLevel::kError, kText);
-    }
-  } catch (...) {
-    log_.add(LogLevel::kError, kText);
-  }
-  return Status::kInternal;
-}
+// Waiting for more would leave the server idle.
+size_t for_one_write(size_t batch_size) { return std::max<size_t>(4, batch_size / 2); }
+
+}  // namespace
+
+// ---- receiving ---------------------------------------------------------------------------------
 
 // In a handler of all exceptions, where no single link can be said to have caused it.
 void Runtime::drop_links_after_exception() noexcept {
-  (void)note_caught();
+  (void)log_.add_caught();
   for (Link &link : links_) link.drop();
 }
 
@@ -91,7 +77,7 @@ bool Runtime::take_in() {
       dispatch(link);
     } catch (...) {
       // The service has lost a reply: handle it as a connection that broke here.
-      (void)note_caught();
+      (void)log_.add_caught();
       link.replies.clear();
       link.drop();
     }
@@ -167,8 +153,8 @@ void Runtime::flush(Lock &lock) {
 // A leader that is about to read sends first, for all callers. A leader that blocks in a read does
 // not, and a longer wait with half a batch ready would leave the server idle.
 void Runtime::flush_if_no_leader_will(Lock &lock) {
-  const bool is_led = leader_ != nullptr && !is_reading_;
-  if (!is_led || links_.front().outbox.count() >= batch_size_for_one_write()) flush(lock);
+  if (!roles_->sends_for_all() || links_.front().outbox.count() >= for_one_write(batch_size_))
+    flush(lock);
 }
 
 // For calls that do not wait: several of their commands go in one write. If a command is in flight,
@@ -177,7 +163,7 @@ void Runtime::flush_if_no_leader_will(Lock &lock) {
 void Runtime::flush_unless_reader_will(Lock &lock) {
   const size_t count = links_.front().outbox.count();
   const bool is_reader_sure = !has_several() && service_->in_flight_count(0) > count;
-  if (!is_reader_sure || count >= batch_size_for_one_write()) flush(lock);
+  if (!is_reader_sure || count >= for_one_write(batch_size_)) flush(lock);
 }
 
 // With several links the leader polls for room; with one, the background thread does.
@@ -193,7 +179,7 @@ void Runtime::set_write_blocked(Link &link, bool is_on) {
 
 // Poll for input if the background thread is the follower, and for room if the only link is full.
 void Runtime::watch_in_background() {
-  const bool is_following = is_armed_ && follower_ == &background_;
+  const bool is_following = roles_->is_armed() && roles_->is_watched_in_background();
   const bool is_blocked = !has_several() && links_.front().outbox.is_blocked();
   const auto input = is_following ? net::EpollSet::kInput : net::EpollSet::kEnd;
   const auto room = is_blocked ? net::EpollSet::kRoom : net::EpollSet::kEnd;
@@ -216,7 +202,7 @@ void Runtime::drop_unwatched(Link &link, int error) noexcept {
 // The same for watched_fd().
 void Runtime::check_watched(int error) noexcept {
   if (error == 0) return;
-  is_armed_ = false;
+  note_role(roles_.give(&ReadingRoles::disarm));
   for (Link &link : links_) drop_unwatched(link, error);
 }
 
@@ -243,12 +229,13 @@ void Runtime::disconnect_broken(Lock &lock) {
     if (!link.is_broken) continue;
     link.drop();
     sent_.wait(lock, [this] { return !is_sending_; });
-    if (!has_several()) is_armed_ = false;
+    if (!has_several()) note_role(roles_.give(&ReadingRoles::disarm));
     unwatch(link);
     link.disconnect();
     if (std::exchange(link.is_end_unread, false)) {
-      is_read_due_ = std::any_of(links_.begin(), links_.end(),
-                                 [](const Link &other) { return other.is_end_unread; });
+      const bool is_due = std::any_of(links_.begin(), links_.end(),
+                                      [](const Link &other) { return other.is_end_unread; });
+      if (!is_due) note_role(roles_.give(&ReadingRoles::end_due));
     }
     service_->on_disconnected(link.node, boot_now());
     call_background_in_time();
@@ -264,7 +251,7 @@ void Runtime::disconnect_as(Lock &lock, Waiter &me) {
 
 // As disconnect_broken(), unless another thread reads or sends.
 void Runtime::disconnect_unread(Lock &lock) {
-  if (leader_ != nullptr || is_sending_ || !is_broken()) return;
+  if (roles_->is_led() || is_sending_ || !is_broken()) return;
   disconnect_as(lock, background_);
 }
 
