@@ -5,6 +5,12 @@
 
 namespace redlatch::runtime {
 
+SentinelLink::SentinelLink(const Settings &settings_, uint32_t first_key)
+    : settings(settings_), watch(settings_) {
+  sides.reserve(watch.size());
+  for (size_t i = 0; i < watch.size(); i++) sides.emplace_back(first_key + i);
+}
+
 Link::Link(const Settings &settings_, size_t node_)
     : settings(settings_), node(node_), confirming(key_of(node_, kConfirming)) {
   if (settings.has_sentinels()) {

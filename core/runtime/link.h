@@ -32,7 +32,7 @@
 
 namespace redlatch::runtime {
 
-class Runtime;
+class Connecting;
 struct Link;
 
 // Why a connection is closed that the kernel does not let a set poll. Throws std::bad_alloc.
@@ -43,13 +43,14 @@ inline Outcome not_watched(const Settings &settings, int error) {
 
 // An attempt to connect, in a thread of its own. Other threads read the result once is_over.
 struct Attempt {
-  Attempt(Runtime &runtime_, Link &link_) : runtime(runtime_), link(link_) {}
+  Attempt(Connecting &in_, Link &link_) : in(in_), link(link_) {}
 
-  Runtime &runtime;
+  Connecting &in;
   Link &link;
   pthread_t thread{};
   bool is_over = false;
   std::string channel;
+  bool needs_identity = false;
   Connections connections;
   FoundPrimary found;  // of a link with sentinels
   FoundSlots slots;    // of the link that reads the slots of a cluster

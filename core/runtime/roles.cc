@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Runtime: the roles of leader, follower and reader.
+#include "runtime/roles.h"
+
 #include <sched.h>
 
 #include <algorithm>
-#include <cassert>
-#include <new>
-#include <utility>
-
-#include "lock/lock_client.h"
-#include "runtime/runtime.h"
 
 namespace redlatch::runtime {
 
@@ -20,16 +15,37 @@ bool is_queued(const Waiter &waiter) { return waiter.request->is_queued(); }
 
 }  // namespace
 
-Runtime::Leading::~Leading() {
-  if (!lock_.owns_lock()) lock_.lock();
-  in_.note_role(in_.roles_.give(&ReadingRoles::stop_leading, me_));
-  in_.settle();
-}
+Roles::Roles(const Parts &parts)
+    : wakeup_(parts.wakeup),
+      alarm_(parts.alarm),
+      service_(parts.service),
+      links_(parts.links),
+      shutdown_(parts.shutdown),
+      polling_(parts.polling),
+      transfer_(parts.transfer) {}
 
-// Gives up every role of a waiter at its end.
-class Runtime::Leaving {
+class Roles::Leading {
  public:
-  Leaving(Runtime &in, Lock &lock, Waiter &me) : in_(in), lock_(lock), me_(me) {}
+  Leading(Roles &in, Lock &lock, Waiter &me) : in_(in), lock_(lock), me_(me) {
+    in_.polling_.change(&ReadingRoles::lead, me);
+  }
+  ~Leading() {
+    if (!lock_.owns_lock()) lock_.lock();
+    in_.polling_.change(&ReadingRoles::stop_leading, me_);
+    in_.settle();
+  }
+  Leading(const Leading &) = delete;
+  Leading &operator=(const Leading &) = delete;
+
+ private:
+  Roles &in_;
+  Lock &lock_;
+  Waiter &me_;
+};
+
+class Roles::Leaving {
+ public:
+  Leaving(Roles &in, Lock &lock, Waiter &me) : in_(in), lock_(lock), me_(me) {}
   ~Leaving() {
     if (!lock_.owns_lock()) lock_.lock();
     in_.leave(lock_, me_);
@@ -38,20 +54,18 @@ class Runtime::Leaving {
   Leaving &operator=(const Leaving &) = delete;
 
  private:
-  Runtime &in_;
+  Roles &in_;
   Lock &lock_;
   Waiter &me_;
 };
 
 // True if this waiter should be the follower. If a thread of this process holds the lock, that
 // thread hands it off, and wakes a plain sleeper faster.
-bool Runtime::should_follow(const Waiter &waiter) const {
-  return !is_quorum() && is_queued(waiter) && !waiter.request->is_held_here();
+bool Roles::should_follow(const Waiter &waiter) const {
+  return !service_.is_quorum() && is_queued(waiter) && !waiter.request->is_held_here();
 }
 
-// Wait until the request of `me`, which is enlisted, is finished, `limit` has passed, or a signal
-// came and `patience` allows it to end the wait. Then `me` has no role.
-void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+void Roles::wait(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
   const Leaving leaving(*this, lock, me);
   const Request &request = *me.request;
   while (!request.is_finished()) {
@@ -60,176 +74,165 @@ void Runtime::wait_in_role(Lock &lock, Waiter &me, Nanos limit, Patience patienc
     Nanos until = std::min(limit, request.limit());
     if (until != kNever) {
       const Nanos now = boot_now();
-      if (now >= request.due && !run_timers(now)) until = now + kPauseAfterException;
+      if (now >= request.due && !transfer_.run_timers(now)) until = now + kPauseAfterException;
       if (now >= limit || request.is_finished()) break;
-      wake_by(limit);
+      alarm_.note_limit(limit);
     }
-    const bool can_read = is_usable();
-    if (roles_->is_leader(me) || (!roles_->is_led() && can_read && !is_queued(me))) {
+    const bool can_read = links_.is_usable();
+    if (polling_->is_leader(me) || (!polling_->is_led() && can_read && !is_queued(me))) {
       lead(lock, me, until, patience);
-    } else if (roles_->is_follower(me) ||
-               (can_read && should_follow(me) && !roles_->is_watched_by_caller())) {
+    } else if (polling_->is_follower(me) ||
+               (can_read && should_follow(me) && !polling_->is_watched_by_caller())) {
       follow(lock, me, until);
     } else {
       if (me.list == nullptr) (can_read && !is_queued(me) ? short_ : long_).push(me);
-      sleep(lock, me, until);
+      wakeup_.sleep(lock, me, until);
     }
     if (patience == Patience::kUninterrupted) me.is_interrupted = false;
     if (me.is_interrupted) break;
   }
-  flush(lock);
-}
-
-void Runtime::leave(Lock &lock, Waiter &waiter) {
-  if (waiter.list != nullptr) waiter.list->remove(waiter);
-  note_role(roles_.give(&ReadingRoles::stop_leading, waiter));
-  if (roles_->is_follower(waiter)) stop_following();
-  settle();
-  disconnect_if_over(lock);
+  transfer_.flush(lock);
 }
 
 // ---- the leader --------------------------------------------------------------------------------
 
 // Read until the request of `me` is finished or queued: a queued request expects no reply.
-void Runtime::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+void Roles::lead(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
   const Leading leading(*this, lock, me);
   if (me.list != nullptr) me.list->remove(me);
-  set_armed(false);
+  polling_.set_armed(false);
   read_as_leader(lock, me, limit, patience);
   // Other threads have left their commands to the leader.
-  flush(lock);
+  transfer_.flush(lock);
 }
 
-void Runtime::read_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+void Roles::read_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
   while (!me.request->is_finished() && !is_queued(me) && !me.is_interrupted) {
-    if (should_yield_) {
-      // Callers that just got replies likely send again: let them append, for one write.
-      should_yield_ = false;
+    if (transfer_.should_yield()) {
       lock.unlock();
       sched_yield();
       lock.lock();
     }
-    flush(lock);
-    if (is_broken()) {
+    transfer_.flush(lock);
+    if (links_.is_broken()) {
       // Completions and commands of the disconnect must not wait for the next read.
-      disconnect_broken(lock);
-      wake_all(lock);
+      transfer_.disconnect_broken(lock);
+      wakeup_.wake_all(lock);
       continue;
     }
-    if (!is_usable()) break;
-    wake_by(limit);
+    if (!links_.is_usable()) break;
+    alarm_.note_limit(limit);
     receive_as_leader(lock, me, limit, patience);
-    (void)take_in();
-    wake_all(lock);
+    (void)transfer_.take_in();
+    wakeup_.wake_all(lock);
     if (limit != kNever && boot_now() >= limit) break;
   }
 }
 
-void Runtime::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
-  note_role(roles_.give(&ReadingRoles::wait));
+void Roles::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  polling_.change(&ReadingRoles::wait);
   // A receive that waits ends by itself after one command timeout.
-  const bool is_far = limit == kNever || limit > boot_now() + timeout_;
+  const bool is_far = limit == kNever || limit > boot_now() + service_.timeout();
   // Timers finish requests of a quorum, even of one node, and must be able to wake the leader.
-  const bool may_block =
-      patience == Patience::kUninterrupted && is_far && !quorum_ && !has_several();
+  const bool may_block = patience == Patience::kUninterrupted && is_far && !service_.is_quorum() &&
+                         !polling_.has_several();
   if (may_block) {
-    Link &link = only_link();
+    Link &link = links_.front();
     link.is_ready = true;
     lock.unlock();
     link.received = link.commands->receive_waiting(link.replies);
     lock.lock();
   } else {
     net::EpollSet::Seen seen;
-    const net::Event &event = leader_event();
-    poll_as(lock, me, event, [&] {
-      if (all_links_) {
-        seen = all_links_->wait(limit);
+    const net::Event &event = polling_.leader_event();
+    wakeup_.poll_as(lock, me, event, [&] {
+      if (polling_.has_several()) {
+        seen = polling_.all().wait(limit);
       } else {
-        seen.is_interrupted = !only_link().commands->wait_readable(event, limit);
+        seen.is_interrupted = !links_.front().commands->wait_readable(event, limit);
       }
     });
     me.is_interrupted = seen.is_interrupted;
-    note_ready(seen);
-    receive(lock);
+    transfer_.note_ready(seen);
+    transfer_.receive(lock);
   }
-  note_role(roles_.give(&ReadingRoles::end_read));
+  polling_.change(&ReadingRoles::end_read);
 }
 
 // Watch without the role of leader, so that callers with a command in flight may take it.
-void Runtime::follow(Lock &lock, Waiter &me, Nanos limit) {
-  if (!roles_->is_follower(me)) set_follower(me);
+void Roles::follow(Lock &lock, Waiter &me, Nanos limit) {
+  if (!polling_->is_follower(me)) polling_.set_follower(me);
   if (me.list != nullptr) me.list->remove(me);
   settle();
-  flush_if_no_leader_will(lock);
-  wake_all(lock);
-  if (!roles_->is_follower(me) || roles_->is_leader(me) || me.request->is_finished()) return;
+  transfer_.flush_if_no_leader_will(lock);
+  wakeup_.wake_all(lock);
+  if (!polling_->is_follower(me) || polling_->is_leader(me) || me.request->is_finished()) return;
   net::EpollSet::Seen seen;
-  const uint64_t watched = connection_count_;
-  poll_as(lock, me, caller_set_.event(), [&] { seen = caller_set_.wait(limit); });
+  const uint64_t watched = polling_.connection_count();
+  wakeup_.poll_as(lock, me, polling_.callers().event(),
+                  [&] { seen = polling_.callers().wait(limit); });
   me.is_interrupted = seen.is_interrupted;
   act_on(lock, me, seen, watched);
 }
 
-// Handle what the follower, or the background thread, saw. `watched` is connection_count_ before
-// it polled: what it saw of an older connection is ignored.
-void Runtime::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint64_t watched) {
+void Roles::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint64_t watched) {
   const auto found = std::find_if(seen.begin(), seen.end(),
                                   [](const net::EpollSet::Ready &ready) { return ready.key == 0; });
-  if (found == seen.end() || watched_fd() < 0 || watched != connection_count_) return;
-  if (found->has_room && only_link().outbox.is_blocked()) {
-    set_write_blocked(only_link(), false);
-    flush(lock);
-    if (watched_fd() < 0 || watched != connection_count_) return;
+  if (found == seen.end() || polling_.watched_fd() < 0 || watched != polling_.connection_count())
+    return;
+  if (found->has_room && links_.front().outbox.is_blocked()) {
+    transfer_.set_write_blocked(links_.front(), false);
+    transfer_.flush(lock);
+    if (polling_.watched_fd() < 0 || watched != polling_.connection_count()) return;
   }
   const bool is_mine =
-      roles_->is_follower(me) && roles_->is_armed() && (found->is_readable || found->is_ended);
-  const bool is_last = reader_ && &me == &background_ && found->is_ended;
-  if (!roles_->is_led() && (is_mine || is_last)) {
+      polling_->is_follower(me) && polling_->is_armed() && (found->is_readable || found->is_ended);
+  const bool is_last = polling_.reader() != nullptr && alarm_.is_waiter(me) && found->is_ended;
+  if (!polling_->is_led() && (is_mine || is_last)) {
     read_once(lock, me);
     return;
   }
   if (found->is_ended) {
     // The end would be reported again and again. The leader, or the reader after it, finds it by
     // reading.
-    caller_set_.remove(watched_fd());
-    background_set_.remove(watched_fd());
-    if (roles_->is_led()) return note_role(roles_.give(&ReadingRoles::leave_unread));
-    only_link().is_broken = true;
-    wake(background_);
-  } else if (found->is_readable && roles_->is_follower(me)) {
-    set_armed(false);
+    polling_.unwatch_end();
+    if (polling_->is_led()) return polling_.change(&ReadingRoles::leave_unread);
+    links_.front().is_broken = true;
+    alarm_.wake();
+  } else if (found->is_readable && polling_->is_follower(me)) {
+    polling_.set_armed(false);
   }
 }
 
 // The background thread saw the end of one of several connections. It would be reported again and
 // again; a leader finds it by reading, or the follower after it.
-void Runtime::on_end(Lock &lock, Link &link) {
+void Roles::on_end(Lock &lock, Link &link) {
   if (!link.commands) return;  // it was closed since
-  if (!roles_->is_led()) return (void)read_once(lock, background_);
-  background_set_.remove(link.commands->fd());
+  if (!polling_->is_led()) return (void)read_once(lock, alarm_.waiter());
+  polling_.background().remove(link.commands->fd());
   link.is_end_unread = true;
-  note_role(roles_.give(&ReadingRoles::leave_unread));
+  polling_.change(&ReadingRoles::leave_unread);
 }
 
 // @return whether something arrived, even if only the end of a connection.
-bool Runtime::read_once(Lock &lock, Waiter &me) {
-  if (is_broken()) {
+bool Roles::read_once(Lock &lock, Waiter &me) {
+  if (links_.is_broken()) {
     disconnect_as(lock, me);
     return true;
   }
   const Leading leading(*this, lock, me);
-  note_role(roles_.give(&ReadingRoles::read));
-  if (!has_several()) {
-    note_ready({});
-  } else if (!note_only_one()) {
-    note_ready(all_links_->wait(0));
+  polling_.change(&ReadingRoles::read);
+  if (!polling_.has_several()) {
+    transfer_.note_ready({});
+  } else if (!transfer_.note_only_one()) {
+    transfer_.note_ready(polling_.all().wait(0));
   }
-  receive(lock);
-  note_role(roles_.give(&ReadingRoles::end_read));
-  const bool has_come = take_in();
-  wake_all(lock);  // now, because this thread may next wait for a round trip
-  disconnect_broken(lock);
-  flush(lock);
+  transfer_.receive(lock);
+  polling_.change(&ReadingRoles::end_read);
+  const bool has_come = transfer_.take_in();
+  wakeup_.wake_all(lock);  // now, because this thread may next wait for a round trip
+  transfer_.disconnect_broken(lock);
+  transfer_.flush(lock);
   return has_come;
 }
 
@@ -237,59 +240,51 @@ bool Runtime::read_once(Lock &lock, Waiter &me) {
 
 // A caller may poll the descriptor edge-triggered, so data that has arrived must be read now or be
 // signalled again. A read that did not fill its buffer has left nothing: later data is a new edge.
-bool Runtime::read() noexcept {
-  Lock lock(mutex_);
-  if (!only_link().is_connected) return false;
-  if (roles_->is_led()) {
-    note_role(roles_.give(&ReadingRoles::leave_unread));
+bool Roles::read_for_queue(Lock &lock) {
+  Link &link = links_.front();
+  if (!link.is_connected) return false;
+  if (polling_->is_led()) {
+    polling_.change(&ReadingRoles::leave_unread);
     return false;
   }
-  const bool is_drained = roles_->is_drained();
-  note_role(roles_.give(&ReadingRoles::forget_drained));
+  const bool is_drained = polling_->is_drained();
+  polling_.change(&ReadingRoles::forget_drained);
   if (is_drained) return false;
   Waiter me;
   const bool has_read = read_once(lock, me);
-  if (has_read && only_link().is_connected && only_link().commands->is_drained()) {
-    note_role(roles_.give(&ReadingRoles::drain));
+  if (has_read && link.is_connected && link.commands->is_drained()) {
+    polling_.change(&ReadingRoles::drain);
   }
   disconnect_if_over(lock);
-  wake_all(lock);
+  wakeup_.wake_all(lock);
   return has_read;
 }
 
-bool Runtime::begin_reading_by(const std::shared_ptr<Queue> &queue) {
-  Lock lock(mutex_);
-  if (is_shut_ || reader_ == queue) return true;
-  if (has_several() || !queue->set_source(weak_from_this())) return false;
-  drop_reader();
-  reader_ = queue;
-  note_role(roles_.give(&ReadingRoles::forget_drained));
-  if (watched_fd() >= 0 && reader_->add_socket(watched_fd()) != 0) {
-    drop_reader();
-    throw std::bad_alloc();
-  }
+bool Roles::begin_reading_by(Lock &lock, const std::shared_ptr<Queue> &queue,
+                             const std::weak_ptr<Source> &source) {
+  if (shutdown_.has_begun() || polling_.reader() == queue.get()) return true;
+  if (polling_.has_several() || !queue->set_source(source)) return false;
+  polling_.set_reader(queue);
   end_turn(lock);
   return true;
 }
 
-void Runtime::end_reading_by(const Queue &queue) noexcept {
-  Lock lock(mutex_);
-  if (reader_.get() != &queue) return;
-  drop_reader();
+void Roles::end_reading_by(Lock &lock, const Queue &queue) noexcept {
+  if (polling_.reader() != &queue) return;
+  polling_.drop_reader();
   end_turn(lock);
 }
 
-void Runtime::drop_reader() noexcept {
-  if (!reader_) return;
-  if (watched_fd() >= 0) reader_->remove_socket(watched_fd());
-  reader_->drop_source();
-  reader_.reset();
+void Roles::read_remaining(Lock &lock) {
+  while (polling_.reader() != nullptr && !polling_->is_led() && links_.is_usable()) {
+    if (!read_once(lock, alarm_.waiter())) return;
+  }
 }
 
 // ---- roles -------------------------------------------------------------------------------------
 
 // The first waiter that expects a reply. The others have been queued since.
-Waiter *Runtime::next_leader() {
+Waiter *Roles::next_leader() {
   while (Waiter *waiter = short_.front()) {
     short_.remove(*waiter);
     if (!is_queued(*waiter)) return waiter;
@@ -298,80 +293,97 @@ Waiter *Runtime::next_leader() {
   return nullptr;
 }
 
-// Give free roles to threads, so that each expected reply or message has a thread that reads it.
-// Called whenever a role may have become free.
-void Runtime::settle() {
-  if (roles_->is_led() || watched_fd() < 0) return;
-  if (is_broken()) return wake(background_);
+void Roles::settle() {
+  if (polling_->is_led() || polling_.watched_fd() < 0) return;
+  if (links_.is_broken()) return alarm_.wake();
   if (Waiter *waiter = next_leader()) {
-    note_role(roles_.give(&ReadingRoles::lead, *waiter));
-    set_armed(false);
-    return wake(*waiter);
+    polling_.change(&ReadingRoles::lead, *waiter);
+    polling_.set_armed(false);
+    return wakeup_.wake(*waiter);
   }
   // With several links a follower reads the end.
-  const bool is_end_unread = has_several() && roles_->is_due();
-  if (!is_end_unread && roles_->is_due()) read_due();
-  if (!roles_->is_watched_by_caller()) {
+  const bool is_end_unread = polling_.has_several() && polling_->is_due();
+  if (!is_end_unread && polling_->is_due()) read_due();
+  if (!polling_->is_watched_by_caller()) {
     // Only the first is considered: a search for another one would cost time in each turn.
     Waiter *waiter = long_.front();
     const bool is_ready = waiter != nullptr && should_follow(*waiter);
     // Callers that sleep do not depend on the reader, which may be polled late.
-    const bool is_for_reader = reader_ && waiter == nullptr;
-    const bool is_outstanding = service_->is_outstanding() || awaits_auth();
+    const bool is_for_reader = polling_.reader() != nullptr && waiter == nullptr;
+    const bool is_outstanding = service_->is_outstanding() || links_.awaits_auth();
     choose_follower(is_ready ? waiter : nullptr,
                     is_end_unread || (is_outstanding && !is_for_reader));
   }
-  set_armed(roles_->has_follower());
+  polling_.set_armed(polling_->has_follower());
 }
 
-void Runtime::choose_follower(Waiter *waiter, bool is_background_needed) {
-  switch (roles_->next_follower(waiter != nullptr, is_background_needed)) {
+void Roles::choose_follower(Waiter *waiter, bool is_background_needed) {
+  switch (polling_->next_follower(waiter != nullptr, is_background_needed)) {
     case ReadingRoles::Choice::kCaller:
       long_.remove(*waiter);
-      set_follower(*waiter);
-      return wake(*waiter);
+      polling_.set_follower(*waiter);
+      return wakeup_.wake(*waiter);
     case ReadingRoles::Choice::kBackground:
-      // No need to wake it: it polls background_set_, and sees the socket once that is armed.
-      return note_role(roles_.give(&ReadingRoles::follow_in_background, background_));
+      return polling_.follow_in_background();
     case ReadingRoles::Choice::kNone:
-      return stop_following();
+      return polling_.stop_following();
     case ReadingRoles::Choice::kAsBefore:
       return;
   }
 }
 
 // Input or an end was left to the leader, and there is none any more.
-void Runtime::read_due() {
-  note_role(roles_.give(&ReadingRoles::end_due));
-  if (reader_) return reader_->nudge();
-  // The end was seen while a leader read, and may have come after what it read: watch again.
-  check_watched(caller_set_.add(watched_fd(), 0, net::EpollSet::kEnd));
-  check_watched(background_set_.add(watched_fd(), 0, net::EpollSet::kEnd));
+void Roles::read_due() {
+  polling_.change(&ReadingRoles::end_due);
+  if (Queue *reader = polling_.reader(); reader != nullptr) return reader->nudge();
+  polling_.watch_end_again();
 }
 
-void Runtime::set_follower(Waiter &waiter) {
-  set_armed(false);
-  note_role(roles_.give(&ReadingRoles::follow, waiter));
+void Roles::leave(Lock &lock, Waiter &waiter) {
+  if (waiter.list != nullptr) waiter.list->remove(waiter);
+  polling_.change(&ReadingRoles::stop_leading, waiter);
+  if (polling_->is_follower(waiter)) polling_.stop_following();
+  settle();
+  disconnect_if_over(lock);
 }
 
-void Runtime::stop_following() {
-  set_armed(false);
-  note_role(roles_.give(&ReadingRoles::stop_following));
+void Roles::end_turn(Lock &lock) {
+  transfer_.flush_unless_reader_will(lock);
+  settle();
+  disconnect_if_over(lock);
+  wakeup_.wake_all(lock);
 }
 
-void Runtime::set_armed(bool is_on) {
-  if (roles_->is_armed() == is_on || !roles_->has_follower()) return;
-  const int fd = watched_fd();
-  if (fd < 0 || (!has_several() && only_link().is_broken)) return;
-  note_role(roles_.give(is_on ? &ReadingRoles::arm : &ReadingRoles::disarm));
-  if (roles_->is_watched_in_background()) return watch_in_background();
-  check_watched(caller_set_.set(fd, 0, is_on ? net::EpollSet::kInput : net::EpollSet::kEnd));
+void Roles::wake_sleepers() {
+  for (const WaiterList *list : {&short_, &long_}) {
+    for (Waiter *waiter = list->front(); waiter != nullptr; waiter = waiter->next) {
+      wakeup_.wake(*waiter);
+    }
+  }
+  for (Waiter *waiter : {polling_->leader(), polling_->follower()}) {
+    if (waiter != nullptr && !alarm_.is_waiter(*waiter)) wakeup_.wake(*waiter);
+  }
 }
 
-// A role that its state does not allow to give is a defect: the roles stay as they were.
-void Runtime::note_role(bool is_allowed) noexcept {
-  assert(is_allowed);
-  if (!is_allowed) defect_found("defect in redlatch: an event in the wrong state of the roles");
+// ---- the end of a connection -------------------------------------------------------------------
+
+// With `me` as the leader meanwhile.
+void Roles::disconnect_as(Lock &lock, Waiter &me) {
+  const Leading leading(*this, lock, me);
+  transfer_.disconnect_broken(lock);
+}
+
+void Roles::disconnect_unled(Lock &lock) {
+  if (!polling_->is_led() && links_.is_broken()) disconnect_as(lock, alarm_.waiter());
+}
+
+void Roles::disconnect_unread(Lock &lock) {
+  if (!transfer_.is_sending()) disconnect_unled(lock);
+}
+
+// The background thread has ended and cannot do it.
+void Roles::disconnect_if_over(Lock &lock) {
+  if (shutdown_.is_stopping()) disconnect_unread(lock);
 }
 
 }  // namespace redlatch::runtime

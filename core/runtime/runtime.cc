@@ -13,11 +13,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "cluster/cluster_client.h"
-#include "lock/lock_client.h"
 #include "protocol/health_findings.h"
-#include "quorum/quorum_client.h"
-#include "timing/quorum.h"
 
 namespace redlatch::runtime {
 
@@ -28,12 +24,6 @@ uint64_t thread_number() {
   static std::atomic<uint64_t> last{0};
   thread_local const uint64_t number = ++last;
   return number;
-}
-
-Nanos longest_timeout(std::span<const Settings> nodes) {
-  Nanos longest = 0;
-  for (const Settings &node : nodes) longest = std::max(longest, node.command_timeout);
-  return longest;
 }
 
 // The facts about the connection itself, in front of those from the server.
@@ -77,63 +67,57 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
     why = failure(Status::kNoMemory, "cannot create epoll descriptor: " + reason_of(error));
     return nullptr;
   }
-  if (runtime->timer_error_ != 0) {
-    runtime->log_.add(LogLevel::kWarning, "no timer of CLOCK_BOOTTIME (" +
-                                              reason_of(runtime->timer_error_) +
-                                              "): after a suspend, ends are noticed late");
+  if (const int error = runtime->polling_.timer_error(); error != 0) {
+    runtime->log().add(LogLevel::kWarning, "no timer of CLOCK_BOOTTIME (" + reason_of(error) +
+                                               "): after a suspend, ends are noticed late");
   }
   uint64_t seed = 0;
   for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
   const std::span<const uint8_t, 16> id(random.data(), 16);
-  lock::Output &output = *runtime;
-  if (runtime->settings().is_cluster()) {
-    runtime->service_ =
-        std::make_unique<cluster::ClusterClient>(runtime->settings(), id, seed, output);
-  } else if (runtime->quorum_) {
-    runtime->service_ = std::make_unique<quorum::QuorumClient>(runtime->nodes_, *runtime->quorum_,
-                                                               id, seed, output);
-  } else {
-    runtime->service_ = std::make_unique<lock::LockClient>(runtime->settings(), id, seed, output);
-  }
+  runtime->service_.open(id, seed, *runtime);
   return runtime;
 }
 
 Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum)
-    : nodes_(std::move(nodes)), quorum_(quorum), timeout_(longest_timeout(nodes_)) {
-  timer_error_ = background_set_.use_boot_timer();
-  for (size_t i = 0; i < nodes_.size(); i++) links_.emplace_back(nodes_[i], i);
-  if (nodes_.size() > 1 || settings().is_cluster()) all_links_.emplace();
+    : wakeup_(*this),
+      alarm_(wakeup_),
+      service_(std::move(nodes), quorum),
+      links_(service_.nodes()),
+      shutdown_(wakeup_),
+      polling_(wakeup_, alarm_, links_, service_.nodes().size() > 1 || settings().is_cluster()),
+      logins_(wakeup_.log(), alarm_),
+      transfer_(parts()),
+      roles_(parts()),
+      sides_(parts()),
+      confirming_(parts()),
+      sentinels_(parts()),
+      connecting_(parts(), *this),
+      background_(parts()) {}
+
+Parts Runtime::parts() {
+  return {wakeup_,   alarm_, service_, links_,      shutdown_,  polling_,   logins_,
+          transfer_, roles_, sides_,   confirming_, sentinels_, connecting_};
 }
 
 Runtime::~Runtime() {
-  if (service_) shut_down();  // nullptr if open() failed
+  if (service_.is_open()) shut_down();  // not if open() failed
 }
 
 // @return 0: all descriptors are open, and polled.
-int Runtime::error_of_opening() const {
+int Runtime::error_of_opening() {
   const int error = errno != 0 ? errno : ENOMEM;  // of an event
-  for (const net::EpollSet *set : {&caller_set_, &background_set_}) {
-    if (!set->is_open()) return set->error();
-  }
-  const bool can_stop = std::all_of(links_.begin(), links_.end(), [](const Link &link) {
-    return !link.sentinel || link.sentinel->stop.is_open();
-  });
-  if (!can_stop || !leader_event_.is_open() || !stop_event_.is_open()) return error;
-  if (timer_error_ == EMFILE || timer_error_ == ENFILE || timer_error_ == ENOMEM) {
-    return timer_error_;
-  }
-  if (!all_links_) return 0;
-  return all_links_->is_open() ? watch_all_links() : all_links_->error();
+  if (const int why = polling_.open(); why != 0) return why;
+  return shutdown_.stop_event().is_open() && sentinels_.are_open() ? 0 : error;
 }
 
 // ---- calls -------------------------------------------------------------------------------------
 
 // The mutex is held.
 void Runtime::begin(const std::shared_ptr<Request> &request) {
-  if (!has_background_ && !is_shut_) start_background();
+  if (!background_.has_started() && !shutdown_.has_begun()) background_.start();
   if (request->op == Request::Op::kAcquire) request->lease->starter = thread_number();
   service_->start(request, boot_now());
-  call_background_in_time();
+  transfer_.wake_background_in_time();
 }
 
 // Only a warning: another thread may still release the lock.
@@ -145,65 +129,66 @@ void Runtime::note_caller(Request &request) {
   }
   request.was_warned = true;
   try {
-    log_.add(LogLevel::kWarning, "lock " + quoted(request.lease->name) +
-                                     ": a thread waits for a lock that it holds itself");
+    log().add(LogLevel::kWarning, "lock " + quoted(request.lease->name) +
+                                      ": a thread waits for a lock that it holds itself");
   } catch (const std::bad_alloc &) {
     return;  // the message of the timeout says so, too
   }
 }
 
 void Runtime::run(const std::shared_ptr<Request> &request) {
-  Lock lock(mutex_);
+  Lock lock(wakeup_.mutex());
   Waiter me;
   me.request = request.get();
   {
-    const Enlisted enlisted(*this,
-                            me);  // first, because nothing may fail once the request is started
+    const Wakeup::Enlisted enlisted(
+        wakeup_, me);  // first, because nothing may fail once the request is started
     begin(request);
     note_caller(*request);
-    wake_all(lock);  // before the send, for which a caller that was handed a lock need not wait
+    wakeup_.wake_all(
+        lock);  // before the send, for which a caller that was handed a lock need not wait
     // Over several links a caller becomes the leader before it sends: else the first reply would
     // wake the follower.
-    if (roles_->is_led() || !has_several()) flush_if_no_leader_will(lock);
-    wait_in_role(lock, me, kNever, Patience::kUninterrupted);
+    if (polling_->is_led() || !polling_.has_several()) transfer_.flush_if_no_leader_will(lock);
+    roles_.wait(lock, me, kNever, Roles::Patience::kUninterrupted);
   }
-  wake_all(lock);
+  wakeup_.wake_all(lock);
 }
 
 void Runtime::start(const std::shared_ptr<Request> &request) {
-  Lock lock(mutex_);
+  Lock lock(wakeup_.mutex());
   begin(request);
-  end_turn(lock);
+  roles_.end_turn(lock);
 }
 
 Status Runtime::wait(Request &request, Nanos limit) {
-  Lock lock(mutex_);
+  Lock lock(wakeup_.mutex());
   Waiter me;
   me.request = &request;
   {
-    const Enlisted enlisted(*this, me);
+    const Wakeup::Enlisted enlisted(wakeup_, me);
     note_caller(request);
-    wait_in_role(lock, me, limit, Patience::kInterruptible);
+    roles_.wait(lock, me, limit, Roles::Patience::kInterruptible);
   }
-  wake_all(lock);
+  wakeup_.wake_all(lock);
   if (request.is_finished()) return request.status.load();
   return me.is_interrupted ? Status::kInterrupted : Status::kPending;
 }
 
 Status Runtime::cancel(Request &request) {
-  Lock lock(mutex_);
+  Lock lock(wakeup_.mutex());
   const Status status = service_->cancel(request, boot_now());
-  call_background_in_time();
-  end_turn(lock);
+  transfer_.wake_background_in_time();
+  roles_.end_turn(lock);
   return status;
 }
 
 void Runtime::release_async(Lease &lease) {
-  Lock lock(mutex_);
+  Lock lock(wakeup_.mutex());
   lease.watcher.forget();
   service_->release_async(lease, boot_now());
-  call_background_in_time();
-  end_turn(lock);
+  transfer_.wake_background_in_time();
+  roles_.end_turn(lock);
 }
 
 void Runtime::detach_again(const std::shared_ptr<Lease> &lease) {
@@ -211,10 +196,10 @@ void Runtime::detach_again(const std::shared_ptr<Lease> &lease) {
     const auto request = std::make_shared<Request>(Request::Op::kDetach);
     request->lease = lease;
     request->must_end_lease = true;
-    Lock lock(mutex_);
+    Lock lock(wakeup_.mutex());
     lease->watcher.forget();
     begin(request);
-    return end_turn(lock);
+    return roles_.end_turn(lock);
   } catch (const std::bad_alloc &) {
     release_async(*lease);  // no handle is left that could end it
   }
@@ -224,7 +209,7 @@ std::vector<NodeStatus> Runtime::describe() {
   std::vector<NodeStatus> nodes;
   const Nanos now = boot_now();
   {
-    const Lock lock(mutex_);
+    const Lock lock(wakeup_.mutex());
     for (const Link &link : links_) nodes.push_back(link.status());
     service_->describe(nodes, now);
     // The nodes say it, once there are some.
@@ -238,113 +223,143 @@ std::vector<NodeStatus> Runtime::describe() {
   return nodes;
 }
 
+// ---- the queue that reads, and credentials -----------------------------------------------------
+
+bool Runtime::read() noexcept {
+  Lock lock(wakeup_.mutex());
+  return roles_.read_for_queue(lock);
+}
+
+bool Runtime::may_be_driven() {
+  const Lock lock(wakeup_.mutex());
+  return !is_quorum() && !polling_.has_several();
+}
+
+bool Runtime::begin_reading_by(const std::shared_ptr<Queue> &queue) {
+  Lock lock(wakeup_.mutex());
+  return roles_.begin_reading_by(lock, queue, weak_from_this());
+}
+
+void Runtime::end_reading_by(const Queue &queue) noexcept {
+  Lock lock(wakeup_.mutex());
+  roles_.end_reading_by(lock, queue);
+}
+
+Outcome Runtime::give_credentials(std::string_view user, std::string_view password,
+                                  Nanos valid_for) {
+  Lock lock(wakeup_.mutex());
+  if (shutdown_.has_begun()) return failure(Status::kClosed, "the client was shut down");
+  if (!settings().folder.empty()) {
+    return failure(Status::kInvalid,
+                   "an embedded server has no user and no password: its folder keeps others out");
+  }
+  logins_.credentials().set(user, password, valid_for, boot_now());
+  for (Link &link : links_) {
+    transfer_.append_auth(link);
+    logins_.authenticate(link.confirming);
+  }
+  wake_background_if_started();
+  transfer_.flush(lock);
+  roles_.settle();
+  wakeup_.wake_all(lock);
+  return {};
+}
+
+Outcome Runtime::fail_credentials(std::string_view why) {
+  Lock lock(wakeup_.mutex());
+  if (shutdown_.has_begun()) return failure(Status::kClosed, "the client was shut down");
+  if (logins_.credentials().fail(why, boot_now())) {
+    log().add(LogLevel::kWarning, "the application gave no new credentials");
+  }
+  wake_background_if_started();
+  wakeup_.wake_all(lock);
+  return {};
+}
+
+Outcome Runtime::watch_credentials(const std::shared_ptr<Queue> &queue, int64_t tag) {
+  Lock lock(wakeup_.mutex());
+  if (shutdown_.has_begun()) return {};
+  if (queue && !settings().folder.empty()) {
+    return failure(Status::kInvalid, "an embedded server has no user and no password");
+  }
+  logins_.credentials().watch(queue, tag, boot_now());
+  wake_background_if_started();
+  wakeup_.wake_all(lock);
+  return {};
+}
+
+void Runtime::wake_background_if_started() {
+  if (background_.has_started()) alarm_.wake();
+}
+
+void Runtime::survey_sentinels() noexcept {
+  Lock lock(wakeup_.mutex());
+  if (!shutdown_.has_begun()) sentinels_.survey(lock);
+}
+
+// ---- the shutdown ------------------------------------------------------------------------------
+
 void Runtime::shut_down() {
   const std::lock_guard one(shutdown_mutex_);
-  Lock lock(mutex_);
-  if (is_shut_) return;
-  is_shut_ = true;
-  credentials_.stop();
-  drop_reader();  // the thread that takes tags from it may be this one
+  Lock lock(wakeup_.mutex());
+  if (shutdown_.has_begun()) return;
+  shutdown_.begin();
+  logins_.credentials().stop();
+  polling_.drop_reader();  // the thread that takes tags from it may be this one
   service_->shut_down(boot_now());
-  flush(lock);
-  settle();
-  if (has_background_) {
-    wait_drained(lock);
-    is_stopping_ = true;
-    wake(background_);
-    stop_event_.signal();
-    for (const Link &link : links_) {
-      if (link.sentinel) link.sentinel->stop.signal();
-    }
-    wake_all(lock);
-    lock.unlock();
-    pthread_join(background_thread_, nullptr);
-    lock.lock();
-  }
+  transfer_.flush(lock);
+  roles_.settle();
+  if (background_.has_started()) stop_threads(lock);
   for (Link &link : links_) {
     if (link.attachment) link.attachment->leave();
   }
   service_->give_up();
   for (Link &link : links_) {
     link.drop();
-    unwatch_messages(link);
+    polling_.unwatch_messages(link);
     link.messages.reset();  // that of the background thread, which has ended
   }
   // A caller that still blocks in a connection disconnects it when it leaves.
-  disconnect_unread(lock);
-  leader_event().signal();
-  wake_all(lock);
-  is_over_ = true;
-  if (!are_descriptors_used()) descriptors_unused();
+  roles_.disconnect_unread(lock);
+  polling_.leader_event().signal();
+  wakeup_.wake_all(lock);
+  shutdown_.end();
+  if (!wakeup_.are_descriptors_used()) descriptors_unused();
+}
+
+void Runtime::stop_threads(Lock &lock) {
+  alarm_.wake();
+  shutdown_.wait_drained(lock, service_, links_.size());
+  shutdown_.stop();
+  alarm_.wake();
+  sentinels_.stop();
+  background_.join(lock);
 }
 
 // Leases, and handles of a garbage collector, may keep the runtime for long after its shutdown. No
 // thread but those of calls is left.
 void Runtime::descriptors_unused() noexcept {
-  if (!is_over_) return;
-  if (all_links_) all_links_->close();
-  caller_set_.close();
-  background_set_.close();
-  leader_event_.close();
-  stop_event_.close();
-  for (Link &link : links_) {
-    if (link.sentinel) link.sentinel->stop.close();
-  }
+  if (!shutdown_.is_over()) return;
+  polling_.close();
+  shutdown_.close();
+  sentinels_.close();
 }
 
-// Waits for a majority of the nodes, and a short time longer for the others.
-void Runtime::wait_drained(Lock &lock) {
-  wake(background_);
-  Nanos limit = boot_now() + timeout_;
-  is_draining_ = true;
-  // Each node of a cluster has locks of its own.
-  const size_t enough =
-      settings().is_cluster() ? links_.size() : timing::majority_of(links_.size());
-  for (const size_t count : {enough, links_.size()}) {
-    while (service_->drained_count() < count && boot_now() < limit)
-      sleep(lock, drain_waiter_, limit);
-    limit = std::min(limit, boot_now() + timing::node_limit(kDefaultTtlMs * kMs));
-  }
-  is_draining_ = false;
-}
-
-// ---- lock::Output ----------------------------------------------------------------------------
+// ---- lock::Output ------------------------------------------------------------------------------
 
 // The leader and the sending thread use only the links that they have noted under the mutex.
-void Runtime::open_node(size_t node, const Settings &settings) {
-  links_.emplace_back(settings, node);
-}
-
-void Runtime::send(size_t node, std::span<const std::string_view> argv) {
-  links_[node].append(argv);
-  is_output_due_ = was_active_ = true;
-}
-
-// Some bytes, and rarely: if there is no room for them the peer has acknowledged nothing for long.
-void Runtime::send_on_messages(size_t node, std::span<const std::string_view> argv) {
-  Link &link = links_[node];
-  if (!link.messages || !link.is_usable()) return;
-  std::string bytes;
-  net::append_command(bytes, argv);
-  if (link.messages->send(bytes) != bytes.size()) link.drop();
-}
+void Runtime::open_node(size_t node, const Settings &settings) { links_.add(settings, node); }
 
 // All requests and leases that the service reports are those of this folder.
 void Runtime::finished(lock::Request &request) {
-  finished_count_ += notify_finished(static_cast<Request &>(request));
+  transfer_.note_finished(wakeup_.notify_finished(static_cast<Request &>(request)));
 }
 
-void Runtime::lease_ended(lock::Lease &lease) { notify_ended(static_cast<Lease &>(lease)); }
-
-void Runtime::drop_link(size_t node) { links_[node].drop(); }
-
-void Runtime::warn(std::string_view text) { log_.add(LogLevel::kWarning, text); }
-
-void Runtime::defect_found(std::string_view what) noexcept { log_.add(LogLevel::kError, what); }
+void Runtime::lease_ended(lock::Lease &lease) { wakeup_.notify_ended(static_cast<Lease &>(lease)); }
 
 void Runtime::node_validated(size_t node, const Outcome &why) {
-  if (!why.ok()) return log_.add(LogLevel::kWarning, why.message);
-  log_.add(LogLevel::kInfo, nodes_[node].address() + " may vote again");
+  if (!why.ok()) return log().add(LogLevel::kWarning, why.message);
+  log().add(LogLevel::kInfo, nodes()[node].address() + " may vote again");
 }
 
 // A finding is logged when it was not there at the last check. Without memory it is neither logged
@@ -352,7 +367,8 @@ void Runtime::node_validated(size_t node, const Outcome &why) {
 void Runtime::health_found(size_t node, const protocol::HealthFacts &facts,
                            const protocol::LockTrial *trial) {
   Link &link = links_[node];
-  const bool is_guarded = !quorum_ || (quorum_->restart_guard > 0 && !quorum_->is_durable);
+  const bool is_guarded =
+      !is_quorum() || (quorum_settings().restart_guard > 0 && !quorum_settings().is_durable);
   try {
     auto found = protocol::findings_of(
         facts, trial, {link.facts, wall_now() - boot_now(), is_quorum(), is_guarded});
@@ -362,21 +378,13 @@ void Runtime::health_found(size_t node, const protocol::HealthFacts &facts,
       });
       // That of pushes was logged when the connection was made.
       if (!finding.is_bad() || is_old || finding.id == "pushes") continue;
-      log_.add(LogLevel::kWarning, "health of " + link.settings.address() + ": " + finding.id +
-                                       ": " + finding.seen + "; " + finding.advice);
+      log().add(LogLevel::kWarning, "health of " + link.settings.address() + ": " + finding.id +
+                                        ": " + finding.seen + "; " + finding.advice);
     }
     link.findings = std::move(found);
   } catch (const std::bad_alloc &) {
     return;
   }
-}
-
-// The end of every call that may leave commands to send, free roles or sleepers to wake.
-void Runtime::end_turn(Lock &lock) {
-  flush_unless_reader_will(lock);
-  settle();
-  disconnect_if_over(lock);
-  wake_all(lock);
 }
 
 }  // namespace redlatch::runtime

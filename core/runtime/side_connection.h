@@ -3,7 +3,7 @@
 //
 // SideConnection: a connection of a link beside the one of its commands, with output of its own. It
 // is opened in a thread of its own. Only the background thread reads it, sends and closes it, so
-// that no caller waits for it. Guarded by the mutex of the runtime.
+// that no caller waits for it: by SideConnections. Guarded by the mutex of the runtime.
 #pragma once
 
 #include <pthread.h>
@@ -23,7 +23,7 @@
 
 namespace redlatch::runtime {
 
-class Runtime;
+class SideConnections;
 
 struct SideConnection {
   // Opens the connection; in the thread of the attempt, without the mutex. `wake_fd` ends it when
@@ -31,9 +31,9 @@ struct SideConnection {
   using Open = std::function<Outcome(int wake_fd, std::unique_ptr<net::Connection> &connection)>;
 
   struct Attempt {
-    Attempt(Runtime &runtime_, Open open_) : runtime(runtime_), open(std::move(open_)) {}
+    Attempt(SideConnections &in_, Open open_) : in(in_), open(std::move(open_)) {}
 
-    Runtime &runtime;
+    SideConnections &in;
     const Open open;
     pthread_t thread{};
     bool is_over = false;

@@ -59,7 +59,7 @@ lock::Lease::State Wakeup::wait_ended(const Lease &lease, Nanos limit) {
       // The service's timer ends the lease, or the clock does if the timer is late.
       const Nanos until = std::min(limit, lease.deadline.load());
       if (boot_now() >= limit) break;
-      wake_by(limit);
+      owner_.wake_by(limit);
       sleep(lock, me, until);
       state = lease.state_at(boot_now());
     }

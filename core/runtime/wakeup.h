@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Wakeup: the base of Runtime. Owns the mutex, blocks and wakes calling threads, and posts
-// completions to queues.
+// Wakeup: owns the mutex of a runtime, blocks and wakes threads, and posts completions to queues.
 //
 // One mutex guards everything in a runtime except where a comment says otherwise. It is never held
 // in a system call that can block, nor while other threads are woken.
@@ -26,6 +25,8 @@ namespace redlatch::runtime {
 
 struct Waiter;
 
+using Lock = std::unique_lock<std::mutex>;
+
 // The request and the lease of core/lock, with their waiters and watchers, which the mutex of the
 // runtime guards.
 struct Request : lock::Request {
@@ -39,7 +40,7 @@ struct Lease : lock::Lease {
   TagWatch watcher;
 };
 
-// A thread that waits. On its stack; that of the background thread is a member of Runtime. Guarded
+// A thread that waits. On its stack; that of the background thread is in Alarm. Guarded
 // by the mutex of the runtime, except the futex word.
 struct Waiter {
   Request *request = nullptr;    // set if it waits for a request
@@ -77,6 +78,18 @@ class WaiterList {
 
 class Wakeup {
  public:
+  class Owner {
+   public:
+    // Wake the calling thread, which is about to sleep, once `limit` has passed.
+    virtual void wake_by(Nanos limit) = 0;
+    // The last thread that polls or signals descriptors without the mutex has stopped doing so.
+    virtual void descriptors_unused() noexcept = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  explicit Wakeup(Owner &owner) : owner_(owner), fork_count_(fork_count()) { wakes_.reserve(8); }
   Wakeup(const Wakeup &) = delete;
   Wakeup &operator=(const Wakeup &) = delete;
 
@@ -84,7 +97,9 @@ class Wakeup {
   bool is_forked() const { return fork_count_ != fork_count(); }
 
   ClientLog &log() { return log_; }
+  std::mutex &mutex() { return mutex_; }
 
+  // ---- calls of users, without the mutex
   // kOk if `lease` is held by the local clock, else why it is not.
   Outcome check(const Lease &lease);
   // Why `lease` is lost, and if asked for in words; kNone if it is not.
@@ -97,17 +112,7 @@ class Wakeup {
   void watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag);
   void watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag);
 
- protected:
-  using Lock = std::unique_lock<std::mutex>;
-
-  Wakeup() : fork_count_(fork_count()) { wakes_.reserve(8); }
-  ~Wakeup() = default;
-  // Wake the calling thread, which is about to sleep, once `limit` has passed.
-  virtual void wake_by(Nanos limit) = 0;
-  // The last thread that polls or signals descriptors without the mutex has stopped doing so.
-  virtual void descriptors_unused() noexcept = 0;
-  void wake_lease_waiters();
-
+  // ---- with the mutex held
   // Lists a waiter with its request and its lease for as long as it exists; with the mutex held.
   // Throws std::bad_alloc.
   class Enlisted {
@@ -129,7 +134,7 @@ class Wakeup {
     Using(Wakeup &in, Lock &lock) : in_(in), lock_(lock) { in_.using_count_++; }
     ~Using() {
       if (!lock_.owns_lock()) lock_.lock();
-      if (--in_.using_count_ == 0) in_.descriptors_unused();
+      if (--in_.using_count_ == 0) in_.owner_.descriptors_unused();
     }
     Using(const Using &) = delete;
     Using &operator=(const Using &) = delete;
@@ -148,11 +153,7 @@ class Wakeup {
   // Wake the threads that wait, and post to the queue that watches. @return how many.
   size_t notify_finished(Request &request) noexcept;
   void notify_ended(Lease &lease) noexcept;
-
-  const uint32_t fork_count_;
-  ClientLog log_;
-  std::mutex mutex_;
-  std::mutex shutdown_mutex_;  // one shut_down() at a time; locked before mutex_
+  void wake_lease_waiters();
 
  private:
   void enlist(Waiter &waiter);
@@ -161,6 +162,10 @@ class Wakeup {
   template <class Subject>
   void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);
 
+  Owner &owner_;
+  const uint32_t fork_count_;
+  ClientLog log_;
+  std::mutex mutex_;
   size_t waiter_count_ = 0;
   size_t using_count_ = 0;
   std::vector<Waiter *> wakes_;        // wake_all() wakes them

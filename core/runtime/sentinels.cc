@@ -1,91 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Runtime: links whose server is named by sentinels. All but the
-// survey runs in the background thread.
-#include "runtime/sentinel_link.h"
+#include "runtime/sentinels.h"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "net/secret_line.h"
-#include "runtime/runtime.h"
 #include "timing/clock_offset.h"
 
 namespace redlatch::runtime {
 
-SentinelLink::SentinelLink(const Settings &settings_, uint32_t first_key)
-    : settings(settings_), watch(settings_) {
-  sides.reserve(watch.size());
-  for (size_t i = 0; i < watch.size(); i++) sides.emplace_back(first_key + i);
-}
+Sentinels::Sentinels(const Parts &parts)
+    : wakeup_(parts.wakeup),
+      log_(parts.wakeup.log()),
+      service_(parts.service),
+      links_(parts.links),
+      shutdown_(parts.shutdown),
+      sides_(parts.sides) {}
 
 // ---- the watch ---------------------------------------------------------------------------------
 
-void Runtime::tend_watch(Lock &lock, Link &link) {
+void Sentinels::tend(Lock &lock, Link &link) {
   SentinelLink &mine = *link.sentinel;
   for (size_t i = 0; i < mine.sides.size(); i++) {
-    if (!mine.sides[i].connection.is_idle()) tend_sentinel(lock, link, i);
+    if (!mine.sides[i].connection.is_idle()) tend(lock, link, i);
   }
   try {
-    while (!is_stopping_ && link.wants_watch()) {
+    while (!shutdown_.is_stopping() && link.wants_watch()) {
       const auto number = mine.watch.begin_dial(boot_now());
       if (!number) return;
-      dial_sentinel(link, *number);
+      dial(link, *number);
     }
   } catch (...) {
     (void)log_.add_caught();  // with the next wake-up
   }
 }
 
-void Runtime::tend_sentinel(Lock &lock, Link &link, size_t number) {
+void Sentinels::tend(Lock &lock, Link &link, size_t number) {
   sentinel::PrimaryWatch &watch = link.sentinel->watch;
   SentinelLink::Side &mine = link.sentinel->sides[number];
   SideConnection &side = mine.connection;
   try {
     const auto send = [&side](auto argv) { side.append(argv); };
-    const auto ended = end_side_attempt(lock, side);
-    if (ended && !ended->ok()) return lose_sentinel(link, number, *ended);
+    const auto ended = sides_.end_attempt(lock, side);
+    if (ended && !ended->ok()) return lose(link, number, *ended);
     // With the password that was read meanwhile.
     if (ended) watch.on_dialled(number, *mine.settings, send, boot_now());
     if (!side.connection) return;
     watch.on_timer(number, send, boot_now());
-    if (!send_side(side)) return lose_sentinel(link, number, {});
-    if (watch.is_over(number)) lose_sentinel(link, number, watch.outcome(number));
+    if (!sides_.send(side)) return lose(link, number, {});
+    if (watch.is_over(number)) lose(link, number, watch.outcome(number));
   } catch (...) {
     (void)log_.add_caught();
-    lose_sentinel(link, number, {});
+    lose(link, number, {});
   }
 }
 
-void Runtime::dial_sentinel(Link &link, size_t number) {
+void Sentinels::dial(Link &link, size_t number) {
   SentinelLink::Side &mine = link.sentinel->sides[number];
   try {
     const auto sentinel = std::make_shared<Settings>(link.sentinel->watch.settings_of(number));
     mine.settings = sentinel;
-    const auto outcome = open_side(
+    const auto outcome = sides_.open(
         mine.connection, [sentinel](int wake_fd, std::unique_ptr<net::Connection> &connection) {
           auto ready = net::read_passwords_again(*sentinel);
           if (!ready.ok()) return ready;
           connection = std::make_unique<net::Connection>();
           return connection->dial(*sentinel, after(boot_now(), sentinel->connect_timeout), wake_fd);
         });
-    if (!outcome.ok()) lose_sentinel(link, number, outcome);
+    if (!outcome.ok()) lose(link, number, outcome);
   } catch (...) {
     (void)log_.add_caught();
-    lose_sentinel(link, number, {});
+    lose(link, number, {});
   }
 }
 
 // The link to the primary stays. Logs once that no sentinel can be watched.
-void Runtime::lose_sentinel(Link &link, size_t number, const Outcome &why) noexcept {
-  close_side(link.sentinel->sides[number].connection);
+void Sentinels::lose(Link &link, size_t number, const Outcome &why) noexcept {
+  sides_.close(link.sentinel->sides[number].connection);
   const Nanos now = boot_now();
   const bool is_deaf =
       link.sentinel->watch.on_ended(number, now, static_cast<uint64_t>(now) + number);
-  if (!is_deaf || is_stopping_) return;
+  if (!is_deaf || shutdown_.is_stopping()) return;
   try {
     log_.add(LogLevel::kWarning,
              "no sentinel of " + link.settings.address() +
@@ -95,13 +95,13 @@ void Runtime::lose_sentinel(Link &link, size_t number, const Outcome &why) noexc
   }
 }
 
-void Runtime::read_watch(Lock &lock, Link &link, size_t number) {
+void Sentinels::read(Lock &lock, Link &link, size_t number) {
   SideConnection &side = link.sentinel->sides[number].connection;
   sentinel::PrimaryWatch &watch = link.sentinel->watch;
   if (!side.connection) return;
   try {
     std::vector<net::ReplyPtr> replies;
-    const bool is_open = read_side(lock, side, replies);
+    const bool is_open = sides_.read(lock, side, replies);
     const auto send = [&side](auto argv) { side.append(argv); };
     const Nanos now = boot_now();
     for (const net::ReplyPtr &reply : replies) {
@@ -110,17 +110,17 @@ void Runtime::read_watch(Lock &lock, Link &link, size_t number) {
       if (news) on_news(link, *news, from);
     }
     if (!is_open) {
-      lose_sentinel(link, number, failure(Status::kUnavailable, "the connection has ended"));
+      lose(link, number, failure(Status::kUnavailable, "the connection has ended"));
     }
   } catch (...) {
     (void)log_.add_caught();
     link.drop();  // what was lost may be the news of another primary
-    lose_sentinel(link, number, {});
+    lose(link, number, {});
   }
 }
 
 // The old primary may accept writes for long: nothing more is sent to it.
-void Runtime::on_news(Link &link, const sentinel::Opinion &opinion, const std::string &from) {
+void Sentinels::on_news(Link &link, const sentinel::Opinion &opinion, const std::string &from) {
   link.drop();
   if (link.attempt) link.sentinel->stop.signal();
   link.sentinel->must_connect_now = true;
@@ -129,19 +129,16 @@ void Runtime::on_news(Link &link, const sentinel::Opinion &opinion, const std::s
                                 opinion.sentinel.text());
 }
 
-// In the thread of the caller, the only one that waits for it. Without memory nothing is known.
-void Runtime::survey_sentinels() noexcept {
+void Sentinels::survey(Lock &lock) noexcept {
   Link &link = links_.front();
   if (!link.sentinel) return;
   try {
-    Lock lock(mutex_);
-    if (is_shut_) return;
     const std::vector<HostPort> others = link.sentinel->watch.known().others;
-    const Using used(*this, lock);
+    const Wakeup::Using used(wakeup_, lock);
     lock.unlock();
     Settings settings = link.settings;
     (void)net::read_passwords_again(settings);  // with the last password, if that fails
-    auto found = runtime::survey_sentinels(settings, others, stop_event_.fd());
+    auto found = survey_sentinels(settings, others, shutdown_.stop_event().fd());
     lock.lock();
     link.sentinel->findings = std::move(found);
   } catch (...) {
@@ -149,17 +146,24 @@ void Runtime::survey_sentinels() noexcept {
   }
 }
 
+Nanos Sentinels::next_due() const {
+  Nanos due = kNever;
+  for (const Link &link : links_) {
+    if (link.sentinel) due = std::min(due, link.sentinel->watch.next_due(link.wants_watch()));
+  }
+  return due;
+}
+
 // ---- connecting --------------------------------------------------------------------------------
 
-void Runtime::connect_now(Link &link, Nanos now) {
+void Sentinels::connect_now(Link &link, Nanos now) {
   SentinelLink &mine = *link.sentinel;
   if (!mine.must_connect_now || link.is_connected || link.attempt) return;
   mine.must_connect_now = false;
   service_->connect_soon(link.node, now);
 }
 
-// After an attempt of the link. News that came meanwhile count more than what it found.
-void Runtime::note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept {
+void Sentinels::note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept {
   SentinelLink &mine = *link.sentinel;
   if (!outcome.ok()) return mine.watch.on_not_found(std::move(found.known));
   if (mine.watch.on_found(std::move(found.known), found.opinion)) return;
@@ -167,7 +171,7 @@ void Runtime::note_primary(Link &link, FoundPrimary &found, Outcome &outcome) no
   mine.must_connect_now = true;
 }
 
-void Runtime::log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts) {
+void Sentinels::log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts) {
   SentinelLink &mine = *link.sentinel;
   const ServerAge age_before = mine.age;
   if (facts.age.round_trip > 0) mine.age = facts.age;
@@ -181,6 +185,32 @@ void Runtime::log_primary(Link &link, const sentinel::Opinion &before, const Ser
   log_.add(LogLevel::kWarning, "the clock of " + mine.address() + " is " +
                                    std::to_string(behind / kMs) +
                                    " ms behind that of the primary before: fences may fall");
+}
+
+// ---- the shutdown ------------------------------------------------------------------------------
+
+bool Sentinels::are_open() const {
+  return std::all_of(links_.begin(), links_.end(), [](const Link &link) {
+    return !link.sentinel || link.sentinel->stop.is_open();
+  });
+}
+
+// Ends attempts to connect.
+void Sentinels::stop() {
+  for (const Link &link : links_) {
+    if (link.sentinel) link.sentinel->stop.signal();
+  }
+}
+
+void Sentinels::end(Lock &lock, Link &link) {
+  if (!link.sentinel) return;
+  for (SentinelLink::Side &one : link.sentinel->sides) sides_.end(lock, one.connection);
+}
+
+void Sentinels::close() {
+  for (Link &link : links_) {
+    if (link.sentinel) link.sentinel->stop.close();
+  }
 }
 
 }  // namespace redlatch::runtime

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+#include "runtime/connecting.h"
+
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/random.h"
+#include "runtime/threads.h"
+
+namespace redlatch::runtime {
+
+namespace {
+
+// When a fresh connection is asked for the health of its server: after the first commands, and not
+// at the same time by all clients that a failover has disconnected.
+Nanos health_delay(const std::string &channel) {
+  constexpr size_t kSpreadMs = 400;
+  return static_cast<Nanos>(100 + std::hash<std::string>()(channel) % kSpreadMs) * kMs;
+}
+
+}  // namespace
+
+Connecting::Connecting(const Parts &parts, lock::Output &output)
+    : wakeup_(parts.wakeup),
+      log_(parts.wakeup.log()),
+      alarm_(parts.alarm),
+      service_(parts.service),
+      links_(parts.links),
+      shutdown_(parts.shutdown),
+      polling_(parts.polling),
+      logins_(parts.logins),
+      transfer_(parts.transfer),
+      sentinels_(parts.sentinels),
+      output_(output) {}
+
+void Connecting::tend(Lock &lock, Link &link) {
+  if (link.attempt && link.attempt->is_over) finish(lock, link);
+  if (link.sentinel) sentinels_.connect_now(link, boot_now());
+  const bool is_free = !link.attempt && !shutdown_.is_stopping();
+  if (is_free && service_->begin_connect(link.node, boot_now())) start(link);
+}
+
+void Connecting::end(Lock &lock, Link &link) {
+  if (!link.attempt) return;
+  join(lock, *link.attempt);
+  link.attempt.reset();
+}
+
+// The mutex is free meanwhile.
+void Connecting::join(Lock &lock, const Attempt &attempt) {
+  lock.unlock();
+  pthread_join(attempt.thread, nullptr);
+  lock.lock();
+}
+
+void Connecting::start(Link &link) {
+  link.attempt.emplace(*this, link);
+  int error = ENOMEM;
+  try {
+    if (link.sentinel) link.attempt->found.known = link.sentinel->begin_attempt();
+    if (link.reads_slots()) link.attempt->slots.servers = service_->known_servers();
+    link.attempt->channel = service_->channel(link.node);
+    link.attempt->needs_identity = service_->needs_identity();
+    error = start_thread(link.attempt->thread, attempt_main, &*link.attempt);
+  } catch (...) {
+    (void)log_.add_caught();
+    error = ENOMEM;
+  }
+  if (error == 0) return;
+  link.attempt.reset();
+  try {
+    service_->on_connect_failed(link.node, no_thread(error), boot_now());
+  } catch (...) {
+    (void)log_.add_caught();  // the service has scheduled the next attempt anyway
+  }
+}
+
+void *Connecting::attempt_main(void *attempt) {
+  pthread_setname_np(pthread_self(), "redlatch-dial");
+  auto &mine = *static_cast<Attempt *>(attempt);
+  mine.in.attempt(mine);
+  return nullptr;
+}
+
+// In the thread of the attempt. No other thread touches `mine` until is_over.
+void Connecting::attempt(Attempt &mine) {
+  try {
+    mine.outcome = logins_.connect(
+        mine.link.settings, mine.login,
+        [this, &mine](const Settings &settings) { return connect(mine, settings); });
+  } catch (...) {
+    mine.outcome.status = log_.add_caught();
+  }
+  Lock lock(wakeup_.mutex());
+  mine.is_over = true;
+  alarm_.wake();
+  wakeup_.wake_all(lock);
+}
+
+Outcome Connecting::connect(Attempt &mine, const Settings &settings) const {
+  const Link &link = mine.link;
+  mine.connections = {};
+  if (link.reads_slots()) return read_slots(settings, shutdown_.stop_event().fd(), mine.slots);
+  if (link.sentinel) {
+    return open_primary(settings, mine.channel, link.sentinel->stop.fd(), mine.found,
+                        mine.connections);
+  }
+  return open_connections(settings, mine.channel, link.attachment.get(), mine.needs_identity,
+                          shutdown_.stop_event().fd(), mine.connections);
+}
+
+void Connecting::finish(Lock &lock, Link &link) {
+  join(lock, *link.attempt);
+  Attempt ended = std::move(*link.attempt);
+  link.attempt.reset();
+  if (link.reads_slots()) return end_reading_slots(link, ended);
+  const ServerFacts &facts = ended.connections.facts;
+  try {
+    if (is_of_cluster(link, ended)) return become_cluster(link);
+    if (link.sentinel) sentinels_.note_primary(link, ended.found, ended.outcome);
+    if (ended.outcome.ok()) open(link, ended);
+    if (ended.outcome.ok()) {
+      transfer_.append_auth(link);
+      service_->on_connected(link.node, facts, boot_now());
+      for (const net::ReplyPtr &push : link.commands->take_pushes()) {
+        transfer_.take_message(link, *push, boot_now());
+      }
+    } else {
+      service_->on_connect_failed(link.node, ended.outcome, boot_now());
+    }
+    // Last, because its log lines may fail to allocate.
+    note(link, ended.outcome, facts);
+    if (link.sentinel && ended.outcome.ok())
+      sentinels_.log_primary(link, ended.found.opinion, facts);
+    const bool is_checked = link.settings.is_health_checked && link.settings.folder.empty();
+    if (ended.outcome.ok() && is_checked) {
+      service_->check_later(link.node, boot_now() + health_delay(ended.channel));
+    }
+  } catch (...) {
+    (void)log_.add_caught();
+    link.drop();
+  }
+  shutdown_.note_progress();
+}
+
+// The URL names one server, which says that it is one of several.
+bool Connecting::is_of_cluster(const Link &link, const Attempt &ended) const {
+  return ended.outcome.ok() && ended.connections.facts.role == NodeRole::kClusterMember &&
+         !service_.settings().is_cluster() && !service_.is_quorum() && !link.sentinel &&
+         !service_.settings().host.empty();
+}
+
+// Called before the connection is used: no other thread reads or sends. Throws std::bad_alloc, and
+// then the attempt has failed.
+void Connecting::become_cluster(Link &link) {
+  std::array<uint8_t, 16> random{};
+  std::array<uint8_t, 8> seed{};
+  if (!fill_random(random) || !fill_random(seed)) {
+    return service_->on_connect_failed(
+        link.node,
+        failure(Status::kInternal, "cannot get random bytes from the kernel: " + reason_of(errno)),
+        boot_now());
+  }
+  const std::string text = link.settings.address() +
+                           " is a node of a cluster: locks are on all its nodes, as with " +
+                           "redis+cluster://";
+  uint64_t number = 0;
+  for (const uint8_t byte : seed) number = number << 8 | byte;
+  try {
+    polling_.become_several();
+    service_.become_cluster(random, number, output_);
+  } catch (...) {
+    polling_.become_one();
+    service_->on_connect_failed(link.node, {Status::kNoMemory, {}}, boot_now());
+    throw;
+  }
+  polling_.drop_reader();
+  log_.add(LogLevel::kInfo, text);
+}
+
+void Connecting::end_reading_slots(Link &link, Attempt &ended) {
+  const Nanos now = boot_now();
+  try {
+    if (ended.outcome.ok()) {
+      service_->on_slots_read(ended.slots.ranges, now);
+    } else {
+      service_->on_connect_failed(link.node, ended.outcome, now);
+    }
+    note(link, ended.outcome, ended.slots.facts);
+  } catch (...) {
+    return (void)log_.add_caught();  // what was planned is done with the next event, or read again
+  }
+  shutdown_.note_progress();
+}
+
+// A connection that some set does not poll is closed: its replies would not be read. The attempt
+// has failed then.
+void Connecting::open(Link &link, Attempt &ended) {
+  polling_.unwatch_messages(link);
+  link.facts.is_sharded = ended.connections.facts.is_sharded;  // take_message() depends on it
+  link.connect(std::move(ended.connections));
+  link.login = ended.login.number;
+  const int error = polling_.watch(link);
+  if (error == 0) return;
+  polling_.unwatch(link);
+  polling_.unwatch_messages(link);
+  link.disconnect();
+  link.messages.reset();
+  ended.outcome = not_watched(link.settings, error);
+}
+
+// Logs changes only: an outage of an hour is one line.
+void Connecting::note(Link &link, const Outcome &outcome, const ServerFacts &facts) {
+  if (!outcome.ok()) {
+    if (!link.is_away) log_.add(LogLevel::kWarning, outcome.message);
+    link.is_away = true;
+    link.failure = outcome;
+    return;
+  }
+  if (link.is_broken) return;  // the service has dropped it again, and connects anew
+  if (link.is_away) {
+    log_.add(LogLevel::kInfo, "connected to " + link.settings.address() + " again");
+  }
+  link.is_away = false;
+  const bool is_news =
+      link.facts.is_push_trusted || facts.why_not_trusted != link.facts.why_not_trusted;
+  if (!polling_.has_several() && !facts.is_push_trusted && is_news) {
+    log_.add(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
+  }
+  link.failure = {};
+  link.facts = facts;
+}
+
+}  // namespace redlatch::runtime

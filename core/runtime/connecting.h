@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Connecting: the attempts to connect, each in a thread of its own for as long as it takes, and
+// what the background thread does with their results.
+#pragma once
+
+#include "base/server_facts.h"
+#include "base/status.h"
+#include "lock/service.h"
+#include "runtime/alarm.h"
+#include "runtime/client_log.h"
+#include "runtime/link.h"
+#include "runtime/links.h"
+#include "runtime/logins.h"
+#include "runtime/parts.h"
+#include "runtime/polling.h"
+#include "runtime/sentinels.h"
+#include "runtime/service.h"
+#include "runtime/shutdown.h"
+#include "runtime/transfer.h"
+#include "runtime/wakeup.h"
+
+namespace redlatch::runtime {
+
+class Connecting {
+ public:
+  // `output`: of a service that it makes.
+  Connecting(const Parts &parts, lock::Output &output);
+
+  // In the background thread: ends an attempt that is over, and starts one that is due.
+  void tend(Lock &lock, Link &link);
+  // At its end.
+  void end(Lock &lock, Link &link);
+
+ private:
+  void start(Link &link);
+  static void *attempt_main(void *attempt);
+  void attempt(Attempt &mine);
+  Outcome connect(Attempt &mine, const Settings &settings) const;
+  void join(Lock &lock, const Attempt &attempt);
+  void finish(Lock &lock, Link &link);
+  bool is_of_cluster(const Link &link, const Attempt &ended) const;
+  void become_cluster(Link &link);
+  void end_reading_slots(Link &link, Attempt &ended);
+  void open(Link &link, Attempt &ended);
+  void note(Link &link, const Outcome &outcome, const ServerFacts &facts);
+
+  Wakeup &wakeup_;
+  ClientLog &log_;
+  Alarm &alarm_;
+  Service &service_;
+  Links &links_;
+  Shutdown &shutdown_;
+  Polling &polling_;
+  Logins &logins_;
+  Transfer &transfer_;
+  Sentinels &sentinels_;
+  lock::Output &output_;
+};
+
+}  // namespace redlatch::runtime

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Links: the link to each server, by number of its node. A cluster may get further nodes at any
+// time: a loop that may meet a new one counts by number.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <span>
+
+#include "base/settings.h"
+#include "runtime/link.h"
+
+namespace redlatch::runtime {
+
+class Links {
+ public:
+  explicit Links(std::span<const Settings> nodes) {
+    for (size_t i = 0; i < nodes.size(); i++) add(nodes[i], i);
+  }
+
+  // The settings outlive it.
+  void add(const Settings &settings, size_t node) { links_.emplace_back(settings, node); }
+  size_t size() const { return links_.size(); }
+  Link &operator[](size_t node) { return links_[node]; }
+  auto begin() { return links_.begin(); }
+  auto end() { return links_.end(); }
+  auto begin() const { return links_.begin(); }
+  auto end() const { return links_.end(); }
+  // The only one, or the first.
+  Link &front() { return links_.front(); }
+  const Link &front() const { return links_.front(); }
+
+  // Cheap, with one link two flags, because every call asks several times.
+  bool is_usable() const {
+    for (const Link &link : links_) {
+      if (link.is_usable()) return true;
+    }
+    return false;
+  }
+  bool is_broken() const {
+    for (const Link &link : links_) {
+      if (link.is_broken) return true;
+    }
+    return false;
+  }
+  bool awaits_auth() const {
+    for (const Link &link : links_) {
+      if (!link.auths.is_empty()) return true;
+    }
+    return false;
+  }
+  void drop_all() {
+    for (Link &link : links_) link.drop();
+  }
+
+ private:
+  std::deque<Link> links_;
+};
+
+}  // namespace redlatch::runtime

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Logins: passwords that change. A connection is made with those of that moment, and AUTH is sent
+// on the connections that are there when the application gives new ones.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/clock.h"
+#include "base/reply.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "runtime/alarm.h"
+#include "runtime/client_log.h"
+#include "runtime/credentials.h"
+#include "runtime/link.h"
+#include "runtime/side_connection.h"
+
+namespace redlatch::runtime {
+
+class Logins {
+ public:
+  Logins(ClientLog &log, Alarm &alarm) : log_(log), alarm_(alarm) {}
+
+  // Those that the application has given.
+  Credentials &credentials() { return credentials_; }
+  const Credentials &credentials() const { return credentials_; }
+
+  // Connects with the passwords of this moment. In a thread that may block, without the mutex.
+  // `dial` is called again with another password if the server refuses one.
+  using Dial = std::function<Outcome(const Settings &)>;
+  Outcome connect(const Settings &settings, Login &login, const Dial &dial);
+
+  // Appends AUTH, if the application has given credentials that the server did not get. Without
+  // memory the connection is made again. @return whether there is something to send.
+  bool authenticate(Link &link) noexcept;
+  void authenticate(SideConnection &side) noexcept;
+  // The reply to AUTH.
+  void note_reply(Link &link, uint64_t login, const Reply &reply, Nanos now);
+
+ private:
+  Outcome complete(Settings &settings, Login &login);
+
+  ClientLog &log_;
+  Alarm &alarm_;
+  Credentials credentials_;
+};
+
+}  // namespace redlatch::runtime

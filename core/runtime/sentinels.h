@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Sentinels: the connections to the sentinels of links whose server they name, and what follows
+// from their news. All but the survey runs in the background thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/clock.h"
+#include "base/server_facts.h"
+#include "base/status.h"
+#include "runtime/client_log.h"
+#include "runtime/links.h"
+#include "runtime/parts.h"
+#include "runtime/sentinel_link.h"
+#include "runtime/service.h"
+#include "runtime/shutdown.h"
+#include "runtime/side_connections.h"
+#include "runtime/wakeup.h"
+
+namespace redlatch::runtime {
+
+class Sentinels {
+ public:
+  explicit Sentinels(const Parts &parts);
+
+  // ---- connections to the sentinels of `link`
+  void tend(Lock &lock, Link &link);
+  void read(Lock &lock, Link &link, size_t number);
+  Nanos next_due() const;
+  // In the thread of the caller, the only one that waits for it. Without memory nothing is known.
+  void survey(Lock &lock) noexcept;
+
+  // ---- the connection of `link` itself
+  // Connects without a pause if the primary has changed.
+  void connect_now(Link &link, Nanos now);
+  // After an attempt. News that came meanwhile count more than what it found.
+  void note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept;
+  void log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts);
+
+  // ---- the shutdown
+  bool are_open() const;
+  void stop();
+  void end(Lock &lock, Link &link);
+  void close();
+
+ private:
+  void tend(Lock &lock, Link &link, size_t number);
+  void dial(Link &link, size_t number);
+  void lose(Link &link, size_t number, const Outcome &why) noexcept;
+  void on_news(Link &link, const sentinel::Opinion &opinion, const std::string &from);
+
+  Wakeup &wakeup_;
+  ClientLog &log_;
+  Service &service_;
+  Links &links_;
+  Shutdown &shutdown_;
+  SideConnections &sides_;
+};
+
+}  // namespace redlatch::runtime
