@@ -175,11 +175,33 @@ BY_BASE = SPDX + '#include "base/a.h"\n'
 # (files, a part of each finding)
 MANY = "\n".join(f"  int f{i}() const;\n  int n{i};" for i in range(61))
 
+FIELDS = """  int bare_ = 0;
+  const int *pointer_;
+  int guarded_ GUARDED_BY(m_) = 0;
+  std::vector<std::unique_ptr<A>> others_
+      GUARDED_BY(m_);
+  int free_ UNGUARDED("one thread") = 0;
+  const int constant_;
+  A &other_;
+  std::atomic<bool> atomic_{false};
+  std::condition_variable changed_;
+"""
+
 TREES = (
     (
         {"core/lock/a.h": f"{SPDX}struct Big {{\n{MANY}\n}};\n"},
         ("a.h:2: 61 functions in Big; at most 60", "a.h:2: 61 fields in Big; at most 25"),
     ),
+    # In a class that owns a mutex, or has a guarded field, each field says what guards it.
+    (
+        {"core/runtime/a.h": f"{SPDX}class A {{\n  int a() const;\n  Mutex m_;\n{FIELDS}}};\n"},
+        ("a.h:5: bare_ does not say what guards it; GUARDED_BY", "a.h:6: pointer_ does not say"),
+    ),
+    (
+        {"core/runtime/b.h": f"{SPDX}struct A {{\n  int a GUARDED_BY(m);\n  int bare = 1;\n}};\n"},
+        ("b.h:4: bare does not say what guards it",),
+    ),
+    ({"core/runtime/c.h": f"{SPDX}struct A {{\n  int bare;\n}};\n"}, ()),
     # By the shared values a machine would see LockClient, which these may include otherwise.
     (
         {

@@ -156,7 +156,7 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
 
 std::optional<size_t> Connection::send(std::string_view bytes) {
   if (!sealed_) return send_plain(bytes);
-  const std::lock_guard lock(sealed_->mutex);
+  const MutexLock lock(sealed_->mutex);
   try {
     return send_sealed(bytes);
   } catch (...) {
@@ -231,7 +231,7 @@ Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, 
     keep_pushes(replies);
   }
   // A TLS alert with the reason may still be unread.
-  if (!is_open && sealed_ && sealed_->tls->why().ok()) (void)receive(replies);
+  if (!is_open && sealed_ && why_sealed().ok()) (void)receive(replies);
   return replies.size() >= count ? Outcome{} : end_of_connection();
 }
 
@@ -244,8 +244,16 @@ void Connection::keep_pushes(std::vector<ReplyPtr> &replies) {
   replies.erase(pushes, replies.end());
 }
 
+// The failure of TLS, if there was one.
+Outcome Connection::why_sealed() const {
+  const MutexLock lock(sealed_->mutex);
+  return sealed_->tls->why();
+}
+
 Outcome Connection::end_of_connection() const {
-  if (sealed_ && !sealed_->tls->why().ok()) return sealed_->tls->why();
+  if (sealed_) {
+    if (auto why = why_sealed(); !why.ok()) return why;
+  }
   return failure(Status::kUnavailable,
                  "cannot reach " + address_ + ": the connection was closed by the server");
 }
@@ -328,7 +336,7 @@ Connection::Received Connection::open_sealed(Buffer &buffer, size_t size,
   for (;; size = 0) {
     std::optional<size_t> n;
     {
-      const std::lock_guard lock(sealed_->mutex);
+      const MutexLock lock(sealed_->mutex);
       if (size > 0) sealed_->tls->put({buffer.data(), size});
       n = sealed_->tls->read(buffer);
       // TLS itself may have to reply, for example with new keys. After a failure the next receive

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,9 +17,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/password.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "net/epoll_set.h"
 #include "net/reply_reader.h"
 #include "net/tls.h"
@@ -80,20 +81,22 @@ class Connection {
 
   // The TLS session and its output. The thread that sends and the one that receives share it.
   struct Sealed {
-    std::mutex mutex;  // guards what follows; a send under it never waits
-    std::unique_ptr<Tls> tls;
-    std::string out;       // encrypted, and not yet taken by the socket
-    size_t in_flight = 0;  // how many of the caller's bytes `out` holds
-    Password held;         // plain, until TLS has received what it needs to encrypt it
+    Mutex mutex;  // a send under it never waits
+    std::unique_ptr<Tls> tls GUARDED_BY(mutex);
+    std::string out GUARDED_BY(mutex);       // encrypted, and not yet taken by the socket
+    size_t in_flight GUARDED_BY(mutex) = 0;  // how many of the caller's bytes `out` holds
+    Password held GUARDED_BY(mutex);         // plain, until TLS has what it needs to encrypt it
   };
 
-  Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd);
+  // One thread has the connection then: no mutex is needed.
+  Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd) NOT_ANALYSED;
+  Outcome why_sealed() const;
   Outcome end_of_connection() const;
   void keep_pushes(std::vector<ReplyPtr> &replies);
   std::optional<size_t> send_plain(std::string_view bytes);
-  std::optional<size_t> send_sealed(std::string_view bytes);
-  bool seal(std::string_view part);
-  bool flush_sealed();
+  std::optional<size_t> send_sealed(std::string_view bytes) REQUIRES(sealed_->mutex);
+  bool seal(std::string_view part) REQUIRES(sealed_->mutex);
+  bool flush_sealed() REQUIRES(sealed_->mutex);
   bool send_all(std::string_view bytes, Nanos limit, int wake_fd);
   Received receive_once(std::vector<ReplyPtr> &replies, bool may_wait);
   Received open_sealed(Buffer &buffer, size_t size, std::vector<ReplyPtr> &replies);

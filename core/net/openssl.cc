@@ -6,9 +6,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include <mutex>
 #include <new>
 #include <string>
+
+#include "base/mutex.h"
+#include "base/thread_annotations.h"
 
 namespace redlatch::net {
 
@@ -70,10 +72,10 @@ InsideOpenSsl::InsideOpenSsl() {
 InsideOpenSsl::~InsideOpenSsl() { pthread_rwlock_unlock(&g_forks); }
 
 const OpenSsl *openssl(Outcome &why) {
-  static std::mutex mutex;  // guards both below
-  static OpenSsl functions;
-  static bool is_loaded = false;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static OpenSsl functions GUARDED_BY(mutex);
+  static bool is_loaded GUARDED_BY(mutex) = false;
+  const MutexLock lock(mutex);
   if (is_loaded) return &functions;
   const std::string missing = load(functions);
   is_loaded = missing.empty();

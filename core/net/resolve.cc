@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <ctime>
 #include <list>
-#include <mutex>
+
+#include "base/mutex.h"
+#include "base/thread_annotations.h"
 
 namespace redlatch::net {
 
@@ -42,13 +44,13 @@ struct Query {
 class Stragglers {
  public:
   void keep(std::list<Query> &query) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sweep();
     queries_.splice(queries_.end(), query);
   }
 
  private:
-  void sweep() {
+  void sweep() REQUIRES(mutex_) {
     queries_.remove_if([](Query &query) {
       if (gai_error(&query.block) == EAI_INPROGRESS) return false;
       if (query.block.ar_result != nullptr) freeaddrinfo(query.block.ar_result);
@@ -56,8 +58,8 @@ class Stragglers {
     });
   }
 
-  std::mutex mutex_;  // guards queries_
-  std::list<Query> queries_;
+  Mutex mutex_;
+  std::list<Query> queries_ GUARDED_BY(mutex_);
 };
 
 Stragglers &stragglers() {

@@ -61,7 +61,7 @@ void BackgroundThread::run() {
     try {
       run_once(lock);
     } catch (...) {
-      if (!lock.owns_lock()) lock.lock();
+      lock.regain();
       transfer_.drop_all_after_exception();
     }
   }

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "base/thread_annotations.h"
 #include "runtime/alarm.h"
 #include "runtime/confirming.h"
 #include "runtime/connecting.h"
@@ -20,6 +21,7 @@
 #include "runtime/parts.h"
 #include "runtime/polling.h"
 #include "runtime/roles.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/sentinels.h"
 #include "runtime/service.h"
 #include "runtime/shutdown.h"
@@ -33,20 +35,20 @@ class BackgroundThread {
  public:
   explicit BackgroundThread(const Parts &parts);
 
-  bool has_started() const { return has_started_; }
+  bool has_started() const REQUIRES(runtime_mutex) { return has_started_; }
   // Throws NoThread.
-  void start();
+  void start() REQUIRES(runtime_mutex);
   // After Shutdown::stop().
-  void join(Lock &lock);
+  void join(Lock &lock) REQUIRES(runtime_mutex);
 
  private:
   static void *main(void *thread);
   void run();
-  void run_once(Lock &lock);
-  void on_ready(Lock &lock, uint32_t number);
-  void tick(Lock &lock);
-  Nanos next_due(Nanos now) const;
-  void read_messages(Lock &lock, Link &link);
+  void run_once(Lock &lock) REQUIRES(runtime_mutex);
+  void on_ready(Lock &lock, uint32_t number) REQUIRES(runtime_mutex);
+  void tick(Lock &lock) REQUIRES(runtime_mutex);
+  Nanos next_due(Nanos now) const REQUIRES(runtime_mutex);
+  void read_messages(Lock &lock, Link &link) REQUIRES(runtime_mutex);
 
   Wakeup &wakeup_;
   Alarm &alarm_;
@@ -62,8 +64,8 @@ class BackgroundThread {
   Sentinels &sentinels_;
   Connecting &connecting_;
 
-  pthread_t thread_{};
-  bool has_started_ = false;
+  pthread_t thread_ UNGUARDED("set before it is used"){};
+  bool has_started_ GUARDED_BY(runtime_mutex) = false;
 };
 
 }  // namespace redlatch::runtime

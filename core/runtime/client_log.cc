@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 4> kNames = {"", "error ", "warning ", "i
 }  // namespace
 
 void ClientLog::add(LogLevel level, std::string_view text) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   try {
     std::string line(kNames[static_cast<size_t>(level)]);
     line.append(clean(text));
@@ -65,7 +65,7 @@ Status ClientLog::add_caught() noexcept {
 }
 
 void ClientLog::watch(LogLevel level, const std::shared_ptr<Queue> &queue, int64_t tag) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(watches_, [](const Watch &watch) { return watch.queue.expired(); });
   watches_.reserve(watches_.size() + 1);
   const bool is_posted = level != LogLevel::kNone && !lines_.empty();
@@ -75,13 +75,13 @@ void ClientLog::watch(LogLevel level, const std::shared_ptr<Queue> &queue, int64
 }
 
 void ClientLog::end_watches() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   watches_.clear();
 }
 
 size_t ClientLog::take(size_t limit, std::string &line) {
   if (!has_lines_.load(std::memory_order_acquire)) return 0;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (dropped_count_ > 0) {
     std::string count = "warning " + std::to_string(dropped_count_) +
                         " older lines were dropped: they were not taken in time";

@@ -9,12 +9,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "runtime/completion_queue.h"
 
 namespace redlatch::runtime {
@@ -51,10 +52,10 @@ class ClientLog {
     bool is_posted;  // since the log was empty
   };
 
-  std::mutex mutex_;  // guards what follows, except has_lines_
-  std::deque<std::string> lines_;
-  size_t dropped_count_ = 0;
-  std::vector<Watch> watches_;
+  Mutex mutex_;
+  std::deque<std::string> lines_ GUARDED_BY(mutex_);
+  size_t dropped_count_ GUARDED_BY(mutex_) = 0;
+  std::vector<Watch> watches_ GUARDED_BY(mutex_);
   std::atomic<bool> has_lines_{false};  // so that reading an empty log takes no lock
 };
 

@@ -11,8 +11,13 @@ Queue::Queue() : fork_count_(redlatch::fork_count()) {}
 
 bool Queue::is_forked() const { return fork_count_ != redlatch::fork_count(); }
 
+bool Queue::is_open() const {
+  const MutexLock lock(mutex_);
+  return ready_ && ready_->is_open();
+}
+
 void Queue::close() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ready_.reset();
   is_ready_ = false;
 }
@@ -20,19 +25,19 @@ void Queue::close() noexcept {
 // Capacity for twice the tags that can be in the queue, so that push() moves a tag at most once
 // when it drops the taken ones at the front.
 void Queue::admit() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const size_t needed = 2 * (tags_.size() - head_ + admitted_count_ + 1);
   if (tags_.capacity() < needed) tags_.reserve(2 * needed);
   admitted_count_++;
 }
 
 void Queue::dismiss() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   admitted_count_--;
 }
 
 bool Queue::push(int64_t tag) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   admitted_count_--;
   if (!ready_) return false;
   if (tags_.size() == tags_.capacity()) {
@@ -46,7 +51,7 @@ bool Queue::push(int64_t tag) noexcept {
 }
 
 void Queue::signal() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_signal_due_ = false;
   if (head_ < tags_.size()) signal_locked();
 }
@@ -63,12 +68,12 @@ void Queue::post(int64_t tag) {
 }
 
 void Queue::nudge() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   signal_locked();
 }
 
 int64_t Queue::take() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool is_empty = head_ == tags_.size();
   const int64_t tag = is_empty ? 0 : tags_[head_++];
   if (head_ < tags_.size()) {
@@ -92,7 +97,7 @@ int64_t Queue::next() noexcept {
     if (!source) return 0;
     const bool has_read = source->read();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       reading_count_--;
     }
     if (!has_read) return take();
@@ -100,7 +105,7 @@ int64_t Queue::next() noexcept {
 }
 
 std::shared_ptr<Source> Queue::begin_reading() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto source = source_.lock();
   if (source) reading_count_++;
   return source;
@@ -116,13 +121,13 @@ int64_t Queue::wait(Nanos limit) noexcept {
 // ---- the source --------------------------------------------------------------------------------
 
 int Queue::fd() const noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!ready_) return -1;
   return is_reader_ ? ready_->fd() : ready_->event().fd();
 }
 
 bool Queue::set_source(std::weak_ptr<Source> source) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!source_.expired()) return false;
   source_ = std::move(source);
   is_reader_ = true;
@@ -130,22 +135,22 @@ bool Queue::set_source(std::weak_ptr<Source> source) noexcept {
 }
 
 std::shared_ptr<Source> Queue::source() const noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return source_.lock();
 }
 
 void Queue::drop_source() noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   source_.reset();
 }
 
 int Queue::add_socket(int socket) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ready_ ? ready_->add(socket, 0) : 0;
 }
 
 void Queue::remove_socket(int socket) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ready_) ready_->remove(socket);
 }
 

@@ -17,12 +17,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread_annotations.h"
 #include "net/epoll_set.h"
 
 namespace redlatch::runtime {
@@ -50,7 +51,7 @@ class Queue {
  public:
   Queue();
 
-  bool is_open() const { return ready_ && ready_->is_open(); }
+  bool is_open() const;
   // True in a process forked from the one that made it: nothing else may be called there.
   bool is_forked() const;
   // Readable while the queue has tags, or its source has input. Only to be polled.
@@ -84,28 +85,28 @@ class Queue {
   // Wait for a tag and take it, at most until `limit`; 0 if none came.
   int64_t wait(Nanos limit) noexcept;
 
-  // The next queue in the list of those that a client has to signal. Guarded by the mutex of that
-  // client: push() returns true to one client at a time.
-  std::shared_ptr<Queue> next_due;
+  // The next queue in the list of those that a client has to signal.
+  std::shared_ptr<Queue> next_due UNGUARDED("push() returns true to one client at a time");
 
  private:
   int64_t take() noexcept;
   std::shared_ptr<Source> begin_reading() noexcept;
-  void signal_locked() noexcept;
+  void signal_locked() noexcept REQUIRES(mutex_);
 
   const uint32_t fork_count_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;
   // Without a source only its event is polled.
-  std::optional<net::EpollSet> ready_{std::in_place};
-  bool is_reader_ = false;  // had a source once; fd() must not change back
-  std::weak_ptr<Source> source_;
-  size_t reading_count_ = 0;  // threads in source_->read(): they take what they push
-  std::vector<int64_t> tags_;
-  size_t head_ = 0;             // tags before it were taken
-  size_t admitted_count_ = 0;   // tags that may still come
-  bool is_signal_due_ = false;  // a thread is about to call signal()
-  bool is_ready_ = false;       // the descriptor is readable
+  std::optional<net::EpollSet> ready_ GUARDED_BY(mutex_){std::in_place};
+  bool is_reader_ GUARDED_BY(mutex_) = false;  // had a source once; fd() must not change back
+  std::weak_ptr<Source> source_ GUARDED_BY(mutex_);
+  size_t reading_count_ GUARDED_BY(mutex_) =
+      0;  // threads in source_->read(): they take what they push
+  std::vector<int64_t> tags_ GUARDED_BY(mutex_);
+  size_t head_ GUARDED_BY(mutex_) = 0;             // tags before it were taken
+  size_t admitted_count_ GUARDED_BY(mutex_) = 0;   // tags that may still come
+  bool is_signal_due_ GUARDED_BY(mutex_) = false;  // a thread is about to call signal()
+  bool is_ready_ GUARDED_BY(mutex_) = false;       // the descriptor is readable
 };
 
 // Where to post the end of a request or a lease, once.

@@ -10,11 +10,13 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "runtime/alarm.h"
 #include "runtime/client_log.h"
 #include "runtime/links.h"
 #include "runtime/logins.h"
 #include "runtime/parts.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/service.h"
 #include "runtime/shutdown.h"
 #include "runtime/side_connections.h"
@@ -27,17 +29,17 @@ class Confirming {
   explicit Confirming(const Parts &parts);
 
   // Any thread.
-  void append(size_t node, std::span<const std::string_view> argv);
-  void drop(size_t node);
+  void append(size_t node, std::span<const std::string_view> argv) REQUIRES(runtime_mutex);
+  void drop(size_t node) REQUIRES(runtime_mutex);
 
-  void tend(Lock &lock, Link &link);
-  void read(Lock &lock, Link &link);
-  void send(Link &link) noexcept;
+  void tend(Lock &lock, Link &link) REQUIRES(runtime_mutex);
+  void read(Lock &lock, Link &link) REQUIRES(runtime_mutex);
+  void send(Link &link) noexcept REQUIRES(runtime_mutex);
 
  private:
-  void start(Link &link);
-  void fail(const Link &link, const Outcome &why) noexcept;
-  void lose(Link &link) noexcept;
+  void start(Link &link) REQUIRES(runtime_mutex);
+  void fail(const Link &link, const Outcome &why) noexcept REQUIRES(runtime_mutex);
+  void lose(Link &link) noexcept REQUIRES(runtime_mutex);
 
   ClientLog &log_;
   Alarm &alarm_;

@@ -31,7 +31,6 @@ Connecting::Connecting(const Parts &parts, lock::Output &output)
       log_(parts.wakeup.log()),
       alarm_(parts.alarm),
       service_(parts.service),
-      links_(parts.links),
       shutdown_(parts.shutdown),
       polling_(parts.polling),
       logins_(parts.logins),

@@ -7,6 +7,7 @@
 
 #include "base/server_facts.h"
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "lock/service.h"
 #include "runtime/alarm.h"
 #include "runtime/client_log.h"
@@ -15,6 +16,7 @@
 #include "runtime/logins.h"
 #include "runtime/parts.h"
 #include "runtime/polling.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/sentinels.h"
 #include "runtime/service.h"
 #include "runtime/shutdown.h"
@@ -29,28 +31,27 @@ class Connecting {
   Connecting(const Parts &parts, lock::Output &output);
 
   // In the background thread: ends an attempt that is over, and starts one that is due.
-  void tend(Lock &lock, Link &link);
+  void tend(Lock &lock, Link &link) REQUIRES(runtime_mutex);
   // At its end.
-  void end(Lock &lock, Link &link);
+  void end(Lock &lock, Link &link) REQUIRES(runtime_mutex);
 
  private:
-  void start(Link &link);
+  void start(Link &link) REQUIRES(runtime_mutex);
   static void *attempt_main(void *attempt);
   void attempt(Attempt &mine);
   Outcome connect(Attempt &mine, const Settings &settings) const;
-  void join(Lock &lock, const Attempt &attempt);
-  void finish(Lock &lock, Link &link);
-  bool is_of_cluster(const Link &link, const Attempt &ended) const;
-  void become_cluster(Link &link);
-  void end_reading_slots(Link &link, Attempt &ended);
-  void open(Link &link, Attempt &ended);
-  void note(Link &link, const Outcome &outcome, const ServerFacts &facts);
+  void join(Lock &lock, const Attempt &attempt) REQUIRES(runtime_mutex);
+  void finish(Lock &lock, Link &link) REQUIRES(runtime_mutex);
+  bool is_of_cluster(const Link &link, const Attempt &ended) const REQUIRES(runtime_mutex);
+  void become_cluster(Link &link) REQUIRES(runtime_mutex);
+  void end_reading_slots(Link &link, Attempt &ended) REQUIRES(runtime_mutex);
+  void open(Link &link, Attempt &ended) REQUIRES(runtime_mutex);
+  void note(Link &link, const Outcome &outcome, const ServerFacts &facts) REQUIRES(runtime_mutex);
 
   Wakeup &wakeup_;
   ClientLog &log_;
   Alarm &alarm_;
   Service &service_;
-  Links &links_;
   Shutdown &shutdown_;
   Polling &polling_;
   Logins &logins_;

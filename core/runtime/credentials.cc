@@ -29,7 +29,7 @@ Nanos refresh_after(Nanos valid_for) {
 
 void Credentials::set(std::string_view user, std::string_view password, Nanos valid_for,
                       Nanos now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Login given;
   given.number = login_.number + 1;
   given.user = user;
@@ -49,7 +49,7 @@ void Credentials::set(std::string_view user, std::string_view password, Nanos va
 }
 
 bool Credentials::fail(std::string_view why, Nanos now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::string shown = clean(cut(without(why, login_.password), kMaxFailure));
   failure_ = "the application gave no credentials" + (shown.empty() ? "" : ": " + shown);
   is_asked_ = false;
@@ -61,7 +61,7 @@ bool Credentials::fail(std::string_view why, Nanos now) {
 }
 
 void Credentials::watch(const std::shared_ptr<Queue> &queue, int64_t tag, Nanos now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool is_due = queue && is_wanted(now) && now >= may_ask_at(now);
   if (is_due) queue->post(tag);
   queue_ = queue;
@@ -99,7 +99,7 @@ Outcome Credentials::missing(Nanos now) const {
 }
 
 Outcome Credentials::await(Nanos limit, uint64_t than, Login &login) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!is_used_) return {};
   struct Waiting {
     explicit Waiting(int &count_) : count(count_) { count++; }
@@ -118,24 +118,24 @@ Outcome Credentials::await(Nanos limit, uint64_t than, Login &login) {
     const bool has_failed = !failure_.empty() && !is_asked_;
     if (is_stopped_ || !is_watched || has_failed || now >= limit) return missing(now);
     const Nanos until = is_asked_ ? limit : std::min(limit, may_ask_at(now));
-    changed_.wait_for(lock, std::chrono::nanoseconds(std::max(until - now, kMs)));
+    lock.wait_for(changed_, std::chrono::nanoseconds(std::max(until - now, kMs)));
   }
 }
 
 bool Credentials::newer(uint64_t than, Login &login) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (login_.number <= than) return false;
   login = login_;
   return true;
 }
 
 uint64_t Credentials::number() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return login_.number;
 }
 
 bool Credentials::refused(uint64_t number, Nanos now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (number != login_.number) return true;  // there are others already
   is_refused_ = true;
   const Nanos new_until = after(given_at_, kPause);
@@ -145,19 +145,19 @@ bool Credentials::refused(uint64_t number, Nanos now) {
 }
 
 Nanos Credentials::next_due() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_asked_ || queue_.expired()) return kNever;
   if (is_needed()) return urgent_at_;
   return std::min(std::max(patient_at_, refresh_at_), std::max(urgent_at_, ends_at_));
 }
 
 void Credentials::on_timer(Nanos now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_wanted(now)) ask(now);
 }
 
 void Credentials::stop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_stopped_ = true;
   queue_.reset();
   changed_.notify_all();

@@ -12,14 +12,15 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/password.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "runtime/completion_queue.h"
 
 namespace redlatch::runtime {
@@ -88,32 +89,36 @@ class Credentials {
 
  private:
   // Those that wait have not seen yet what was given meanwhile.
-  bool is_needed() const { return is_refused_ || (waiting_count_ > 0 && login_.number == 0); }
-  bool is_wanted(Nanos now) const { return is_needed() || now >= refresh_at_; }
-  bool is_urgent(Nanos now) const { return is_needed() || now >= ends_at_; }
-  Nanos may_ask_at(Nanos now) const { return is_urgent(now) ? urgent_at_ : patient_at_; }
-  void ask(Nanos now) noexcept;
-  Outcome missing(Nanos now) const;
+  bool is_needed() const REQUIRES(mutex_) {
+    return is_refused_ || (waiting_count_ > 0 && login_.number == 0);
+  }
+  bool is_wanted(Nanos now) const REQUIRES(mutex_) { return is_needed() || now >= refresh_at_; }
+  bool is_urgent(Nanos now) const REQUIRES(mutex_) { return is_needed() || now >= ends_at_; }
+  Nanos may_ask_at(Nanos now) const REQUIRES(mutex_) {
+    return is_urgent(now) ? urgent_at_ : patient_at_;
+  }
+  void ask(Nanos now) noexcept REQUIRES(mutex_);
+  Outcome missing(Nanos now) const REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;  // guards all
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  bool is_used_ = false;  // they replace those of the settings
-  bool is_stopped_ = false;
-  Login login_;
-  Nanos given_at_ = 0;
-  Nanos ends_at_ = kNever;
-  Nanos refresh_at_ = kNever;
-  bool is_refused_ = false;
-  std::string failure_;  // the last answer of the application, if it was fail()
-  int failure_count_ = 0;
-  int waiting_count_ = 0;
+  bool is_used_ GUARDED_BY(mutex_) = false;  // they replace those of the settings
+  bool is_stopped_ GUARDED_BY(mutex_) = false;
+  Login login_ GUARDED_BY(mutex_);
+  Nanos given_at_ GUARDED_BY(mutex_) = 0;
+  Nanos ends_at_ GUARDED_BY(mutex_) = kNever;
+  Nanos refresh_at_ GUARDED_BY(mutex_) = kNever;
+  bool is_refused_ GUARDED_BY(mutex_) = false;
+  std::string failure_ GUARDED_BY(mutex_);  // the last answer of the application, if it was fail()
+  int failure_count_ GUARDED_BY(mutex_) = 0;
+  int waiting_count_ GUARDED_BY(mutex_) = 0;
 
-  std::weak_ptr<Queue> queue_;
-  int64_t tag_ = 0;
-  bool is_asked_ = false;  // the tag was posted, and there was no answer yet
+  std::weak_ptr<Queue> queue_ GUARDED_BY(mutex_);
+  int64_t tag_ GUARDED_BY(mutex_) = 0;
+  bool is_asked_ GUARDED_BY(mutex_) = false;  // the tag was posted, and there was no answer yet
   // The next question is not before: with valid credentials, and for a connection without any.
-  Nanos patient_at_ = 0;
-  Nanos urgent_at_ = 0;
+  Nanos patient_at_ GUARDED_BY(mutex_) = 0;
+  Nanos urgent_at_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace redlatch::runtime

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Link: the connections to one server, their output, and the attempt to connect. Guarded by the
-// mutex of the runtime, except where a comment says otherwise.
+// Link: the connections to one server, their output, and the attempt to connect.
 #pragma once
 
 #include <pthread.h>
@@ -23,11 +22,13 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/thread_annotations.h"
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
 #include "runtime/connections.h"
 #include "runtime/credentials.h"
 #include "runtime/outbox.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/sentinel_link.h"
 
 namespace redlatch::runtime {
@@ -47,15 +48,17 @@ struct Attempt {
 
   Connecting &in;
   Link &link;
-  pthread_t thread{};
-  bool is_over = false;
-  std::string channel;
-  bool needs_identity = false;
-  Connections connections;
-  FoundPrimary found;  // of a link with sentinels
-  FoundSlots slots;    // of the link that reads the slots of a cluster
-  Login login;         // of the application; number 0: there is none
-  Outcome outcome;
+  pthread_t thread UNGUARDED("set before it is used"){};
+  bool is_over GUARDED_BY(runtime_mutex) = false;
+  std::string channel UNGUARDED("constant");
+  bool needs_identity UNGUARDED("constant") = false;
+  Connections connections UNGUARDED("of the attempt until is_over");
+  // If sentinels name the server; if it reads the slots of a cluster.
+  FoundPrimary found UNGUARDED("of the attempt until is_over");
+  FoundSlots slots UNGUARDED("of the attempt until is_over");
+  // Given by the application; number 0: there is none.
+  Login login UNGUARDED("of the attempt until is_over");
+  Outcome outcome UNGUARDED("of the attempt until is_over");
 };
 
 struct Link {
@@ -77,24 +80,24 @@ struct Link {
   // True if it reads the slots of a cluster, and has no connection of its own.
   bool reads_slots() const { return settings.is_cluster(); }
 
-  bool is_usable() const { return is_connected && !is_broken; }
+  bool is_usable() const REQUIRES(runtime_mutex) { return is_connected && !is_broken; }
   // Sentinels are watched for it.
-  bool wants_watch() const { return is_connected || attempt; }
-  void connect(Connections &&opened);
+  bool wants_watch() const REQUIRES(runtime_mutex) { return is_connected || attempt; }
+  void connect(Connections &&opened) REQUIRES(runtime_mutex);
   // Mark the link broken, and end reads and sends there.
-  void drop();
+  void drop() REQUIRES(runtime_mutex);
   // Close the connections. The caller has the role of leader, and no thread is sending.
-  void disconnect();
+  void disconnect() REQUIRES(runtime_mutex);
 
   // The state as the connection knows it.
-  NodeStatus status() const;
-  void append(std::span<const std::string_view> argv) {
+  NodeStatus status() const REQUIRES(runtime_mutex);
+  void append(std::span<const std::string_view> argv) REQUIRES(runtime_mutex) {
     outbox.append(argv);
     auths.on_append();
   }
-  bool begin_send() { return is_usable() && outbox.begin(); }
+  bool begin_send() REQUIRES(runtime_mutex) { return is_usable() && outbox.begin(); }
   // @return true if output is left because the socket is full.
-  bool end_send() {
+  bool end_send() REQUIRES(runtime_mutex) {
     const auto result = outbox.end();
     if (result == Outbox::Result::kFailed) is_broken = true;
     return result == Outbox::Result::kFull;
@@ -102,36 +105,44 @@ struct Link {
 
   const Settings &settings;
   const size_t node;
-  // For an embedded server, otherwise nullptr. Used by the attempt, then by shut_down().
-  std::unique_ptr<embedded::ServerAttachment> attachment;
-  std::optional<Attempt> attempt;
-  std::unique_ptr<SentinelLink> sentinel;  // if sentinels name the server, otherwise nullptr
+  // For an embedded server, otherwise nullptr.
+  std::unique_ptr<embedded::ServerAttachment> attachment
+      UNGUARDED("used by the attempt, then by shut_down()");
+  std::optional<Attempt> attempt GUARDED_BY(runtime_mutex);
+  // If sentinels name the server, otherwise nullptr.
+  std::unique_ptr<SentinelLink> sentinel UNGUARDED("constant");
 
-  std::unique_ptr<net::Connection> commands;  // reset by the leader only
-  std::unique_ptr<net::Connection> messages;  // with RESP2; reset by the background thread only
-  SideConnection confirming;                  // on which replicas confirm
-  bool is_connected = false;
-  bool was_connected = false;     // at some time
-  bool is_broken = false;         // the leader or the background thread has to disconnect
-  bool is_end_unread = false;     // an end was seen, and is left to the leader
-  bool is_away = false;           // the last attempt to connect failed, and was logged
-  ServerFacts facts;              // of the last connection
-  std::vector<Finding> findings;  // of the last check of its health
-  Outcome failure;                // why it is not connected; ok: it is, or was not tried
+  std::unique_ptr<net::Connection> commands UNGUARDED("reset by the leader only");
+  // With RESP2.
+  std::unique_ptr<net::Connection> messages UNGUARDED("reset by the background thread only");
+  SideConnection confirming GUARDED_BY(runtime_mutex);  // on which replicas confirm
+  bool is_connected GUARDED_BY(runtime_mutex) = false;
+  bool was_connected GUARDED_BY(runtime_mutex) = false;  // at some time
+  // The leader or the background thread has to disconnect.
+  bool is_broken GUARDED_BY(runtime_mutex) = false;
+  // An end was seen, and is left to the leader.
+  bool is_end_unread GUARDED_BY(runtime_mutex) = false;
+  // The last attempt to connect failed, and was logged.
+  bool is_away GUARDED_BY(runtime_mutex) = false;
+  ServerFacts facts GUARDED_BY(runtime_mutex);              // of the last connection
+  std::vector<Finding> findings GUARDED_BY(runtime_mutex);  // of the last check of its health
+  // Why it is not connected; ok: it is, or was not tried.
+  Outcome failure GUARDED_BY(runtime_mutex);
 
-  Outbox outbox;
-  uint64_t login = 0;  // the number of the last one that the server got on this connection
-  bool is_login_refused = false;
-  AuthReplies auths;
+  Outbox outbox UNGUARDED("one thread sends at a time");
+  // The number of the last one that the server got on this connection.
+  uint64_t login GUARDED_BY(runtime_mutex) = 0;
+  bool is_login_refused GUARDED_BY(runtime_mutex) = false;
+  AuthReplies auths GUARDED_BY(runtime_mutex);
 
   // The other links that the leader is about to read, or the sending thread to send on. Noted under
   // the mutex, and followed without it: the number of links may grow meanwhile.
-  Link *next_ready = nullptr, *next_sender = nullptr;
+  Link *next_ready UNGUARDED("used by the leader") = nullptr;
+  Link *next_sender UNGUARDED("used by the sending thread") = nullptr;
 
-  // Used by the leader.
-  std::vector<net::ReplyPtr> replies;
-  bool is_ready = false;  // there is something to receive
-  net::Connection::Received received = net::Connection::Received::kNothing;
+  bool is_ready GUARDED_BY(runtime_mutex) = false;  // there is something to receive
+  std::vector<net::ReplyPtr> replies UNGUARDED("used by the leader");
+  net::Connection::Received received UNGUARDED("used by the leader"){};
 };
 
 }  // namespace redlatch::runtime

@@ -10,7 +10,9 @@
 #include <span>
 
 #include "base/settings.h"
+#include "base/thread_annotations.h"
 #include "runtime/link.h"
+#include "runtime/runtime_mutex.h"
 
 namespace redlatch::runtime {
 
@@ -33,25 +35,31 @@ class Links {
   const Link &front() const { return links_.front(); }
 
   // Cheap, with one link two flags, because every call asks several times.
-  bool is_usable() const {
+  bool is_usable() const REQUIRES(runtime_mutex) {
     for (const Link &link : links_) {
       if (link.is_usable()) return true;
     }
     return false;
   }
-  bool is_broken() const {
+  bool is_broken() const REQUIRES(runtime_mutex) {
     for (const Link &link : links_) {
       if (link.is_broken) return true;
     }
     return false;
   }
-  bool awaits_auth() const {
+  bool awaits_auth() const REQUIRES(runtime_mutex) {
     for (const Link &link : links_) {
       if (!link.auths.is_empty()) return true;
     }
     return false;
   }
-  void drop_all() {
+  bool has_unread_end() const REQUIRES(runtime_mutex) {
+    for (const Link &link : links_) {
+      if (link.is_end_unread) return true;
+    }
+    return false;
+  }
+  void drop_all() REQUIRES(runtime_mutex) {
     for (Link &link : links_) link.drop();
   }
 

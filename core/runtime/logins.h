@@ -12,10 +12,12 @@
 #include "base/reply.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "runtime/alarm.h"
 #include "runtime/client_log.h"
 #include "runtime/credentials.h"
 #include "runtime/link.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/side_connection.h"
 
 namespace redlatch::runtime {
@@ -35,10 +37,11 @@ class Logins {
 
   // Appends AUTH, if the application has given credentials that the server did not get. Without
   // memory the connection is made again. @return whether there is something to send.
-  bool authenticate(Link &link) noexcept;
-  void authenticate(SideConnection &side) noexcept;
+  bool authenticate(Link &link) noexcept REQUIRES(runtime_mutex);
+  void authenticate(SideConnection &side) noexcept REQUIRES(runtime_mutex);
   // The reply to AUTH.
-  void note_reply(Link &link, uint64_t login, const Reply &reply, Nanos now);
+  void note_reply(Link &link, uint64_t login, const Reply &reply, Nanos now)
+      REQUIRES(runtime_mutex);
 
  private:
   Outcome complete(Settings &settings, Login &login);

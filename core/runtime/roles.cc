@@ -11,7 +11,7 @@ namespace redlatch::runtime {
 
 namespace {
 
-bool is_queued(const Waiter &waiter) { return waiter.request->is_queued(); }
+bool is_queued(const Waiter &waiter) REQUIRES(runtime_mutex) { return waiter.request->is_queued(); }
 
 }  // namespace
 
@@ -26,11 +26,12 @@ Roles::Roles(const Parts &parts)
 
 class Roles::Leading {
  public:
-  Leading(Roles &in, Lock &lock, Waiter &me) : in_(in), lock_(lock), me_(me) {
+  Leading(Roles &in, Lock &lock, Waiter &me) REQUIRES(runtime_mutex)
+      : in_(in), lock_(lock), me_(me) {
     in_.polling_.change(&ReadingRoles::lead, me);
   }
   ~Leading() {
-    if (!lock_.owns_lock()) lock_.lock();
+    lock_.regain();
     in_.polling_.change(&ReadingRoles::stop_leading, me_);
     in_.settle();
   }
@@ -47,7 +48,7 @@ class Roles::Leaving {
  public:
   Leaving(Roles &in, Lock &lock, Waiter &me) : in_(in), lock_(lock), me_(me) {}
   ~Leaving() {
-    if (!lock_.owns_lock()) lock_.lock();
+    lock_.regain();
     in_.leave(lock_, me_);
   }
   Leaving(const Leaving &) = delete;
@@ -145,9 +146,10 @@ void Roles::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience pati
   } else {
     net::EpollSet::Seen seen;
     const net::Event &event = polling_.leader_event();
+    net::EpollSet *all = polling_.has_several() ? &polling_.all() : nullptr;
     wakeup_.poll_as(lock, me, event, [&] {
-      if (polling_.has_several()) {
-        seen = polling_.all().wait(limit);
+      if (all != nullptr) {
+        seen = all->wait(limit);
       } else {
         seen.is_interrupted = !links_.front().commands->wait_readable(event, limit);
       }

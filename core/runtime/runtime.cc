@@ -63,6 +63,7 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
     return nullptr;
   }
   std::shared_ptr<Runtime> runtime(new Runtime(std::move(nodes), quorum));
+  const Lock lock(runtime->wakeup_.mutex());
   if (const int error = runtime->error_of_opening(); error != 0) {
     why = failure(Status::kNoMemory, "cannot create epoll descriptor: " + reason_of(error));
     return nullptr;
@@ -112,7 +113,6 @@ int Runtime::error_of_opening() {
 
 // ---- calls -------------------------------------------------------------------------------------
 
-// The mutex is held.
 void Runtime::begin(const std::shared_ptr<Request> &request) {
   if (!background_.has_started() && !shutdown_.has_begun()) background_.start();
   if (request->op == Request::Op::kAcquire) request->lease->starter = thread_number();
@@ -300,7 +300,7 @@ void Runtime::survey_sentinels() noexcept {
 // ---- the shutdown ------------------------------------------------------------------------------
 
 void Runtime::shut_down() {
-  const std::lock_guard one(shutdown_mutex_);
+  const MutexLock one(shutdown_.one_at_a_time());
   Lock lock(wakeup_.mutex());
   if (shutdown_.has_begun()) return;
   shutdown_.begin();

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +25,7 @@
 #include "base/node_status.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "embedded/server_status.h"
 #include "lock/service.h"
 #include "runtime/alarm.h"
@@ -38,6 +38,7 @@
 #include "runtime/parts.h"
 #include "runtime/polling.h"
 #include "runtime/roles.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/sentinels.h"
 #include "runtime/service.h"
 #include "runtime/shutdown.h"
@@ -132,40 +133,41 @@ class Runtime final : public Source,
 
  private:
   Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quorum);
-  int error_of_opening();
+  int error_of_opening() REQUIRES(runtime_mutex);
   Parts parts();
 
-  void begin(const std::shared_ptr<Request> &request);
-  void note_caller(Request &request);
-  void wake_background_if_started();
-  void stop_threads(Lock &lock);
+  void begin(const std::shared_ptr<Request> &request) REQUIRES(runtime_mutex);
+  void note_caller(Request &request) REQUIRES(runtime_mutex);
+  void wake_background_if_started() REQUIRES(runtime_mutex);
+  void stop_threads(Lock &lock) REQUIRES(runtime_mutex);
 
   // Wakeup::Owner
-  void wake_by(Nanos limit) override { alarm_.note_limit(limit); }
-  void descriptors_unused() noexcept override;
+  void wake_by(Nanos limit) override REQUIRES(runtime_mutex) { alarm_.note_limit(limit); }
+  void descriptors_unused() noexcept override REQUIRES(runtime_mutex);
 
   // lock::Output
-  void send(size_t node, std::span<const std::string_view> argv) override {
+  void send(size_t node, std::span<const std::string_view> argv) override REQUIRES(runtime_mutex) {
     transfer_.append(node, argv);
   }
-  void finished(lock::Request &request) override;
-  void lease_ended(lock::Lease &lease) override;
-  void drop_link(size_t node) override { links_[node].drop(); }
-  void send_on_side(size_t node, std::span<const std::string_view> argv) override {
+  void finished(lock::Request &request) override REQUIRES(runtime_mutex);
+  void lease_ended(lock::Lease &lease) override REQUIRES(runtime_mutex);
+  void drop_link(size_t node) override REQUIRES(runtime_mutex) { links_[node].drop(); }
+  void send_on_side(size_t node, std::span<const std::string_view> argv) override
+      REQUIRES(runtime_mutex) {
     confirming_.append(node, argv);
   }
-  void send_on_messages(size_t node, std::span<const std::string_view> argv) override {
+  void send_on_messages(size_t node, std::span<const std::string_view> argv) override
+      REQUIRES(runtime_mutex) {
     transfer_.send_on_messages(node, argv);
   }
-  void drop_side(size_t node) override { confirming_.drop(node); }
+  void drop_side(size_t node) override REQUIRES(runtime_mutex) { confirming_.drop(node); }
   void warn(std::string_view text) override { log().add(LogLevel::kWarning, text); }
   void defect_found(std::string_view what) noexcept override { log().add(LogLevel::kError, what); }
-  void node_validated(size_t node, const Outcome &why) override;
+  void node_validated(size_t node, const Outcome &why) override REQUIRES(runtime_mutex);
   void health_found(size_t node, const protocol::HealthFacts &facts,
-                    const protocol::LockTrial *trial) override;
-  void open_node(size_t node, const Settings &settings) override;
+                    const protocol::LockTrial *trial) override REQUIRES(runtime_mutex);
+  void open_node(size_t node, const Settings &settings) override REQUIRES(runtime_mutex);
 
-  std::mutex shutdown_mutex_;  // one shut_down() at a time; locked before that of wakeup_
   Wakeup wakeup_;
   Alarm alarm_;
   Service service_;

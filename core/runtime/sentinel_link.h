@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // SentinelLink: what a link keeps whose server is named by sentinels: what is known of them, and a
-// connection to each. Guarded by the mutex of the runtime.
+// connection to each.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,10 @@
 #include "base/finding.h"
 #include "base/server_facts.h"
 #include "base/settings.h"
+#include "base/thread_annotations.h"
 #include "net/epoll_set.h"
 #include "runtime/connections.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/side_connection.h"
 #include "sentinel/primary_watch.h"
 
@@ -27,27 +29,30 @@ struct SentinelLink {
   SentinelLink(const Settings &settings_, uint32_t first_key);
 
   // @return what the attempt of the link begins with. Throws std::bad_alloc.
-  const sentinel::Knowledge &begin_attempt() {
+  const sentinel::Knowledge &begin_attempt() REQUIRES(runtime_mutex) {
     stop.clear();
     return watch.begin_discovery();
   }
-  std::string address() const { return settings.of_primary(watch.opinion().primary).address(); }
+  std::string address() const REQUIRES(runtime_mutex) {
+    return settings.of_primary(watch.opinion().primary).address();
+  }
 
   // A connection to a sentinel, by its number in `watch`.
   struct Side {
     explicit Side(uint32_t key) : connection(key) {}
-    SideConnection connection;
-    std::shared_ptr<Settings> settings;  // of the sentinel; the attempt completes them
+    SideConnection connection GUARDED_BY(runtime_mutex);
+    std::shared_ptr<Settings> settings UNGUARDED("completed by the attempt");  // of the sentinel
   };
 
   const Settings &settings;
-  ServerAge age;                  // of the primary, if it was measured
-  net::Event stop;                // ends the attempt of the link to connect
-  bool must_connect_now = false;  // the primary has changed: connect without a pause
-  std::vector<Finding> findings;  // of the last survey of the sentinels
+  ServerAge age GUARDED_BY(runtime_mutex);                // of the primary, if it was measured
+  net::Event stop UNGUARDED("any thread may signal it");  // ends the attempt of the link to connect
+  // The primary has changed: connect without a pause.
+  bool must_connect_now GUARDED_BY(runtime_mutex) = false;
+  std::vector<Finding> findings GUARDED_BY(runtime_mutex);  // of the last survey of the sentinels
 
-  sentinel::PrimaryWatch watch;
-  std::vector<Side> sides;
+  sentinel::PrimaryWatch watch GUARDED_BY(runtime_mutex);
+  std::vector<Side> sides GUARDED_BY(runtime_mutex);
 };
 
 }  // namespace redlatch::runtime

@@ -45,7 +45,8 @@ void Sentinels::tend(Lock &lock, Link &link, size_t number) {
   SentinelLink::Side &mine = link.sentinel->sides[number];
   SideConnection &side = mine.connection;
   try {
-    const auto send = [&side](auto argv) { side.append(argv); };
+    // Called at once, with the mutex held.
+    const auto send = [&side](auto argv) NOT_ANALYSED { side.append(argv); };
     const auto ended = sides_.end_attempt(lock, side);
     if (ended && !ended->ok()) return lose(link, number, *ended);
     // With the password that was read meanwhile.
@@ -102,7 +103,8 @@ void Sentinels::read(Lock &lock, Link &link, size_t number) {
   try {
     std::vector<net::ReplyPtr> replies;
     const bool is_open = sides_.read(lock, side, replies);
-    const auto send = [&side](auto argv) { side.append(argv); };
+    // Called at once, with the mutex held.
+    const auto send = [&side](auto argv) NOT_ANALYSED { side.append(argv); };
     const Nanos now = boot_now();
     for (const net::ReplyPtr &reply : replies) {
       const std::string from = watch.known().primary.text();

@@ -11,9 +11,11 @@
 #include "base/clock.h"
 #include "base/server_facts.h"
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "runtime/client_log.h"
 #include "runtime/links.h"
 #include "runtime/parts.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/sentinel_link.h"
 #include "runtime/service.h"
 #include "runtime/shutdown.h"
@@ -27,30 +29,33 @@ class Sentinels {
   explicit Sentinels(const Parts &parts);
 
   // ---- connections to the sentinels of `link`
-  void tend(Lock &lock, Link &link);
-  void read(Lock &lock, Link &link, size_t number);
-  Nanos next_due() const;
+  void tend(Lock &lock, Link &link) REQUIRES(runtime_mutex);
+  void read(Lock &lock, Link &link, size_t number) REQUIRES(runtime_mutex);
+  Nanos next_due() const REQUIRES(runtime_mutex);
   // In the thread of the caller, the only one that waits for it. Without memory nothing is known.
-  void survey(Lock &lock) noexcept;
+  void survey(Lock &lock) noexcept REQUIRES(runtime_mutex);
 
   // ---- the connection of `link` itself
   // Connects without a pause if the primary has changed.
-  void connect_now(Link &link, Nanos now);
+  void connect_now(Link &link, Nanos now) REQUIRES(runtime_mutex);
   // After an attempt. News that came meanwhile count more than what it found.
-  void note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept;
-  void log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts);
+  void note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept
+      REQUIRES(runtime_mutex);
+  void log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts)
+      REQUIRES(runtime_mutex);
 
   // ---- the shutdown
   bool are_open() const;
-  void stop();
-  void end(Lock &lock, Link &link);
-  void close();
+  void stop() REQUIRES(runtime_mutex);
+  void end(Lock &lock, Link &link) REQUIRES(runtime_mutex);
+  void close() REQUIRES(runtime_mutex);
 
  private:
-  void tend(Lock &lock, Link &link, size_t number);
-  void dial(Link &link, size_t number);
-  void lose(Link &link, size_t number, const Outcome &why) noexcept;
-  void on_news(Link &link, const sentinel::Opinion &opinion, const std::string &from);
+  void tend(Lock &lock, Link &link, size_t number) REQUIRES(runtime_mutex);
+  void dial(Link &link, size_t number) REQUIRES(runtime_mutex);
+  void lose(Link &link, size_t number, const Outcome &why) noexcept REQUIRES(runtime_mutex);
+  void on_news(Link &link, const sentinel::Opinion &opinion, const std::string &from)
+      REQUIRES(runtime_mutex);
 
   Wakeup &wakeup_;
   ClientLog &log_;

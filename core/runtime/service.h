@@ -13,7 +13,9 @@
 
 #include "base/clock.h"
 #include "base/settings.h"
+#include "base/thread_annotations.h"
 #include "lock/service.h"
+#include "runtime/runtime_mutex.h"
 
 namespace redlatch::runtime {
 
@@ -30,20 +32,23 @@ class Service {
   Nanos timeout() const { return timeout_; }
 
   // Throws std::bad_alloc.
-  void open(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output);
-  bool is_open() const { return service_ != nullptr; }
-  lock::LockService *operator->() const { return service_.get(); }
+  void open(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output)
+      REQUIRES(runtime_mutex);
+  bool is_open() const REQUIRES(runtime_mutex) { return service_ != nullptr; }
+  lock::LockService *operator->() const REQUIRES(runtime_mutex) { return service_.get(); }
   // The only server is a node of a cluster. Throws std::bad_alloc, and then nothing has changed.
-  void become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output);
+  void become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output)
+      REQUIRES(runtime_mutex);
   // How many nodes are waited for at the shutdown, of so many: each node of a cluster has locks of
   // its own.
   size_t enough_drained(size_t node_count) const;
 
  private:
-  std::vector<Settings> nodes_;  // constant, except that a server may turn out to be of a cluster
+  // A server may turn out to be one of a cluster.
+  std::vector<Settings> nodes_ UNGUARDED("the rest is constant, and alone read without the mutex");
   const std::optional<QuorumSettings> quorum_;
   const Nanos timeout_;
-  std::unique_ptr<lock::LockService> service_;
+  std::unique_ptr<lock::LockService> service_ GUARDED_BY(runtime_mutex);
 };
 
 }  // namespace redlatch::runtime

@@ -11,7 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/mutex.h"
+#include "base/thread_annotations.h"
 #include "net/epoll_set.h"
+#include "runtime/runtime_mutex.h"
 #include "runtime/service.h"
 #include "runtime/wakeup.h"
 
@@ -21,22 +24,24 @@ class Shutdown {
  public:
   explicit Shutdown(Wakeup &wakeup) : wakeup_(wakeup) {}
 
-  void begin() { stage_ = Stage::kDraining; }
+  // One shutdown at a time; locked before the mutex of the runtime.
+  Mutex &one_at_a_time() { return mutex_; }
+  void begin() REQUIRES(runtime_mutex) { stage_ = Stage::kDraining; }
   // Waits for a majority of the nodes, and a short time longer for the others.
-  void wait_drained(Lock &lock, const Service &service, size_t node_count);
+  void wait_drained(Lock &lock, const Service &service, size_t node_count) REQUIRES(runtime_mutex);
   // Ends the background thread and the attempts to connect.
-  void stop() {
+  void stop() REQUIRES(runtime_mutex) {
     stage_ = Stage::kStopping;
     stop_event_.signal();
   }
   // The last thread inside closes the descriptors.
-  void end() { stage_ = Stage::kOver; }
+  void end() REQUIRES(runtime_mutex) { stage_ = Stage::kOver; }
 
-  bool has_begun() const { return stage_ != Stage::kOpen; }
-  bool is_stopping() const { return stage_ >= Stage::kStopping; }
-  bool is_over() const { return stage_ == Stage::kOver; }
+  bool has_begun() const REQUIRES(runtime_mutex) { return stage_ != Stage::kOpen; }
+  bool is_stopping() const REQUIRES(runtime_mutex) { return stage_ >= Stage::kStopping; }
+  bool is_over() const REQUIRES(runtime_mutex) { return stage_ == Stage::kOver; }
   // Some node may have drained.
-  void note_progress() {
+  void note_progress() REQUIRES(runtime_mutex) {
     if (stage_ == Stage::kDraining) wakeup_.wake(waiter_);
   }
   // Signalled from stop() on: ends attempts to connect.
@@ -46,10 +51,11 @@ class Shutdown {
  private:
   enum class Stage : uint8_t { kOpen, kDraining, kStopping, kOver };
 
+  Mutex mutex_;
   Wakeup &wakeup_;
-  Stage stage_ = Stage::kOpen;
-  Waiter waiter_;  // of the thread that shuts down
-  net::Event stop_event_;
+  Stage stage_ GUARDED_BY(runtime_mutex) = Stage::kOpen;
+  Waiter waiter_ GUARDED_BY(runtime_mutex);  // of the thread that shuts down
+  net::Event stop_event_ UNGUARDED("any thread may signal it");
 };
 
 }  // namespace redlatch::runtime

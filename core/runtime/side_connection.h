@@ -3,7 +3,7 @@
 //
 // SideConnection: a connection of a link beside the one of its commands, with output of its own. It
 // is opened in a thread of its own. Only the background thread reads it, sends and closes it, so
-// that no caller waits for it: by SideConnections. Guarded by the mutex of the runtime.
+// that no caller waits for it: by SideConnections.
 #pragma once
 
 #include <pthread.h>
@@ -18,8 +18,10 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "net/connection.h"
 #include "runtime/credentials.h"
+#include "runtime/runtime_mutex.h"
 
 namespace redlatch::runtime {
 
@@ -35,36 +37,36 @@ struct SideConnection {
 
     SideConnections &in;
     const Open open;
-    pthread_t thread{};
-    bool is_over = false;
-    std::unique_ptr<net::Connection> connection;
-    Outcome outcome;
+    pthread_t thread UNGUARDED("set before it is used"){};
+    bool is_over GUARDED_BY(runtime_mutex) = false;
+    std::unique_ptr<net::Connection> connection UNGUARDED("of the attempt until is_over");
+    Outcome outcome UNGUARDED("of the attempt until is_over");
   };
 
   // `key_` is its number among what the background thread polls.
   explicit SideConnection(uint32_t key_) : key(key_) {}
 
   // Neither open nor being opened.
-  bool is_idle() const { return !connection && !attempt; }
+  bool is_idle() const REQUIRES(runtime_mutex) { return !connection && !attempt; }
   // It is of no use any more: end its reads and sends. Any thread.
-  void drop() {
+  void drop() REQUIRES(runtime_mutex) {
     if (!connection) return;
     is_broken = true;
     connection->shut();
   }
   // Wake the background thread after the last one.
-  void append(std::span<const std::string_view> argv) {
+  void append(std::span<const std::string_view> argv) REQUIRES(runtime_mutex) {
     net::append_command(out, argv);
     auths.on_append();
   }
 
   const uint32_t key;
-  std::unique_ptr<net::Connection> connection;
-  bool is_broken = false;  // the background thread has to close it
-  std::string out;         // to be sent
-  uint64_t login = 0;      // the number of the last one that the server got
-  AuthReplies auths;
-  std::unique_ptr<Attempt> attempt;
+  std::unique_ptr<net::Connection> connection UNGUARDED("reset by the background thread only");
+  bool is_broken GUARDED_BY(runtime_mutex) = false;  // the background thread has to close it
+  std::string out GUARDED_BY(runtime_mutex);         // to be sent
+  uint64_t login GUARDED_BY(runtime_mutex) = 0;  // the number of the last one that the server got
+  AuthReplies auths GUARDED_BY(runtime_mutex);
+  std::unique_ptr<Attempt> attempt GUARDED_BY(runtime_mutex);
 };
 
 }  // namespace redlatch::runtime

@@ -61,8 +61,9 @@ void SideConnections::attempt(SideConnection::Attempt &mine) {
 
 std::optional<Outcome> SideConnections::end_attempt(Lock &lock, SideConnection &side) {
   if (!side.attempt || !(side.attempt->is_over || shutdown_.is_stopping())) return std::nullopt;
+  const pthread_t thread = side.attempt->thread;
   lock.unlock();
-  pthread_join(side.attempt->thread, nullptr);
+  pthread_join(thread, nullptr);
   lock.lock();
   const auto ended = std::move(side.attempt);
   side.out.clear();

@@ -205,15 +205,12 @@ void Transfer::disconnect_broken(Lock &lock) {
     Link &link = links_[i];
     if (!link.is_broken) continue;
     link.drop();
-    sent_.wait(lock, [this] { return !is_sending_; });
+    while (is_sending_) lock.wait(sent_);
     if (!polling_.has_several()) polling_.change(&ReadingRoles::disarm);
     polling_.unwatch(link);
     link.disconnect();
-    if (std::exchange(link.is_end_unread, false)) {
-      const bool is_due = std::any_of(links_.begin(), links_.end(),
-                                      [](const Link &other) { return other.is_end_unread; });
-      if (!is_due) polling_.change(&ReadingRoles::end_due);
-    }
+    const bool was_unread = std::exchange(link.is_end_unread, false);
+    if (was_unread && !links_.has_unread_end()) polling_.change(&ReadingRoles::end_due);
     service_->on_disconnected(link.node, boot_now());
     wake_background_in_time();
     shutdown_.note_progress();

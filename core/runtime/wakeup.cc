@@ -204,8 +204,9 @@ void Wakeup::sleep(Lock &lock, Waiter &me, Nanos limit) {
   uint32_t expected = Waiter::kAwake;
   if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
     lock.unlock();
-    me.is_interrupted = !futex_sleep(me.word, limit);
+    const bool has_slept = futex_sleep(me.word, limit);
     lock.lock();
+    me.is_interrupted = !has_slept;
   }
   me.word.store(Waiter::kAwake);
 }

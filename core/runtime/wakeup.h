@@ -2,78 +2,76 @@
 // Copyright The redlatch authors
 //
 // Wakeup: owns the mutex of a runtime, blocks and wakes threads, and posts completions to queues.
-//
-// One mutex guards everything in a runtime except where a comment says otherwise. It is never held
-// in a system call that can block, nor while other threads are woken.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/status.h"
+#include "base/thread_annotations.h"
 #include "lock/request.h"
 #include "net/epoll_set.h"
 #include "runtime/client_log.h"
 #include "runtime/completion_queue.h"
+#include "runtime/runtime_mutex.h"
 
 namespace redlatch::runtime {
 
 struct Waiter;
 
-using Lock = std::unique_lock<std::mutex>;
-
-// The request and the lease of core/lock, with their waiters and watchers, which the mutex of the
-// runtime guards.
+// The request and the lease of core/lock, with their waiters and watchers.
 struct Request : lock::Request {
   using lock::Request::Request;
 
-  Waiter *waiters = nullptr;  // threads that wait for the request
-  TagWatch watcher;
+  Waiter *waiters GUARDED_BY(runtime_mutex) = nullptr;  // threads that wait for the request
+  TagWatch watcher GUARDED_BY(runtime_mutex);
 };
 
 struct Lease : lock::Lease {
-  TagWatch watcher;
+  TagWatch watcher GUARDED_BY(runtime_mutex);
 };
 
-// A thread that waits. On its stack; that of the background thread is in Alarm. Guarded
-// by the mutex of the runtime, except the futex word.
+// A thread that waits. On its stack; that of the background thread is in Alarm.
 struct Waiter {
-  Request *request = nullptr;    // set if it waits for a request
-  const Lease *lease = nullptr;  // set if it waits for the end of a lease
+  Request *request GUARDED_BY(runtime_mutex) = nullptr;    // set if it waits for a request
+  const Lease *lease GUARDED_BY(runtime_mutex) = nullptr;  // set if it waits for the end of a lease
   enum Word : uint32_t { kAwake, kAsleep, kWoken };
   std::atomic<uint32_t> word{kAwake};
-  const net::Event *event = nullptr;            // wakes it while it polls; else the word does
-  bool is_interrupted = false;                  // a signal came
-  Waiter *previous = nullptr, *next = nullptr;  // in a WaiterList, or among waiters for leases
-  Waiter *next_of_request = nullptr;            // the next waiter for the same request
-  class WaiterList *list = nullptr;
+  // Wakes it while it polls; else the word does.
+  const net::Event *event GUARDED_BY(runtime_mutex) = nullptr;
+  bool is_interrupted GUARDED_BY(runtime_mutex) = false;  // a signal came
+  // In a WaiterList, or among the waiters for leases.
+  Waiter *previous GUARDED_BY(runtime_mutex) = nullptr;
+  Waiter *next GUARDED_BY(runtime_mutex) = nullptr;
+  // The next waiter for the same request.
+  Waiter *next_of_request GUARDED_BY(runtime_mutex) = nullptr;
+  class WaiterList *list GUARDED_BY(runtime_mutex) = nullptr;
 };
 
 // First in, first out; a waiter is in at most one list.
 class WaiterList {
  public:
-  Waiter *front() const { return first_; }
-  void push(Waiter &waiter) {
+  Waiter *front() const REQUIRES(runtime_mutex) { return first_; }
+  void push(Waiter &waiter) REQUIRES(runtime_mutex) {
     waiter.previous = last_;
     waiter.next = nullptr;
     (last_ != nullptr ? last_->next : first_) = &waiter;
     last_ = &waiter;
     waiter.list = this;
   }
-  void remove(Waiter &waiter) {
+  void remove(Waiter &waiter) REQUIRES(runtime_mutex) {
     (waiter.previous != nullptr ? waiter.previous->next : first_) = waiter.next;
     (waiter.next != nullptr ? waiter.next->previous : last_) = waiter.previous;
     waiter.list = nullptr;
   }
 
  private:
-  Waiter *first_ = nullptr;
-  Waiter *last_ = nullptr;
+  Waiter *first_ GUARDED_BY(runtime_mutex) = nullptr;
+  Waiter *last_ GUARDED_BY(runtime_mutex) = nullptr;
 };
 
 class Wakeup {
@@ -81,9 +79,9 @@ class Wakeup {
   class Owner {
    public:
     // Wake the calling thread, which is about to sleep, once `limit` has passed.
-    virtual void wake_by(Nanos limit) = 0;
+    virtual void wake_by(Nanos limit) REQUIRES(runtime_mutex) = 0;
     // The last thread that polls or signals descriptors without the mutex has stopped doing so.
-    virtual void descriptors_unused() noexcept = 0;
+    virtual void descriptors_unused() noexcept REQUIRES(runtime_mutex) = 0;
 
    protected:
     ~Owner() = default;
@@ -97,7 +95,7 @@ class Wakeup {
   bool is_forked() const { return fork_count_ != fork_count(); }
 
   ClientLog &log() { return log_; }
-  std::mutex &mutex() { return mutex_; }
+  RuntimeMutex &mutex() { return mutex_; }
 
   // ---- calls of users, without the mutex
   // kOk if `lease` is held by the local clock, else why it is not.
@@ -113,12 +111,14 @@ class Wakeup {
   void watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag);
 
   // ---- with the mutex held
-  // Lists a waiter with its request and its lease for as long as it exists; with the mutex held.
+  // Lists a waiter with its request and its lease for as long as it exists.
   // Throws std::bad_alloc.
   class Enlisted {
    public:
-    Enlisted(Wakeup &in, Waiter &waiter) : in_(in), waiter_(waiter) { in_.enlist(waiter_); }
-    ~Enlisted() { in_.delist(waiter_); }
+    Enlisted(Wakeup &in, Waiter &waiter) REQUIRES(runtime_mutex) : in_(in), waiter_(waiter) {
+      in_.enlist(waiter_);
+    }
+    ~Enlisted() REQUIRES(runtime_mutex) { in_.delist(waiter_); }
     Enlisted(const Enlisted &) = delete;
     Enlisted &operator=(const Enlisted &) = delete;
 
@@ -131,9 +131,11 @@ class Wakeup {
   // mutex, and they stay open. Made with the mutex held, which it is at the end as well.
   class Using {
    public:
-    Using(Wakeup &in, Lock &lock) : in_(in), lock_(lock) { in_.using_count_++; }
+    Using(Wakeup &in, Lock &lock) REQUIRES(runtime_mutex) : in_(in), lock_(lock) {
+      in_.using_count_++;
+    }
     ~Using() {
-      if (!lock_.owns_lock()) lock_.lock();
+      lock_.regain();
       if (--in_.using_count_ == 0) in_.owner_.descriptors_unused();
     }
     Using(const Using &) = delete;
@@ -143,34 +145,37 @@ class Wakeup {
     Wakeup &in_;
     Lock &lock_;
   };
-  bool are_descriptors_used() const { return using_count_ > 0; }
+  bool are_descriptors_used() const REQUIRES(runtime_mutex) { return using_count_ > 0; }
 
-  void wake(Waiter &waiter);
-  void wake_all(Lock &lock);
-  void sleep(Lock &lock, Waiter &me, Nanos limit);
+  void wake(Waiter &waiter) REQUIRES(runtime_mutex);
+  void wake_all(Lock &lock) REQUIRES(runtime_mutex);
+  void sleep(Lock &lock, Waiter &me, Nanos limit) REQUIRES(runtime_mutex);
   template <class Wait>
-  void poll_as(Lock &lock, Waiter &me, const net::Event &event, const Wait &wait);
+  void poll_as(Lock &lock, Waiter &me, const net::Event &event, const Wait &wait)
+      REQUIRES(runtime_mutex);
   // Wake the threads that wait, and post to the queue that watches. @return how many.
-  size_t notify_finished(Request &request) noexcept;
-  void notify_ended(Lease &lease) noexcept;
-  void wake_lease_waiters();
+  size_t notify_finished(Request &request) noexcept REQUIRES(runtime_mutex);
+  void notify_ended(Lease &lease) noexcept REQUIRES(runtime_mutex);
+  void wake_lease_waiters() REQUIRES(runtime_mutex);
 
  private:
-  void enlist(Waiter &waiter);
-  void delist(Waiter &waiter) noexcept;
-  void post(TagWatch &watcher) noexcept;
+  void enlist(Waiter &waiter) REQUIRES(runtime_mutex);
+  void delist(Waiter &waiter) noexcept REQUIRES(runtime_mutex);
+  void post(TagWatch &watcher) noexcept REQUIRES(runtime_mutex);
   template <class Subject>
-  void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag);
+  void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag)
+      REQUIRES(runtime_mutex);
 
   Owner &owner_;
   const uint32_t fork_count_;
-  ClientLog log_;
-  std::mutex mutex_;
-  size_t waiter_count_ = 0;
-  size_t using_count_ = 0;
-  std::vector<Waiter *> wakes_;        // wake_all() wakes them
-  std::shared_ptr<Queue> due_queues_;  // wake_all() signals them; a list by next_due
-  Waiter *lease_waiters_ = nullptr;
+  ClientLog log_ UNGUARDED("it has a mutex of its own");
+  RuntimeMutex mutex_;
+  size_t waiter_count_ GUARDED_BY(runtime_mutex) = 0;
+  size_t using_count_ GUARDED_BY(runtime_mutex) = 0;
+  // Those that wake_all() wakes, and those that it signals: a list by next_due.
+  std::vector<Waiter *> wakes_ GUARDED_BY(runtime_mutex);
+  std::shared_ptr<Queue> due_queues_ GUARDED_BY(runtime_mutex);
+  Waiter *lease_waiters_ GUARDED_BY(runtime_mutex) = nullptr;
 };
 
 // Run `wait`, which polls descriptors, `event` among them, without the mutex. If `me` was woken
