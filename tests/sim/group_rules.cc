@@ -73,7 +73,7 @@ void GroupRules::promoted(size_t heir) {
       if (found != kept.end() && found->second >= end) continue;
       if (found != kept.end()) {
         excuse_at(found->second, lock, token, end);
-      } else if (!kept_[token].contains({primary_, heir})) {
+      } else if (!has_kept(token, heir)) {
         stats_.lost_grants++;
         beliefs_.excuse(token);
       }
@@ -109,18 +109,35 @@ void GroupRules::took(size_t replica, size_t primary, const Effects &effects) {
       return effect.first == lock || effect.first == readers;
     });
     if (!is_changed) continue;
-    for (const auto &[token, end] : rules_.leases_at(servers_[replica]->store(), lock)) {
-      kept_[token][{primary, replica}] = schedule_.now();
-    }
+    note_kept(replica, primary, lock);
   }
 }
 
 void GroupRules::copied(size_t replica, size_t primary) {
   for (int i = 0; i < plan_.name_count; i++) {
-    for (const auto &[token, end] : rules_.leases_at(servers_[replica]->store(), key_of(i))) {
-      kept_[token][{primary, replica}] = schedule_.now();
-    }
+    note_kept(replica, primary, key_of(i));
   }
+}
+
+void GroupRules::note_kept(size_t replica, size_t primary, const std::string &lock) {
+  Rules::Leases leases = rules_.leases_at(servers_[replica]->store(), lock);
+  Rules::Leases &before = nodes_[replica]->leases[lock];
+  for (const auto &[token, end] : before) {
+    if (!leases.contains(token)) kept_[token][{primary, replica}].is_gone = true;
+  }
+  for (const auto &[token, end] : leases) {
+    kept_[token][{primary, replica}] = {schedule_.now(), false};
+  }
+  before = std::move(leases);
+}
+
+// True if the replica has had the lease from the primary, and no end of it since. A token may be
+// granted again: then the replica may know its first lease alone.
+bool GroupRules::has_kept(const std::string &token, size_t replica) const {
+  const auto kept = kept_.find(token);
+  if (kept == kept_.end()) return false;
+  const auto found = kept->second.find({primary_, replica});
+  return found != kept->second.end() && !found->second.is_gone;
 }
 
 // ---- clients -----------------------------------------------------------------------------------
@@ -163,7 +180,7 @@ void GroupRules::check_confirmed(const lock::Request &request, const Beliefs::Ho
   const size_t server = client.server_of(0);
   const auto &kept = kept_[holder.token];
   const auto count = std::count_if(kept.begin(), kept.end(), [&](const auto &entry) {
-    return entry.first.first == server && entry.second >= client.settled_since();
+    return entry.first.first == server && entry.second.at >= client.settled_since();
   });
   stats_.confirmed++;
   if (count >= request.options.min_replicas) return;

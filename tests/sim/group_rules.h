@@ -66,12 +66,15 @@ class GroupRules : public Checker, private RuleParts {
 
     GroupRules &all;
     const size_t index;
-    bool is_checked = false;             // the command that runs
-    std::set<std::string> changed_keys;  // by a command of a server that is no primary
+    bool is_checked = false;                      // the command that runs
+    std::set<std::string> changed_keys;           // by a command of a server that is no primary
+    std::map<std::string, Rules::Leases> leases;  // of each lock, as the replica last had them
   };
 
   void excuse_at(int64_t end_ms, const std::string &lock, const std::string &token,
                  int64_t last_ms);
+  void note_kept(size_t replica, size_t primary, const std::string &lock);
+  bool has_kept(const std::string &token, size_t replica) const;
   bool is_settled(int client, Nanos since) const;
   void check_known(const std::string &name, const Beliefs::Holder &holder);
   void check_confirmed(const lock::Request &request, const Beliefs::Holder &holder);
@@ -84,8 +87,12 @@ class GroupRules : public Checker, private RuleParts {
   size_t primary_ = 0;
   const Context *context_ = nullptr;
   Nanos stepped_back_ = 0;
-  // Token: when a replica last took its lease from a primary.
-  std::map<std::string, std::map<std::pair<size_t, size_t>, Nanos>, std::less<>> kept_;
+  struct Kept {
+    Nanos at;      // when a replica last took the lease from a primary
+    bool is_gone;  // .. and has taken its end since
+  };
+  // By token, then by primary and replica.
+  std::map<std::string, std::map<std::pair<size_t, size_t>, Kept>, std::less<>> kept_;
   // A lease that its caller did not get, because too few replicas confirmed it.
   struct Refused {
     std::string lock, token;
