@@ -5,6 +5,7 @@
 // and run or start it. `fill` checks and writes, for the call that waits and the one that starts.
 #pragma once
 
+#include <cassert>
 #include <type_traits>
 
 #include "handles.h"
@@ -94,6 +95,7 @@ rl_request *start(const Handle *handle, Request::Op op, const Fill &fill) {
         outcome = failure(Status::kNoMemory, why.what());
       }
     }
+    assert(outcome.ok() == (started->runtime != nullptr));
     if (!outcome.ok()) {
       started->request->message = std::move(outcome.message);
       started->request->status = outcome.status;

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <memory>
 #include <new>
 #include <string>
@@ -169,6 +170,7 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
 
 // Every lease behind this ABI is made here.
 inline std::shared_ptr<Lease> lease_of(const Request &request) {
+  assert(request.lease != nullptr);
   return std::static_pointer_cast<Lease>(request.lease);
 }
 

@@ -5,6 +5,7 @@
 #include "info.h"
 
 #include <algorithm>
+#include <cassert>
 #include <span>
 
 using namespace redlatch;
@@ -87,6 +88,7 @@ int64_t lock_number(const rl_info &info, int32_t field) {
 }
 
 int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
+  assert(index < (info.is_shared() ? info.data.holders.size() : 1));
   switch (field) {
     case RL_FIELD_REMAINING_MS:
       if (info.is_shared()) return info.data.holders[index].expiry_ms - info.data.server_ms;
@@ -145,12 +147,13 @@ std::string_view node_text(const NodeStatus &node, int32_t field) {
   return field == RL_FIELD_REASON ? node.reason : node.version;
 }
 
-// A finding and its server. `row` exists.
+// A finding and its server.
 struct FindingRow {
   size_t node;
   const Finding &finding;
 };
 FindingRow finding_at(const rl_info &info, size_t row) {
+  assert(row < info.finding_count());
   size_t at = 0;
   while (row >= info.nodes[at].findings.size()) row -= info.nodes[at++].findings.size();
   return {at, info.nodes[at].findings[row]};

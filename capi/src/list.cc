@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 //
 // Listing of locks, a lock at a time.
+#include <cassert>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,7 @@ struct rl_list {
   bool is_busy() const { return step && !step->is_finished(); }
   const rl_info *info() {
     const bool is_new = step && step->status.load(std::memory_order_acquire) == Status::kOk;
+    assert(!step || row);
     if (is_new && !is_filled) row->take(step->as<runtime::Inspect>());
     is_filled = is_filled || is_new;
     return is_filled ? row.get() : nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -94,7 +95,8 @@ const Option &row_of(Field AcquireSettings::*field) {
         const auto *known = std::get_if<Field AcquireSettings::*>(&one.field);
         return known != nullptr && *known == field;
       });
-  return row->option;  // each field has one
+  assert(row != kAcquireRows.end() && "each field has a row");
+  return row->option;
 }
 
 Outcome not_number(const Option &option, int64_t number) {

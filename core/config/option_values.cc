@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -71,6 +72,7 @@ std::optional<int> place_of(std::string_view words, std::string_view word) {
 }
 
 std::string word_at(std::string_view words, int place) {
+  assert(place >= 0 && place <= std::count(words.begin(), words.end(), ' '));
   for (; place > 0; place--) words.remove_prefix(std::min(words.find(' '), words.size() - 1) + 1);
   return std::string(words.substr(0, words.find(' ')));
 }
@@ -102,6 +104,7 @@ Outcome wrong_path(const Option &option, std::string_view path, const std::strin
 
 // Made absolute: each connection attempt reads the file, and the working directory may change.
 Outcome read_path(const Option &option, std::string_view value, std::string &target) {
+  assert(value.find('\0') == std::string_view::npos && "open() would take the text before it");
   const std::string path(value);
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat seen {};

@@ -3,6 +3,7 @@
 //
 // Which parts of a URL may be shown.
 #include <algorithm>
+#include <cassert>
 
 #include "base/text.h"
 #include "config/options.h"
@@ -101,6 +102,7 @@ std::string redact_sentinels(std::string_view server) {
 
 // "?name=value&.."
 std::string redact_query(std::string_view query) {
+  assert(query.empty() || query.front() == '?');
   std::string shown;
   bool is_behind_secret = false;
   while (!query.empty()) {

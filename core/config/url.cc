@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include "base/password.h"
 #include "base/text.h"
@@ -184,6 +185,7 @@ Outcome UrlParser::take_nodes() {
 // The hosts, with commas between them. `port` is used where none is named.
 Outcome UrlParser::take_list(const std::string &port, const std::string &what, size_t limit,
                              std::vector<HostPort> &all) {
+  assert(all.empty() && "a URL is read into new settings");
   std::string_view list = take_until("/?");
   for (bool has_more = true; has_more;) {
     const size_t comma = list.find(',');
@@ -256,6 +258,7 @@ Outcome UrlParser::take_path() {
   }
   if (is_embedded_) return take_folder(path);
   if (is_unix_) return take_socket(path);
+  assert(path.empty() || path.front() == '/');
   if (path.size() <= 1) return {};
   if (set_option(settings_, "db", path.substr(1)).ok()) return {};
   return wrong("the database must be a number of 0 to " + std::to_string(kMaxDatabase));

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -155,6 +156,7 @@ Outcome await_report(const Descriptor &report, const Start &start, Nanos limit, 
 // second is no child of this process. The pipe shows its end, so that waitpid() does not block. If
 // it hangs, it is killed. A host that reaps all children may have reaped it before.
 void reap(pid_t pid, const Descriptor &alive, Nanos limit, int wake_fd) {
+  assert(pid > 0 && "others would be killed, or waited for");
   siginfo_t child{};
   const bool stands_still =
       !net::await_input(alive.get(), limit, wake_fd) &&
@@ -188,6 +190,8 @@ std::string find_supervisor() {
 }
 
 Outcome start_supervisor(const Start &start, Nanos limit, int wake_fd) {
+  assert(start.lock != nullptr && start.lock->is_open());
+  assert(start.supervisor.starts_with('/') && start.folder.starts_with('/'));
   Pipe report;
   Pipe alive;
   const Descriptor lock = duplicate(*start.lock);

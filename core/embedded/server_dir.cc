@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <cassert>
 #include <cerrno>
 
 #include "base/text.h"
@@ -99,6 +100,7 @@ bool ServerDir::restore_file(const std::string &name) const {
 }
 
 Outcome ServerDir::open_file(std::string_view name, int flags, Descriptor &file) const {
+  assert(handle_.is_open() && name.find('/') == std::string_view::npos);
   const std::string text(name);
   const auto try_open = [&] {
     return Descriptor(openat(handle_.get(), text.c_str(),

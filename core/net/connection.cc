@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <charconv>
 #include <new>
@@ -110,6 +111,7 @@ void append_command(std::string &out, std::span<const std::string_view> argv) {
     at = std::copy(part.begin(), part.end(), at);
     end_line();
   }
+  assert(at <= out.data() + start + size);
   out.resize(static_cast<size_t>(at - out.data()));
 }
 
@@ -118,6 +120,7 @@ Connection::~Connection() {
 }
 
 Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
+  assert(fd_ < 0 && "a connection that was made is not dialled again");
   address_ = settings.address();
   AddressList list;
   addrinfo one{};

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <limits>
 #include <tuple>
@@ -113,6 +114,7 @@ int EpollSet::control(int operation, int fd, uint32_t key, uint32_t events) cons
 }
 
 int EpollSet::add(int fd, uint32_t key, uint32_t interest) const {
+  assert(key < kTimerKey);
   const int error = control(EPOLL_CTL_ADD, fd, key, events_of(interest));
   return error == EEXIST ? 0 : error;
 }

@@ -5,6 +5,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <cassert>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -45,6 +46,7 @@ void *make_text(const redisReadTask *task, char *text, size_t size) {
 
 void *make_list(const redisReadTask *task, size_t count) {
   auto &budget = *static_cast<ReplyReader::Budget *>(task->privdata);
+  assert(budget.elements <= kMaxReplyElements);
   int depth = 1;
   for (const redisReadTask *up = task->parent; up != nullptr; up = up->parent) depth++;
   if (depth > kMaxReplyDepth || count > kMaxReplyElements - budget.elements) return nullptr;
@@ -102,6 +104,7 @@ bool ReplyReader::feed(std::span<const char> bytes, std::vector<ReplyPtr> &repli
     if (redisReaderGetReply(reader_, &reply) != REDIS_OK) return false;
     if (reply == nullptr) return unfinished_bytes_ <= kMaxReplyBytes;
     replies.push_back(ReplyPtr(static_cast<Reply *>(reply)));
+    assert(reader_->pos <= reader_->len);
     unfinished_bytes_ = reader_->len - reader_->pos;
     budget_ = {};
   }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <new>
 #include <system_error>
@@ -230,6 +231,7 @@ std::optional<size_t> Tls::read(std::span<char> plain) {
 }
 
 Tls::Step Tls::write(std::string_view plain) {
+  assert(!plain.empty() && "SSL_write() of nothing is undefined");
   const InsideOpenSsl inside;
   library_.ERR_clear_error();
   // Writes all of it, because the BIO is memory.

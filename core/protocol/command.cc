@@ -3,6 +3,7 @@
 //
 #include "protocol/command.h"
 
+#include <cassert>
 #include <initializer_list>
 
 #include "protocol/answer.h"
@@ -187,6 +188,7 @@ void ask_name(Command &out, const std::string &key) {
 }
 
 void wait_for_replicas(Command &out, int64_t replicas, int64_t timeout_ms) {
+  assert(replicas > 0 && timeout_ms > 0);
   out.add("WAIT").add(replicas).add(timeout_ms);
 }
 

@@ -90,6 +90,7 @@ void Handshake::on_messages(const Handshake &messages, const Send &send, Nanos n
 
 // Begins `stage`, or the next one that has something to say.
 void Handshake::enter(Stage stage, const Send &send, Nanos now) {
+  assert(stage_ != Stage::kOver && awaited_count_ == 0);
   stage_ = stage;
   switch (stage) {
     case Stage::kHello:
@@ -328,6 +329,7 @@ void Handshake::on_identity(const Reply &reply, const Send &send, Nanos now) {
 
 // With RESP2 a subscribed connection can send no other commands.
 void Handshake::prepare_messages(const Send &send, Nanos now) {
+  assert(!is_for_messages_ && !is_at_side_ && !is_for_slots_);
   enter(protocol_ == 3 ? Stage::kSubscription : Stage::kMessages, send, now);
 }
 

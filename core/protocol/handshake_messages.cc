@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 //
 // The subscription to the client's channel, and the tests of what the server does with it.
+#include <cassert>
 #include <string>
 #include <utility>
 
@@ -48,6 +49,7 @@ void Handshake::on_notices(const Reply &reply, const Send &send, Nanos now) {
 
 // Some proxies subscribe and count receivers wrongly.
 void Handshake::probe(const Send &send, bool has_key) {
+  assert(facts_.is_push_trusted && !channel_.empty());
   const std::string unused = std::string(channel_) + ":none";
   ServerFeatures features;
   features.is_sharded = facts_.is_sharded;
@@ -98,6 +100,7 @@ void Handshake::on_probe(const Reply &reply, const Send &send, Nanos now) {
 // Without arguments neither does anything. A server checks their number before the rights of the
 // user, so each user gets the same answer.
 void Handshake::ask_channels(const Send &send) {
+  assert(facts_.is_sharded && !has_asked_channels_);
   has_asked_channels_ = true;
   ask(send, {"SSUBSCRIBE"});
   ask(send, {"SPUBLISH"});

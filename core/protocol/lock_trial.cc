@@ -3,6 +3,8 @@
 //
 #include "protocol/lock_trial.h"
 
+#include <cassert>
+
 #include "base/limits.h"
 #include "protocol/token.h"
 
@@ -28,7 +30,9 @@ LockTrial::LockTrial(std::string_view name_space, std::string_view cid, uint64_t
       waiter_(make_token(cid, rid)),
       member_(make_member(waiter_, Mode::kWrite, kProvisionalMs, kTtlMs)),
       keys_(name_space, trial_name(tag, waiter_), Format::kString),
-      pattern_(key_pattern(name_space, trial_name(tag.empty() ? "" : "*", waiter_))) {}
+      pattern_(key_pattern(name_space, trial_name(tag.empty() ? "" : "*", waiter_))) {
+  assert(rid > 0 && "the holder has the number before it");
+}
 
 void LockTrial::ask(const ServerFeatures &features, const Send &send) const {
   for (size_t i = 0; i < kStepCount; i++) {

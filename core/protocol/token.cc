@@ -27,6 +27,7 @@ void append_padded(std::string &out, uint64_t value, size_t width, int base) {
   char digits[24];
   const auto result = std::to_chars(digits, digits + sizeof digits, value, base);
   const auto size = static_cast<size_t>(result.ptr - digits);
+  assert(size <= width && "scripts take tokens and members apart by position");
   out.append(width > size ? width - size : 0, '0').append(digits, size);
 }
 
@@ -57,6 +58,7 @@ std::string make_cid(std::span<const uint8_t, 16> random) {
 }
 
 std::string make_token(std::string_view cid, uint64_t rid) {
+  assert(cid.size() == kCidSize);
   std::string token;
   token.reserve(kTokenSize);
   token.append(cid);

@@ -65,6 +65,7 @@ void Discovery::consider(const HostPort &sentinel) {
 
 // Each sentinel has its share of the time that is left, and so has the server.
 void Discovery::dial_next(Nanos now) {
+  assert(!untried_.empty());
   const HostPort sentinel = untried_.front();
   stage_ = Stage::kDialling;
   asked_ = settings_.of_sentinel(sentinel);

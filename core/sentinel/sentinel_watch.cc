@@ -93,6 +93,7 @@ std::optional<Opinion> SentinelWatch::on_push(const Reply &reply, const Send &se
 // The epoch first: if the sentinel learns of a switch between the two, its new address has the old
 // epoch, which changes nothing. The old address in the new epoch would hide the switch.
 void SentinelWatch::ask_again(const Send &send) {
+  assert(subscribed_count_ == kChannelCount);
   must_repeat_ = stage_ == Stage::kAsking;
   if (must_repeat_) return;
   stage_ = Stage::kAsking;
@@ -145,6 +146,7 @@ void SentinelWatch::on_timer(const Send &send, Nanos now) {
 }
 
 void SentinelWatch::end(Outcome why) {
+  assert(stage_ != Stage::kOver && !why.ok());
   stage_ = Stage::kOver;
   due_ = kNever;
   must_repeat_ = false;
