@@ -175,6 +175,10 @@ void ClusterRules::sent(size_t node, int client, Argv argv) {
                     "client " + std::to_string(client) + ", token " + std::string(asked->token));
   }
   if (asked) note_asked(client, *asked, *place);
+  const auto waiter = waiters_.find(Rules::cancelled(argv));
+  if (waiter != waiters_.end()) {
+    waiter->second.cancelled_at = std::min(waiter->second.cancelled_at, schedule_.now());
+  }
   place->rules.sent(node, client, argv);
 }
 
@@ -277,7 +281,9 @@ void ClusterRules::check_strays(Place &place, const Context &context) {
     if (client.hears(std::string_view(member).substr(0, kCidSize))) continue;
     const Nanos since = known == place.strays.end() ? now : known->second;
     strays.emplace(member, since);
-    if (!context.is_calm || since + plan_.lease_min <= context.calm_from) continue;
+    // It may have got another token earlier, in the same channel.
+    const Nanos begin = std::min(since, waiter->second.cancelled_at);
+    if (!context.is_calm || begin + plan_.lease_min <= context.calm_from) continue;
     const Nanos limit = kStrayLimit + 2 * plan_.timeout;
     if (now - std::max(since, context.calm_since) <= limit) continue;
     verdict_.broken("a waiter that has moved leaves no place behind", lock + ": " + member);

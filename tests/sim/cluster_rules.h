@@ -82,6 +82,7 @@ class ClusterRules : public Checker, private RuleParts {
     int client;
     uint64_t life;  // of its process
     bool has_ticket = false;
+    Nanos cancelled_at = kNever;  // first
   };
 
   Place *place_of(std::string_view key);

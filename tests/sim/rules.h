@@ -63,6 +63,8 @@ class Rules : public Witness, public Checker, protected RuleParts {
   static std::optional<Asking> asked(Argv argv);
   // The token that a RELEASE is about; empty: `argv` is none.
   static std::string_view released(Argv argv);
+  // The member that a CANCEL is about; empty: `argv` is none.
+  static std::string_view cancelled(Argv argv);
 
   // Checker
   void sent(size_t node, int client, Argv argv) override;

@@ -280,6 +280,11 @@ std::string_view Rules::released(Argv argv) {
   return call.script == protocol::Script::kRelease ? call.token : std::string_view();
 }
 
+std::string_view Rules::cancelled(Argv argv) {
+  const Call call = read(argv);
+  return call.script == protocol::Script::kCancel ? call.member : std::string_view();
+}
+
 // ---- in the long run ---------------------------------------------------------------------------
 
 // True if a live, connected waiter could have the lock: any waiter if it is free, the head of the
