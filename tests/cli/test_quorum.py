@@ -118,9 +118,9 @@ def test_run_holds_most_servers(quorum: Cli, name: str, nodes: Nodes, binary: st
     with hold_all(quorum, name) as held:
         for node in nodes:
             assert Cli(binary, node.url).is_held(name)
-        done = quorum.run("run", "-n", NO_GUARD, name, "true", code=BUSY)
+        done = quorum.run("run", "-n", *EVERYWHERE, name, "true", code=BUSY)
         assert "is busy: held by " in done.stderr and "on 3 of 3 servers" in done.stderr
-        quorum.run("run", "-w", "2s", NO_GUARD, name, "true", code=BUSY)
+        quorum.run("run", "-w", "2s", *EVERYWHERE, name, "true", code=BUSY)
     assert held.wait() == 0
     assert quorum.run("run", "-w", "10", NO_GUARD, name, "true").returncode == 0
     wait_until(lambda: status(quorum, name)["held_on"] == 0)

@@ -21,6 +21,11 @@ import pytest
 
 # Exactly these: a subclass says more than that an answer was another one.
 TYPES = (AssertionError, TimeoutError, subprocess.TimeoutExpired)
+# An answer of another length or form, which the test takes apart.
+ANSWER = re.compile(
+    r"ValueError: (too many|not enough) values to unpack|IndexError: list index out of range"
+    r"|TypeError: 'NoneType' object is not subscriptable"
+)
 NEVER = re.compile(
     r"Sanitizer|runtime error:|DATA RACE|panic:|fatal error|SIG(SEGV|ABRT|BUS|ILL|FPE|TRAP)"
     r"|[Ss]egmentation fault|core dumped|Aborted|Assertion .* failed|[Ll]eak"
@@ -28,10 +33,11 @@ NEVER = re.compile(
 )
 
 
-def is_repeatable(report: pytest.TestReport, error: type[BaseException] | None) -> bool:
+def is_repeatable(report: pytest.TestReport, error: BaseException | None) -> bool:
     # What the test has printed, too: a crash of its child shows there alone.
     texts = (report.longreprtext, *(text for _, text in report.sections))
-    return report.when == "call" and error in TYPES and not any(map(NEVER.search, texts))
+    is_answer = type(error) in TYPES or ANSWER.match(f"{type(error).__name__}: {error}")
+    return report.when == "call" and bool(is_answer) and not any(map(NEVER.search, texts))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,7 +50,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     # Goes from a worker to the process that writes the file.
-    report.is_repeatable = is_repeatable(report, call.excinfo.type if call.excinfo else None)
+    report.is_repeatable = is_repeatable(report, call.excinfo.value if call.excinfo else None)
     seed = getattr(item, "funcargs", {}).get("seed")
     report.again = {} if seed is None else {"seed": f"--seed={seed} "}
     return report

@@ -24,13 +24,16 @@ from .alone import (
 from .build import ROOT
 
 TESTS = """
-import os, pytest, subprocess
+import os, pytest, re, subprocess
 class Told(AssertionError): pass
 @pytest.fixture
 def broken(): assert False
 def test_answer(): assert 1 == 2
 def test_time(): raise TimeoutError("late")
 def test_limit(): subprocess.run(["sleep", "9"], timeout=0.01)
+def test_lines(): one, two = "one line".splitlines()
+def test_line(): assert "one line".splitlines()[1] == "two"
+def test_match(): assert re.match("two", "one")[0] == "two"
 def test_skipped(): pytest.skip("no")
 def test_passes(): pass
 def test_report(): assert "" == "==1==ERROR: AddressSanitizer: heap-use-after-free"
@@ -38,6 +41,7 @@ def test_race(): assert "" == "WARNING: DATA RACE"
 def test_signal(): assert -11 == 0
 def test_rule(): raise Told("two holders")
 def test_other(): raise KeyError("x")
+def test_value(): int("x")
 def test_setup(broken): pass
 def test_crash(): os.abort()
 def test_child():
@@ -50,8 +54,8 @@ def test_leak(): assert 2 == 0, "2 objects leaked"
 def seed(): return 7
 def test_random(seed): assert not seed
 """
-REPEATABLE = ("answer", "time", "limit")
-NOT_REPEATABLE = ("report", "race", "signal", "rule", "other", "setup", "crash", "leak")
+REPEATABLE = ("answer", "time", "limit", "lines", "line", "match")
+NOT_REPEATABLE = ("report", "race", "signal", "rule", "other", "value", "setup", "crash", "leak")
 NOT_REPEATABLE += ("child", "child_by_signal", "shell_of_a_child")
 
 
