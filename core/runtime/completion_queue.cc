@@ -3,6 +3,8 @@
 //
 #include "runtime/completion_queue.h"
 
+#include <cassert>
+
 #include "base/fork.h"
 
 namespace redlatch::runtime {
@@ -33,17 +35,20 @@ void Queue::admit() {
 
 void Queue::dismiss() noexcept {
   const MutexLock lock(mutex_);
+  assert(admitted_count_ > 0);
   admitted_count_--;
 }
 
 bool Queue::push(int64_t tag) noexcept {
   const MutexLock lock(mutex_);
+  assert(admitted_count_ > 0);
   admitted_count_--;
   if (!ready_) return false;
   if (tags_.size() == tags_.capacity()) {
     tags_.erase(tags_.begin(), tags_.begin() + static_cast<ptrdiff_t>(head_));
     head_ = 0;
   }
+  assert(tags_.size() < tags_.capacity() && "admit() made room");
   tags_.push_back(tag);
   if (is_ready_ || is_signal_due_ || reading_count_ > 0) return false;
   is_signal_due_ = true;
@@ -74,6 +79,7 @@ void Queue::nudge() noexcept {
 
 int64_t Queue::take() noexcept {
   const MutexLock lock(mutex_);
+  assert(head_ <= tags_.size());
   const bool is_empty = head_ == tags_.size();
   const int64_t tag = is_empty ? 0 : tags_[head_++];
   if (head_ < tags_.size()) {
@@ -98,6 +104,7 @@ int64_t Queue::next() noexcept {
     const bool has_read = source->read();
     {
       const MutexLock lock(mutex_);
+      assert(reading_count_ > 0);
       reading_count_--;
     }
     if (!has_read) return take();

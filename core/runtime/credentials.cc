@@ -3,6 +3,7 @@
 #include "runtime/credentials.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <new>
 
@@ -56,6 +57,7 @@ bool Credentials::fail(std::string_view why, Nanos now) {
   patient_at_ = after(now, std::min(kPause << failure_count_, kLongestPause));
   urgent_at_ = after(now, kPause);
   failure_count_ = std::min(failure_count_ + 1, 5);
+  assert(patient_at_ >= urgent_at_);
   changed_.notify_all();
   return failure_count_ == 1;
 }
@@ -101,6 +103,7 @@ Outcome Credentials::missing(Nanos now) const {
 Outcome Credentials::await(Nanos limit, uint64_t than, Login &login) {
   MutexLock lock(mutex_);
   if (!is_used_) return {};
+  assert(than <= login_.number && "numbers only rise");
   struct Waiting {
     explicit Waiting(int &count_) : count(count_) { count++; }
     ~Waiting() { count--; }

@@ -3,6 +3,8 @@
 //
 #include "runtime/link.h"
 
+#include <cassert>
+
 namespace redlatch::runtime {
 
 SentinelLink::SentinelLink(const Settings &settings_, uint32_t first_key)
@@ -20,6 +22,7 @@ Link::Link(const Settings &settings_, size_t node_)
 }
 
 void Link::connect(Connections &&opened) {
+  assert(!is_connected && commands == nullptr && opened.commands != nullptr);
   commands = std::move(opened.commands);
   messages = std::move(opened.messages);
   is_connected = was_connected = true;
@@ -29,6 +32,7 @@ void Link::connect(Connections &&opened) {
 
 void Link::drop() {
   if (!is_connected) return;
+  assert(commands != nullptr);
   is_broken = true;
   commands->shut();
 }

@@ -5,6 +5,7 @@
 // time: a loop that may meet a new one counts by number.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <deque>
 #include <span>
@@ -25,7 +26,10 @@ class Links {
   // The settings outlive it.
   void add(const Settings &settings, size_t node) { links_.emplace_back(settings, node); }
   size_t size() const { return links_.size(); }
-  Link &operator[](size_t node) { return links_[node]; }
+  Link &operator[](size_t node) {
+    assert(node < links_.size());
+    return links_[node];
+  }
   auto begin() { return links_.begin(); }
   auto end() { return links_.end(); }
   auto begin() const { return links_.begin(); }

@@ -93,6 +93,7 @@ void Polling::watch_in_background() {
 // ---- what is polled ----------------------------------------------------------------------------
 
 int Polling::watch(const Link &link) {
+  assert(link.commands != nullptr && link.is_connected);
   connection_count_++;
   const int fd = link.commands->fd();
   const auto number = static_cast<uint32_t>(link.node);
@@ -137,6 +138,7 @@ void Polling::watch_room(Link &link, bool is_on) {
 }
 
 void Polling::unwatch_end() {
+  assert(watched_fd() >= 0);
   callers_.remove(watched_fd());
   background_.remove(watched_fd());
 }
@@ -170,6 +172,7 @@ void Polling::check_watched(int error) noexcept {
 // ---- the queue that reads ----------------------------------------------------------------------
 
 void Polling::set_reader(const std::shared_ptr<Queue> &queue) {
+  assert(queue != nullptr && !has_several());
   drop_reader();
   reader_ = queue;
   change(&ReadingRoles::forget_drained);

@@ -5,6 +5,7 @@
 // that reads, and the roles; it makes the sets follow the roles.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,7 +51,10 @@ class Polling {
   void become_several() REQUIRES(runtime_mutex);
   void become_one() REQUIRES(runtime_mutex) { all_.reset(); }
   // Exists if there are several links: their commands. Polled by the leader.
-  net::EpollSet &all() REQUIRES(runtime_mutex) { return *all_; }
+  net::EpollSet &all() REQUIRES(runtime_mutex) {
+    assert(has_several());
+    return *all_;
+  }
   net::EpollSet &callers() { return callers_; }        // polled by the follower
   net::EpollSet &background() { return background_; }  // polled by the background thread
   // Wakes the leader.

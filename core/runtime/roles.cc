@@ -6,12 +6,16 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cassert>
 
 namespace redlatch::runtime {
 
 namespace {
 
-bool is_queued(const Waiter &waiter) REQUIRES(runtime_mutex) { return waiter.request->is_queued(); }
+bool is_queued(const Waiter &waiter) REQUIRES(runtime_mutex) {
+  assert(waiter.request != nullptr);
+  return waiter.request->is_queued();
+}
 
 }  // namespace
 
@@ -67,6 +71,7 @@ bool Roles::should_follow(const Waiter &waiter) const {
 }
 
 void Roles::wait(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  assert(me.request != nullptr && me.list == nullptr);
   const Leaving leaving(*this, lock, me);
   const Request &request = *me.request;
   while (!request.is_finished()) {
@@ -131,6 +136,7 @@ void Roles::read_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patienc
 }
 
 void Roles::receive_as_leader(Lock &lock, Waiter &me, Nanos limit, Patience patience) {
+  assert(polling_->is_leader(me));
   polling_.change(&ReadingRoles::wait);
   // A receive that waits ends by itself after one command timeout.
   const bool is_far = limit == kNever || limit > boot_now() + service_.timeout();
@@ -218,6 +224,7 @@ void Roles::on_end(Lock &lock, Link &link) {
 
 // @return whether something arrived, even if only the end of a connection.
 bool Roles::read_once(Lock &lock, Waiter &me) {
+  assert(!polling_->is_led());
   if (links_.is_broken()) {
     disconnect_as(lock, me);
     return true;
@@ -322,6 +329,7 @@ void Roles::settle() {
 void Roles::choose_follower(Waiter *waiter, bool is_background_needed) {
   switch (polling_->next_follower(waiter != nullptr, is_background_needed)) {
     case ReadingRoles::Choice::kCaller:
+      assert(waiter != nullptr && waiter->list == &long_);
       long_.remove(*waiter);
       polling_.set_follower(*waiter);
       return wakeup_.wake(*waiter);
@@ -345,6 +353,7 @@ void Roles::leave(Lock &lock, Waiter &waiter) {
   if (waiter.list != nullptr) waiter.list->remove(waiter);
   polling_.change(&ReadingRoles::stop_leading, waiter);
   if (polling_->is_follower(waiter)) polling_.stop_following();
+  assert(!polling_->is_leader(waiter) && !polling_->is_follower(waiter));
   settle();
   disconnect_if_over(lock);
 }

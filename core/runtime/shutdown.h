@@ -8,6 +8,7 @@
 // Without a background thread nothing has to drain or stop: end() follows begin().
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,16 +27,23 @@ class Shutdown {
 
   // One shutdown at a time; locked before the mutex of the runtime.
   Mutex &one_at_a_time() { return mutex_; }
-  void begin() REQUIRES(runtime_mutex) { stage_ = Stage::kDraining; }
+  void begin() REQUIRES(runtime_mutex) {
+    assert(stage_ == Stage::kOpen);
+    stage_ = Stage::kDraining;
+  }
   // Waits for a majority of the nodes, and a short time longer for the others.
   void wait_drained(Lock &lock, const Service &service, size_t node_count) REQUIRES(runtime_mutex);
   // Ends the background thread and the attempts to connect.
   void stop() REQUIRES(runtime_mutex) {
+    assert(stage_ == Stage::kDraining);
     stage_ = Stage::kStopping;
     stop_event_.signal();
   }
   // The last thread inside closes the descriptors.
-  void end() REQUIRES(runtime_mutex) { stage_ = Stage::kOver; }
+  void end() REQUIRES(runtime_mutex) {
+    assert(stage_ == Stage::kDraining || stage_ == Stage::kStopping);
+    stage_ = Stage::kOver;
+  }
 
   bool has_begun() const REQUIRES(runtime_mutex) { return stage_ != Stage::kOpen; }
   bool is_stopping() const REQUIRES(runtime_mutex) { return stage_ >= Stage::kStopping; }

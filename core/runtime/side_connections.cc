@@ -3,6 +3,7 @@
 //
 #include "runtime/side_connections.h"
 
+#include <cassert>
 #include <new>
 #include <utility>
 
@@ -32,6 +33,7 @@ SideConnections::SideConnections(const Parts &parts)
       polling_(parts.polling) {}
 
 Outcome SideConnections::open(SideConnection &side, SideConnection::Open open) {
+  assert(side.is_idle());
   side.attempt = std::make_unique<SideConnection::Attempt>(*this, std::move(open));
   const int error = start_thread(side.attempt->thread, attempt_main, side.attempt.get());
   if (error == 0) return {};
@@ -65,6 +67,7 @@ std::optional<Outcome> SideConnections::end_attempt(Lock &lock, SideConnection &
   lock.unlock();
   pthread_join(thread, nullptr);
   lock.lock();
+  assert(side.attempt && !side.connection);
   const auto ended = std::move(side.attempt);
   side.out.clear();
   side.auths.clear();

@@ -4,6 +4,7 @@
 #include "runtime/transfer.h"
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ Transfer::Transfer(const Parts &parts)
 void Transfer::note_ready(const net::EpollSet::Seen &seen) {
   if (!polling_.has_several()) links_.front().is_ready = links_.front().is_connected;
   for (const net::EpollSet::Ready &ready : seen) {
+    assert(ready.key < links_.size());
     Link &link = links_[ready.key];
     if (!link.is_connected) continue;
     link.is_ready = ready.is_readable || ready.is_ended;
@@ -143,6 +145,7 @@ void Transfer::flush(Lock &lock) {
     for (Link *link = first; link != nullptr; link = link->next_sender)
       link->outbox.send(*link->commands);
     lock.lock();
+    assert(is_sending_ && "no other thread sends");
     is_sending_ = false;
     for (Link &link : links_) {
       if (link.end_send()) set_write_blocked(link, true);
@@ -201,11 +204,13 @@ bool Transfer::run_timers(Nanos now) {
 
 // Close the broken connections. The calling thread is the leader, so no other thread reads.
 void Transfer::disconnect_broken(Lock &lock) {
+  assert(polling_->is_led());
   for (size_t i = 0; i < links_.size(); i++) {
     Link &link = links_[i];
     if (!link.is_broken) continue;
     link.drop();
     while (is_sending_) lock.wait(sent_);
+    assert(link.commands != nullptr && "the leader alone closes it");
     if (!polling_.has_several()) polling_.change(&ReadingRoles::disarm);
     polling_.unwatch(link);
     link.disconnect();

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <new>
 
@@ -93,6 +94,7 @@ void Wakeup::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
 // ---- waiting and waking ------------------------------------------------------------------------
 
 size_t Wakeup::notify_finished(Request &request) noexcept {
+  assert(request.is_finished());
   size_t count = 0;
   for (Waiter *waiter = request.waiters; waiter != nullptr; waiter = waiter->next_of_request) {
     if (waiter->list != nullptr) waiter->list->remove(*waiter);
@@ -105,6 +107,7 @@ size_t Wakeup::notify_finished(Request &request) noexcept {
 }
 
 void Wakeup::notify_ended(Lease &lease) noexcept {
+  assert(lease.state.load() != lock::Lease::kHeld);
   try {
     if (lease.state.load() == lock::Lease::kLost) {
       log_.add(LogLevel::kError, lease.why_not_held().message);
@@ -132,6 +135,7 @@ void Wakeup::post(TagWatch &watcher) noexcept {
 // wake() must not fail: wakes_ has room for this waiter, the background thread and the thread that
 // shuts down.
 void Wakeup::enlist(Waiter &waiter) {
+  assert(waiter.list == nullptr && waiter.next_of_request == nullptr);
   const size_t needed = waiter_count_ + 3;
   if (wakes_.capacity() < needed) wakes_.reserve(2 * needed);
   waiter_count_++;
@@ -147,6 +151,7 @@ void Wakeup::enlist(Waiter &waiter) {
 }
 
 void Wakeup::delist(Waiter &waiter) noexcept {
+  assert(waiter_count_ > 0);
   waiter_count_--;
   if (waiter.list != nullptr) waiter.list->remove(waiter);
   if (waiter.request != nullptr) {
@@ -201,6 +206,7 @@ void Wakeup::wake_all(Lock &lock) {
 
 void Wakeup::sleep(Lock &lock, Waiter &me, Nanos limit) {
   wake_all(lock);
+  assert(me.event == nullptr && "its word wakes it");
   uint32_t expected = Waiter::kAwake;
   if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
     lock.unlock();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -57,6 +58,7 @@ class WaiterList {
  public:
   Waiter *front() const REQUIRES(runtime_mutex) { return first_; }
   void push(Waiter &waiter) REQUIRES(runtime_mutex) {
+    assert(waiter.list == nullptr && waiter.lease == nullptr);
     waiter.previous = last_;
     waiter.next = nullptr;
     (last_ != nullptr ? last_->next : first_) = &waiter;
@@ -64,6 +66,7 @@ class WaiterList {
     waiter.list = this;
   }
   void remove(Waiter &waiter) REQUIRES(runtime_mutex) {
+    assert(waiter.list == this);
     (waiter.previous != nullptr ? waiter.previous->next : first_) = waiter.next;
     (waiter.next != nullptr ? waiter.next->previous : last_) = waiter.previous;
     waiter.list = nullptr;
@@ -136,6 +139,7 @@ class Wakeup {
     }
     ~Using() {
       lock_.regain();
+      assert(in_.using_count_ > 0);
       if (--in_.using_count_ == 0) in_.owner_.descriptors_unused();
     }
     Using(const Using &) = delete;
@@ -185,6 +189,7 @@ void Wakeup::poll_as(Lock &lock, Waiter &me, const net::Event &event, const Wait
   uint32_t expected = Waiter::kAwake;
   if (me.word.compare_exchange_strong(expected, Waiter::kAsleep)) {
     const Using used(*this, lock);
+    assert(me.event == nullptr && "it polls once at a time");
     me.event = &event;
     lock.unlock();
     wait();
