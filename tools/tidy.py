@@ -131,8 +131,8 @@ HEADER_RULES = (
             r"(chrono|thread|mutex|shared_mutex|condition_variable|future|random|ctime"
             r"|time\.h|sys/time\.h|pthread\.h|unistd\.h)$"
         ),
-        ("core/timing", "core/protocol", "core/sentinel", "core/lock", "core/quorum",
-         "core/cluster"),
+        ("core/timing", "core/protocol", "core/sentinel", "core/session", "core/operate",
+         "core/lock", "core/quorum", "core/cluster"),
         (),
         "no clock, thread or random source here: take `now` and entropy as arguments",
     ),

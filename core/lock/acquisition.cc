@@ -103,7 +103,7 @@ Acquisition::Step Acquisition::on_message(const Message &message, const Front &f
   const Nanos end = std::min(deadline, now + front.ttl);
   return {.transition = Transition::kGranted,
           .grant = {.deadline = end,
-                    .renewal_at = std::min(now + std::min(ttl, front.ttl) / 3, end),
+                    .renewal_at = std::min(timing::renewal_of(now, std::min(ttl, front.ttl)), end),
                     .fence = message.fence,
                     .since_ms = message.server_ms,
                     .is_provisional = true}};

@@ -35,7 +35,7 @@ HeldLease::Step HeldLease::hand_off(const LeaseTerms &terms, std::string &label,
   // Less than half of what the caller asked for: extend at once, in the background.
   const bool is_short = deadline_ - now < terms.ttl / 2;
   is_provisional_ = is_provisional_ || is_short;
-  renewal_at_ = is_short ? now : std::min(renewal_at_, now + terms.ttl / 3);
+  renewal_at_ = is_short ? now : std::min(renewal_at_, timing::renewal_of(now, terms.ttl));
   return take(terms, label, now, is_up);
 }
 

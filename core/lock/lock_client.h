@@ -110,11 +110,8 @@ class LockClient final : public LockService, private operate::Names::Owner {
   // Its number is the next one. None is removed but the last one, before anything was asked of it.
   Server &add_server(const Settings &settings, std::span<const uint8_t, 16> random);
   void remove_last_server() { servers_.pop_back(); }
-  Server &at(size_t node) { return const_cast<Server &>(std::as_const(*this).at(node)); }
-  const Server &at(size_t node) const {
-    assert(node >= servers_.front().node && node <= servers_.back().node);
-    return servers_[node - servers_.front().node];
-  }
+  Server &at(size_t node) { return servers_[index_of(node)]; }
+  const Server &at(size_t node) const { return servers_[index_of(node)]; }
   // Nothing about the slot is sent to any server until resume().
   void hold_back(uint16_t slot) { redirects_.hold_back(slot); }
   const std::set<uint16_t> &held_back() const { return redirects_.held_back(); }
@@ -170,6 +167,10 @@ class LockClient final : public LockService, private operate::Names::Owner {
   void fail_all(Server &server, Status status, std::string_view message, Nanos now);
   void tend(Server &server, Nanos now);
   void resume(TokenRecord &record, Nanos now);
+  size_t index_of(size_t node) const {
+    assert(node >= servers_.front().node && node <= servers_.back().node);
+    return node - servers_.front().node;
+  }
   void resume_records(Server &server, const Moves *slots, Nanos now);
 
   // operate::Names::Owner

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <new>
 #include <optional>
@@ -34,6 +35,9 @@
 namespace redlatch::lock {
 
 struct Server;
+
+// Slots, and the server that each goes to.
+using Moves = std::map<uint16_t, Server *>;
 
 // One name that this client has something to do with.
 struct LockState {

@@ -92,10 +92,10 @@ class Locks {
   };
   // For the waiters that `moves` gives another server, or those at `server`. Both throw
   // std::bad_alloc; then only numbers of tokens are used up. The functions after them do not fail.
-  NewTokens new_tokens(const std::map<uint16_t, Server *> &moves);
+  NewTokens new_tokens(const Moves &moves);
   NewTokens new_tokens(const Server &server, std::string_view cid);
   // Nothing about these locks is under way.
-  void move(const std::map<uint16_t, Server *> &moves) noexcept;
+  void move(const Moves &moves) noexcept;
   void add_numbered(NewTokens &tokens) noexcept { records_.merge(tokens.numbered); }
   // @return what the server has of the old token. After add_numbered().
   ServerFootprint rename(NewToken &renamed, Nanos now) noexcept;

@@ -33,14 +33,14 @@ void Locks::add_token(TokenRecord &record, std::string_view cid, NewTokens &toke
 namespace {
 
 // The server that `lock` goes to; nullptr: it stays.
-Server *target_of(const LockState &lock, const std::map<uint16_t, Server *> &moves) {
+Server *target_of(const LockState &lock, const Moves &moves) {
   const auto found = moves.find(lock.slot());
   return found == moves.end() || found->second == lock.server ? nullptr : found->second;
 }
 
 }  // namespace
 
-Locks::NewTokens Locks::new_tokens(const std::map<uint16_t, Server *> &moves) {
+Locks::NewTokens Locks::new_tokens(const Moves &moves) {
   NewTokens tokens;
   for (const auto &[id, record] : records_) {
     if (!is_waiting(record->phase)) continue;
@@ -59,7 +59,7 @@ Locks::NewTokens Locks::new_tokens(const Server &server, std::string_view cid) {
   return tokens;
 }
 
-void Locks::move(const std::map<uint16_t, Server *> &moves) noexcept {
+void Locks::move(const Moves &moves) noexcept {
   for (const auto &[id, record] : records_) {
     Server *server = target_of(*record->lock, moves);
     if (server == nullptr || (!is_waiting(record->phase) && !record->upgrader)) continue;

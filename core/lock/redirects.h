@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,9 +19,6 @@
 #include "lock/placement.h"
 
 namespace redlatch::lock {
-
-// Slots, and the server that each goes to.
-using Moves = std::map<uint16_t, Server *>;
 
 class Redirects {
  public:

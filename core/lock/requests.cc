@@ -185,7 +185,7 @@ void Requests::resend_postponed(Server &server, Nanos now) {
 
 // ---- from one server to another ----------------------------------------------------------------
 
-void Requests::add_slots(std::map<uint16_t, Server *> &slots) const {
+void Requests::add_slots(Moves &slots) const {
   for (const auto &request : open_) {
     const LockState *lock = lock_of(*request);
     if (lock != nullptr) slots.emplace(lock->slot(), lock->server);

@@ -50,7 +50,7 @@ class Requests : private Part, public operate::Health::Owner {
 
   // ---- between two servers
   // Adds the slots of their locks, and where these are.
-  void add_slots(std::map<uint16_t, Server *> &slots) const;
+  void add_slots(Moves &slots) const;
   void move(const Moves &moves) noexcept;
   // Removes a request at `server` about no lock, which is started at another one. nullptr: none.
   std::shared_ptr<Request> take_request(const Server &server);

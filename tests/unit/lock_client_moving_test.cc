@@ -28,6 +28,23 @@ class MovingTest : public LockClientWorld {
   }
   uint16_t slot() const { return protocol::slot_of(settings_.name_space + "lock"); }
 
+  // A lease, a waiter and a question, whose slot is held back.
+  struct Moving {
+    std::shared_ptr<Lease> lease;
+    std::shared_ptr<Request> waiting;
+    std::string token;  // of the waiter
+  };
+  Moving start_moving() {
+    start_again();
+    Moving moving{held(), acquire(), argument(0)};
+    reply_queued();
+    client_->hold_back(slot());
+    const auto inspected = std::make_shared<Request>(Request::Op::kInspect);
+    inspected->name = "lock";
+    client_->start(inspected, now_);
+    return moving;
+  }
+
   lock::Server &own() { return client_->at(0); }
   bool is_at_rest() const { return !client_->busy_slots().contains(slot()); }
   bool has_slot(const lock::Server &server) const {
@@ -114,15 +131,7 @@ TEST_F(MovingTest, out_of_memory_moves_nothing) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));
-    start_again();
-    const auto lease = held();
-    const auto waiting = acquire();
-    const std::string token = argument(0);
-    reply_queued();
-    const auto inspected = std::make_shared<Request>(Request::Op::kInspect);
-    client_->hold_back(slot());
-    inspected->name = "lock";
-    client_->start(inspected, now_);
+    const auto [lease, waiting, token] = start_moving();
     const Nanos due = client_->next_due();
     has_failed = false;
     allocation_countdown = nth;
@@ -155,14 +164,7 @@ TEST_F(MovingTest, out_of_memory_resumes_later) {
   int64_t nth = 1;
   for (bool has_failed = true; has_failed && !HasFatalFailure(); nth++) {
     SCOPED_TRACE("allocation " + std::to_string(nth));
-    start_again();
-    const auto lease = held();
-    const auto waiting = acquire();
-    reply_queued();
-    client_->hold_back(slot());
-    const auto inspected = std::make_shared<Request>(Request::Op::kInspect);
-    inspected->name = "lock";
-    client_->start(inspected, now_);
+    const auto [lease, waiting, token] = start_moving();
     sent_.clear();
     asked_names_.clear();
     client_->move({{slot(), other_}}, now_);
