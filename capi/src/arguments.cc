@@ -20,9 +20,18 @@ Outcome take_options(Request &request, const rl_acquire_options *options) {
   return config::choose_format(request.options, request.options.format);
 }
 
-// The same for `use`, which has no owner and no other format.
+// The format must have the property `has`, for `use`.
+Outcome check_format(const Request &request, bool runtime::FormatTraits::*has,
+                     const std::string &use) {
+  const runtime::FormatTraits &format = runtime::traits(request.options.format);
+  if (format.*has) return {};
+  return failure(Status::kInvalid, "option 'format' must be " + runtime::words_of_formats(has) +
+                                       " for " + use + " (got " + std::string(format.word) + ")");
+}
+
+// The same for `use`, which has no owner, and no format without `has`.
 Outcome take_plain_options(Request &request, const rl_acquire_options *options,
-                           const std::string &use) {
+                           bool runtime::FormatTraits::*has, const std::string &use) {
   if (options != nullptr && options->mistakes.empty()) {
     const AcquireSettings &asked = options->options;
     if (asked.is_reentrant) {
@@ -39,10 +48,7 @@ Outcome take_plain_options(Request &request, const rl_acquire_options *options,
     }
   }
   auto outcome = take_options(request, options);
-  if (!outcome.ok() || request.options.format == runtime::Format::kString) return outcome;
-  const bool is_hash = request.options.format == runtime::Format::kHash;
-  return failure(Status::kInvalid, "option 'format' must be string for " + use + " (got " +
-                                       (is_hash ? "hash)" : "hash-rw)"));
+  return outcome.ok() ? check_format(request, has, use) : outcome;
 }
 
 }  // namespace
@@ -54,8 +60,8 @@ Outcome fill_acquire(const rl_client &client, Request &request, const char *name
   request.name = text_of(name, name_len);
   request.wait_ms = wait_ms;
   request.lease = std::make_shared<Lease>();
-  return client.runtime->is_quorum() ? take_plain_options(request, options, "a Redlock")
-                                     : take_options(request, options);
+  if (!client.runtime->is_quorum()) return take_options(request, options);
+  return take_plain_options(request, options, &runtime::FormatTraits::has_quorum, "a Redlock");
 }
 
 Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
@@ -63,10 +69,9 @@ Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, c
   if (client.runtime->is_quorum()) return runtime::needs_one_server("a read-write lock");
   auto outcome = fill_acquire(client, request, name, name_len, wait_ms, options);
   request.options.mode = mode;
-  if (!outcome.ok() || request.options.format != runtime::Format::kHash) return outcome;
-  return failure(Status::kInvalid,
-                 "option 'format' must be string or hash-rw for a read-write lock, which is not "
-                 "reentrant (got hash)");
+  if (!outcome.ok()) return outcome;
+  return check_format(request, &runtime::FormatTraits::has_readers,
+                      "a read-write lock, which is not reentrant");
 }
 
 Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,
@@ -77,9 +82,9 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
     return failure(Status::kInvalid, "fence must be 0 to " + std::to_string(kMaxFence) + " (got " +
                                          std::to_string(fence) + ")");
   }
-  if (auto outcome = take_plain_options(request, options, "an attach"); !outcome.ok()) {
-    return outcome;
-  }
+  auto outcome =
+      take_plain_options(request, options, &runtime::FormatTraits::has_attach, "an attach");
+  if (!outcome.ok()) return outcome;
   request.name = name;
   request.arguments->token = token;
   request.arguments->fence = fence;

@@ -19,9 +19,10 @@ namespace redlatch::capi {
 #define RL_LIMIT(NAME, type, constant, value, text) \
   static_assert(RL_##NAME == int64_t{constant}, "redlatch.h and options.def");
 #include "config/options.def"
-static_assert(RL_FORMAT_STRING == static_cast<int>(runtime::Format::kString));
-static_assert(RL_FORMAT_HASH == static_cast<int>(runtime::Format::kHash));
-static_assert(RL_FORMAT_HASH_RW == static_cast<int>(runtime::Format::kHashRw));
+#define RL_FORMAT(NAME, name, folder, number, ...) \
+  static_assert(RL_FORMAT_##NAME == (number), "redlatch.h and formats.def");
+#include "protocol/formats.def"
+#undef RL_FORMAT
 static_assert(RL_NODE_AWAY == static_cast<int>(NodeState::kAway));
 static_assert(RL_ROLE_CLUSTER_MEMBER == static_cast<int>(NodeRole::kClusterMember));
 static_assert(RL_LOST_GONE == static_cast<int>(runtime::LossReason::kGone));

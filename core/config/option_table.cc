@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <iterator>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -62,7 +64,7 @@ constexpr auto kAcquireRows = std::to_array<Row<AcquireSettings>>({
 #undef RL_ROW
 
 template <class Rows>
-auto find_in(const Rows &rows, std::string_view name) {
+constexpr auto find_in(const Rows &rows, std::string_view name) {
   const auto *row = std::find_if(rows.begin(), rows.end(),
                                  [name](const auto &one) { return one.option.name == name; });
   return row == rows.end() ? nullptr : row;
@@ -97,6 +99,37 @@ const Option &row_of(Field AcquireSettings::*field) {
       });
   assert(row != kAcquireRows.end() && "each field has a row");
   return row->option;
+}
+
+// The first word leaves the format open, the others are those of formats.def.
+constexpr bool are_words_of_formats(const Option &option) {
+  std::string_view words = option.words;
+  const auto take = [&words](std::string_view word) {
+    const bool is_next = words.starts_with(word);
+    words.remove_prefix(is_next ? word.size() : 0);
+    return is_next;
+  };
+  if (!take("auto")) return false;
+  for (const protocol::FormatTraits &one : protocol::kFormatTraits) {
+    if (!take(" ") || !take(one.word)) return false;
+  }
+  return words.empty() && option.most == std::ssize(protocol::kFormats);
+}
+static_assert(are_words_of_formats(find_in(kAcquireRows, "format")->option),
+              "options.def and formats.def");
+
+// The format of a place among these words; nullopt: it is open.
+std::optional<protocol::Format> format_at(uint8_t place) {
+  assert(place <= std::size(protocol::kFormats) && "read_value() and set_number() check it");
+  if (place == 0) return {};
+  return protocol::kFormats[place - 1];
+}
+
+// The first one that suits: that of a lock for which none is named.
+protocol::Format usual_format(bool is_reentrant) {
+  return *std::find_if(
+      std::begin(protocol::kFormats), std::end(protocol::kFormats),
+      [is_reentrant](auto one) { return protocol::traits(one).has_owner == is_reentrant; });
 }
 
 Outcome not_number(const Option &option, int64_t number) {
@@ -217,27 +250,28 @@ Outcome check_ttl(int64_t ttl_ms) {
 }
 
 Outcome choose_format(const AcquireSettings &settings, protocol::Format &format) {
-  using protocol::Format;
-  const auto named = static_cast<Format>(settings.format_number);
-  const bool is_open = settings.format_number == 0;
-  if (settings.is_reentrant && !is_open && named != Format::kHash) {
+  const auto named = format_at(settings.format_number);
+  const bool is_named_with_owner = named && protocol::traits(*named).has_owner;
+  if (settings.is_reentrant && named && !is_named_with_owner) {
     const Option &option = row_of(&AcquireSettings::format_number);
-    auto outcome = must_be(option, "auto or hash for a reentrant lock");
+    const std::string words = protocol::words_of_formats(&protocol::FormatTraits::has_owner);
+    auto outcome = must_be(option, "auto or " + words + " for a reentrant lock");
     outcome.message += " (got " + shown_value(option, settings.format_number) + ")";
     return outcome;
   }
   if (settings.is_reentrant && settings.owner.empty()) {
     return failure(Status::kInvalid, "option 'owner' must be set for a reentrant lock");
   }
-  if (named == Format::kHash && !settings.owner.empty() && !settings.is_reentrant) {
-    return failure(Status::kInvalid,
-                   "option 'reentrant' must be yes for an owner with the format hash");
+  format = named ? *named : usual_format(settings.is_reentrant);
+  const protocol::FormatTraits &chosen = protocol::traits(format);
+  const auto with_format = [&chosen] { return " with the format " + std::string(chosen.word); };
+  if (is_named_with_owner && !settings.owner.empty() && !settings.is_reentrant) {
+    return failure(Status::kInvalid, "option 'reentrant' must be yes for an owner" + with_format());
   }
-  format = is_open ? (settings.is_reentrant ? Format::kHash : Format::kString) : named;
-  if (format == Format::kHashRw && settings.ttl > kMaxHashRwTtlMs * kMs) {
+  if (settings.ttl > chosen.longest_ttl_ms * kMs) {
     Option option = row_of(&AcquireSettings::ttl);
-    option.most = kMaxHashRwTtlMs;
-    auto outcome = must_be(option, allowed_of(option) + " with the format hash-rw");
+    option.most = chosen.longest_ttl_ms;
+    auto outcome = must_be(option, allowed_of(option) + with_format());
     outcome.message += " (got " + std::to_string(settings.ttl / kMs) + " ms)";
     return outcome;
   }

@@ -11,7 +11,7 @@
 
 #include "base/settings.h"
 #include "base/status.h"
-#include "protocol/scripts.h"
+#include "protocol/format.h"
 
 namespace redlatch::config {
 

@@ -155,7 +155,7 @@ bool Leases::extend_next_part(const Call &call, const protocol::CountAnswer &ans
   TokenRecord *record = request != nullptr ? request->lease->record : &record_of(call);
   if (record == nullptr || record->is_gone || record->phase != TokenRecord::Phase::kHeld)
     return false;
-  const bool has_reader_key = record->lock->keys.format == protocol::Format::kHashRw;
+  const bool has_reader_key = record->lock->keys.traits().has_reader_key;
   Call next = call;
   next.extent = call.extent == protocol::Extent::kLock && has_reader_key
                     ? protocol::Extent::kReaderKey

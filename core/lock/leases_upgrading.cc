@@ -215,7 +215,7 @@ void Leases::roll_back_downgrade(Request &request, Nanos now) {
 // The mode in the answer to an extension of a lease that may share: the answer to DOWNGRADE may
 // have been lost, or a late copy of UPGRADE have come into effect.
 void Leases::note_mode(TokenRecord &record, bool is_reader, Nanos now) {
-  if (!record.is_sharing || record.lock->keys.format == protocol::Format::kHash) return;
+  if (!record.is_sharing || !record.lock->keys.traits().has_readers) return;
   if (is_reader == (record.identity.mode == protocol::Mode::kRead)) return;
   if (is_reader) return record.become_reader();
   Checked<Upgrade> &upgrade = record.ensure_upgrade();

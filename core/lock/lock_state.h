@@ -253,7 +253,7 @@ class EndedPlaces {
   struct Place {
     uint64_t id = 0;
     std::shared_ptr<LockState> lock;
-    std::string owner;  // hash format only
+    std::string owner;  // only of a format with owners
     protocol::YieldPolicy yield_policy;
   };
 

@@ -51,17 +51,16 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   identity.token =
       protocol::make_token(lock->server->channel.cid(), record->is_vote ? caller.rid : record->id);
   const AcquireOptions &options = caller.options;
-  const bool is_hash = options.format == protocol::Format::kHash;
+  const protocol::FormatTraits &format = lock->keys.traits();
   identity.mode = options.mode;
-  record->is_sharing =
-      options.format != protocol::Format::kString || options.mode == protocol::Mode::kRead;
-  identity.owner = is_hash && options.owner.empty() ? identity.token : options.owner;
+  record->is_sharing = !format.has_extend || options.mode == protocol::Mode::kRead;
+  identity.owner = format.has_owner && options.owner.empty() ? identity.token : options.owner;
   // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
   const int64_t provisional_ms = std::min(options.ttl / kMs, kProvisionalMs);
   if (caller.waits_for_lock()) {
     identity.member = protocol::make_member(identity.token, options.mode, provisional_ms,
                                             is_shared ? -1 : caller.wait_ms,
-                                            is_hash ? options.owner : std::string_view());
+                                            format.has_owner ? options.owner : std::string_view());
   }
   record->acquisition.give(&Acquisition::open, caller.waits_for_lock(), provisional_ms,
                            options.ttl);

@@ -188,7 +188,7 @@ struct Request : Timed, Waitlist::Caller {
   // It shares one place in the server's queue with other callers of its client.
   bool shares_place() const {
     return waits_for_lock() && options.max_local_handoffs > 0 &&
-           options.mode == protocol::Mode::kWrite && options.format == protocol::Format::kString;
+           options.mode == protocol::Mode::kWrite && protocol::traits(options.format).has_handoff;
   }
   // A command about what is held: it may outlast a short outage.
   bool is_about_lease() const {

@@ -10,11 +10,12 @@ namespace redlatch::lock {
 
 void Requests::start_extend(const std::shared_ptr<Request> &request, Nanos now) {
   if (!leases_.is_held(*request, now)) return;
-  const bool is_rw_hash = request->lease->record->lock->keys.format == protocol::Format::kHashRw;
-  if (is_rw_hash && request->extend_to > kMaxHashRwTtlMs * kMs) {
+  const protocol::FormatTraits &format = request->lease->record->lock->keys.traits();
+  if (request->extend_to > format.longest_ttl_ms * kMs) {
     return results_.finish(*request, Status::kInvalid,
                            "ttl must be " + std::to_string(kMinTtlMs) + " ms to " +
-                               in_seconds(kMaxHashRwTtlMs) + " with the format hash-rw (got " +
+                               in_seconds(format.longest_ttl_ms) + " with the format " +
+                               std::string(format.word) + " (got " +
                                std::to_string(request->extend_to / kMs) + " ms)");
   }
   begin(request, now);
@@ -23,7 +24,7 @@ void Requests::start_extend(const std::shared_ptr<Request> &request, Nanos now) 
 void Requests::start_downgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!leases_.is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
-  if (record.lock->keys.format == protocol::Format::kHash) {
+  if (!record.lock->keys.traits().has_readers) {
     return results_.finish(
         *request, Status::kInvalid,
         "lock " + quoted(record.lock->name) +

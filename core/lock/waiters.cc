@@ -126,6 +126,7 @@ void Waiters::resume(Server &server, const Moves *slots, Nanos now) {
     if (!record.acquisition->may_ask(true)) return;
     const auto format = static_cast<unsigned>(record.lock->keys.format);
     const bool is_reader = record.identity.mode == protocol::Mode::kRead;
+    static_assert((std::size(protocol::kFormats) + 1) * 4 <= 32);
     const uint32_t script = 1U << (format * 4 + (is_reader ? 2 : 0) + (record.is_unfenced ? 1 : 0));
     const bool is_known = (known & script) != 0;
     known |= script;
@@ -272,8 +273,8 @@ bool Waiters::is_fence_plausible(const TokenRecord &record, const protocol::Push
   const int64_t us = push.server_ms * 1000;
   if (push.fence > us + kLargestFenceLead) return false;
   // Readers, and the holds of one owner, share a fence that was minted earlier.
-  const bool is_shared = record.identity.mode == protocol::Mode::kRead ||
-                         record.lock->keys.format == protocol::Format::kHash;
+  const bool is_shared =
+      record.identity.mode == protocol::Mode::kRead || record.lock->keys.traits().has_owner;
   if (is_shared) return push.fence >= record.lock->highest_fence;
   return push.fence > record.lock->highest_fence && push.fence >= us;
 }

@@ -14,7 +14,7 @@ namespace redlatch::lock {
 // finished with why.
 bool Waiters::is_misused(Request &request, Nanos now) {
   const AcquireOptions &options = request.options;
-  if (options.owner.empty() || options.format == protocol::Format::kHash) return false;
+  if (options.owner.empty() || protocol::traits(options.format).has_owner) return false;
   const auto found = locks_.find(request.name, options.format);
   const TokenRecord *record = found ? found->owned : nullptr;
   const auto is_in_the_way = [&](const TokenRecord &other) {
@@ -44,7 +44,7 @@ bool Waiters::waits_for_itself(const Request &request) const {
     if (record.lock.get() != &lock || record.phase != Phase::kHeld) return false;
     if (!record.lease || record.lease->starter != request.waiter) return false;
     const AcquireOptions &options = request.options;
-    const bool is_again = lock.keys.format == protocol::Format::kHash;
+    const bool is_again = lock.keys.traits().has_owner;
     return is_again ? record.identity.owner != options.owner
                     : record.identity.mode != protocol::Mode::kRead ||
                           options.mode != protocol::Mode::kRead;
@@ -127,7 +127,7 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   record.lease = caller.lease;
   record.yield_policy = options.yield_policy();
   std::string &owner = record.identity.owner;
-  if (record.lock->keys.format != protocol::Format::kHash) owner.swap(options.owner);
+  if (!record.lock->keys.traits().has_owner) owner.swap(options.owner);
   if (!owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   record.server().names.announce_by(now + operate::Names::kMoment);

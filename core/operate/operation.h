@@ -5,8 +5,10 @@
 // the commands, reads the answers and says what follows. A request owns it, and ends when it ends.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -66,17 +68,17 @@ class Operation {
  protected:
   bool choose(std::string_view lock_name) {
     name.clear();  // without memory it is about no lock
-    keys_ = std::make_unique<protocol::LockKeys>(name_space_, lock_name, protocol::Format::kString);
+    keys_ = std::make_unique<protocol::LockKeys>(name_space_, lock_name, protocol::kFormats[0]);
     name = lock_name;
     return true;
   }
   // Only the name is known: the usual format comes first, and another one if the key has that.
   // @return false: there is no other.
   bool choose_next_format() {
-    using protocol::Format;
-    if (format() == Format::kHashRw) return false;
-    const Format next = format() == Format::kString ? Format::kHash : Format::kHashRw;
-    keys_ = std::make_unique<protocol::LockKeys>(name_space_, name, next);
+    const auto *next =
+        std::find(std::begin(protocol::kFormats), std::end(protocol::kFormats), format()) + 1;
+    if (next == std::end(protocol::kFormats)) return false;
+    keys_ = std::make_unique<protocol::LockKeys>(name_space_, name, *next);
     return true;
   }
   const protocol::LockKeys &keys() const { return *keys_; }

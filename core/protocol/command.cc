@@ -48,6 +48,10 @@ Command &begin_turn(Command &out, const ServerFeatures &features, EvalMode eval,
                {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn});
 }
 
+void add_owner(Command &out, const LockKeys &keys, std::string_view owner) {
+  if (keys.traits().has_owner) out.add(owner);
+}
+
 }  // namespace
 
 void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -61,7 +65,7 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
   }
   out.add(call.identity.token).add(call.ttl_ms).add(call.member).add(call.ticket);
   out.add(features.prefix);
-  if (keys.format == Format::kHash) out.add(call.identity.owner);
+  add_owner(out, keys, call.identity.owner);
   if (call.mode == Mode::kRead) out.add(call.sibling);
 }
 
@@ -69,7 +73,7 @@ void release(Command &out, const ServerFeatures &features, EvalMode eval, const 
              const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count) {
   begin_turn(out, features, eval, Script::kRelease, keys);
   out.add(identity.token).add(features.prefix);
-  if (keys.format == Format::kHash) out.add(identity.owner);
+  add_owner(out, keys, identity.owner);
   out.add(yield_policy.every).add(yield_policy.for_ms).add(grant_count);
 }
 
@@ -82,7 +86,7 @@ void track(Command &on, Command &next, Command &find, const LockKeys &keys) {
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view member, std::string_view owner) {
   begin(out, features, eval, Script::kCancel, keys).add(member).add(features.prefix);
-  if (keys.format == Format::kHash) out.add(owner);
+  add_owner(out, keys, owner);
 }
 
 void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -120,7 +124,7 @@ void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
     begin(out, features, eval, Script::kExtendShared, keys, {keys.lock, keys.readers});
   }
   out.add(identity.token).add(ttl_ms);
-  if (keys.format == Format::kHash) out.add(identity.owner);
+  add_owner(out, keys, identity.owner);
 }
 
 void extend_alone(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -133,7 +137,7 @@ void extend_shared_alone(Command &out, const ServerFeatures &features, EvalMode 
   const bool is_lock = call.part == Part::kLock;
   begin(out, features, eval, Script::kExtendShared, keys, {is_lock ? keys.lock : keys.readers});
   out.add(call.identity.token).add(call.ttl_ms);
-  if (keys.format == Format::kHash) out.add(call.identity.owner);
+  add_owner(out, keys, call.identity.owner);
   out.add(is_lock ? "k" : "r");
 }
 
@@ -145,7 +149,7 @@ void detach(Command &out, const ServerFeatures &features, EvalMode eval, const L
             const Proof &identity, int64_t count) {
   begin(out, features, eval, Script::kDetach, keys, {keys.lock, keys.readers, keys.info});
   out.add(identity.token).add(count);
-  if (keys.format == Format::kHash) out.add(identity.owner);
+  add_owner(out, keys, identity.owner);
 }
 
 void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,

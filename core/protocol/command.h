@@ -61,8 +61,8 @@ struct ServerFeatures {
 enum class EvalMode : uint8_t { kDigest, kText };
 
 // The keys that an extension names. While their slot moves only one at a time: the lock key, and
-// if several hold the lock, behind it the readers' key, in the hash_rw format after the key that
-// Redisson reads.
+// if several hold the lock, behind it the readers' key, after the reader key of a format that has
+// one.
 enum class Extent : uint8_t { kAll, kLock, kReaderKey, kReaders };
 
 struct HolderInfo {
@@ -77,7 +77,7 @@ void track(Command &on, Command &next, Command &find, const LockKeys &keys);
 // A holder of a lock, or a caller that requests it.
 struct Proof {
   std::string_view token;
-  std::string_view owner;  // hash format only
+  std::string_view owner;  // only of a format with owners
 };
 struct AcquireCall {
   Mode mode;
@@ -131,7 +131,8 @@ struct PartCall {
 };
 void extend_shared_alone(Command &out, const ServerFeatures &features, EvalMode eval,
                          const LockKeys &keys, const PartCall &call);
-// hash_rw format: between the two, the key by which Redisson knows that the reader is alive.
+// A format with reader keys: between the two, the key by which Redisson knows that the reader is
+// alive.
 void extend_reader_key(Command &out, const std::string &key, int64_t ttl_ms);
 // `count`: the number of earlier detaches and attaches of the lease, as ATTACH answered.
 void detach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,

@@ -187,6 +187,8 @@ file(WRITE "${OUTPUT_CC}" "// Written by embed_scripts.cmake. Do not edit.
 #include \"protocol/scripts.h\"
 
 #include <algorithm>
+#include <cassert>
+#include <iterator>
 #include <mutex>
 
 namespace redlatch::protocol {
@@ -217,10 +219,14 @@ std::string_view ScriptText::text() const {
 }
 
 const ScriptText& script_text(Script script, Format format, bool sharded) {
-  const auto index = static_cast<size_t>(script);
-  if (format == Format::kHash) return (sharded ? k_hash_sharded : k_hash_plain)[index];
-  if (format == Format::kHashRw) return (sharded ? k_hash_rw_sharded : k_hash_rw_plain)[index];
-  return (sharded ? k_string_sharded : k_string_plain)[index];
+  static constexpr const ScriptText *kTexts[][2] = {
+#define RL_FORMAT(NAME, name, folder, ...) {k_##folder##_plain, k_##folder##_sharded},
+#include \"protocol/formats.def\"
+#undef RL_FORMAT
+  };
+  const size_t place = static_cast<size_t>(format) - 1;
+  assert(place < std::size(kTexts));
+  return kTexts[place][sharded ? 1 : 0][static_cast<size_t>(script)];
 }
 
 }  // namespace redlatch::protocol

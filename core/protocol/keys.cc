@@ -49,8 +49,7 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lo
   const auto add = [&](char suffix, bool is_of_format) {
     const size_t begin = text_.size();
     text_.append(text_, lock_size, stem_size);
-    if (is_of_format && format == Format::kHash) text_ += 'h';
-    if (is_of_format && format == Format::kHashRw) text_ += 'm';
+    if (is_of_format) text_ += traits().letter;
     return std::string_view(text_ += suffix).substr(begin);
   };
   const std::string_view text = text_;

@@ -29,11 +29,13 @@ class LockKeys {
   LockKeys(const LockKeys &) = delete;
   LockKeys &operator=(const LockKeys &) = delete;
 
+  const FormatTraits &traits() const { return protocol::traits(format); }
+
  private:
   std::string text_;  // all of them: one allocation, because most acquires make them anew
 };
 
-// hash_rw format: the key by which Redisson knows that a reader is alive.
+// Of a format with reader keys: by it Redisson knows that a reader is alive.
 std::string reader_key(const LockKeys &keys, std::string_view token);
 
 // True if a key ends like the auxiliary keys of a lock.

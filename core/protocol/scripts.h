@@ -10,15 +10,9 @@
 #include <span>
 #include <string_view>
 
-namespace redlatch::protocol {
+#include "protocol/format.h"
 
-// The format of a lock's key (docs/wire.md, "Formats").
-enum class Format : uint8_t {
-  kString = 1,  // the token of the holder, or kShared
-  kHash = 2,    // a hash: owner -> hold count, as Redisson's locks
-  kHashRw = 3,  // a hash with a mode, as Redisson's read-write locks
-};
-inline constexpr Format kFormats[] = {Format::kString, Format::kHash, Format::kHashRw};
+namespace redlatch::protocol {
 
 // KEYS, ARGV and replies: see the top of protocol/scripts/<name>.lua. The hash formats have no
 // plain EXTEND, RAISE_FENCE, ATTACH and VOTE, and only the one with a mode has readers.

@@ -156,7 +156,7 @@ std::string make_cid_within(const std::string &prefix, std::span<const SlotRange
 
 Outcome check_cluster_name(std::string_view name_space, std::string_view name, Format format) {
   const std::string key = std::string(name_space).append(name);
-  const std::string_view refused = format == Format::kHashRw ? "{}" : "}";
+  const std::string_view refused = traits(format).has_reader_key ? "{}" : "}";
   const bool has_tag = hash_tag(key).size() < key.size();
   if (has_tag || key.find_first_of(refused) == key.npos) return {};
   return failure(Status::kInvalid, "name must have a hash tag such as '{a}', or be without " +

@@ -50,11 +50,13 @@ namespace redlatch::runtime {
 
 // Names of core/lock, core/protocol and core/embedded for the users of this folder.
 using lock::AcquireOptions;
-using protocol::Format;
+using protocol::FormatTraits;
 using protocol::is_held_by_client;
 using protocol::kShared;
 using protocol::kTokenSize;
 using protocol::Mode;
+using protocol::traits;
+using protocol::words_of_formats;
 using Info = protocol::InspectAnswer;
 using ServerInfo = embedded::ServerStatus;
 using embedded::read_status;
