@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 //
 #include "supervisor.h"
+#include "resp/command_writer.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -171,7 +172,7 @@ Outcome Supervisor::await_server() {
   const std::string see = "; see " + settings_.folder + "/" + std::string(kLogFile);
   std::string ping;
   const std::array<std::string_view, 1> words = {"PING"};
-  net::append_command(ping, words);
+  resp::append_command(ping, words);
   while (boot_now() < limit) {
     int wait_status = 0;
     if (has_ended(wait_status)) {
@@ -182,7 +183,7 @@ Outcome Supervisor::await_server() {
                          how_it_ended(wait_status) + see);
     }
     net::Connection connection;
-    std::vector<net::ReplyPtr> replies;
+    std::vector<resp::ReplyPtr> replies;
     if (connection.dial(settings_, limit, -1).ok() &&
         connection.exchange(ping, 1, boot_now() + kAnswerWithin, -1, replies).ok() &&
         !replies[0]->is_error()) {

@@ -28,7 +28,8 @@ MIN_HIREDIS = (1, 0, 0)
 # A header comes in where the first file includes it, so that only the last folder's place counts:
 # the files of capi/src open namespaces that the others must not see.
 FOLDERS = (
-    *(f"core/{name}" for name in ("base", "timing", "protocol", "net", "embedded", "config")),
+    *(f"core/{name}" for name in ("base", "timing", "protocol", "resp", "net")),
+    *(f"core/{name}" for name in ("embedded", "config")),
     *(f"core/{name}" for name in ("sentinel", "session", "operate", "lock", "quorum", "cluster")),
     "core/runtime",
     "capi/src",
@@ -102,7 +103,7 @@ def library_source(root: Path, version: str) -> str:
         if folder == "core/protocol":
             with tempfile.TemporaryDirectory() as made:
                 amalgam.add(composed_scripts(root, Path(made)), f"{SCRIPTS}, composed")
-    amalgam.system.discard("hiredis/hiredis.h")
+    amalgam.system.discard(f"hiredis/{PARSER_INTERFACE}")
     body = "\n".join(amalgam.text)
     system = "".join(f"#include <{name}>\n" for name in sorted(amalgam.system))
     return f"""\

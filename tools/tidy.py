@@ -60,8 +60,9 @@ MAY_NAME = {
     "core/base": ("base",),
     "core/timing": ("base", "timing"),
     "core/protocol": ("base", "protocol"),
-    "core/net": ("base", "net"),
-    "core/embedded": ("base", "protocol", "net", "embedded"),
+    "core/resp": ("base", "resp"),
+    "core/net": ("base", "resp", "net"),
+    "core/embedded": ("base", "protocol", "resp", "net", "embedded"),
     "core/sentinel": ("base", "timing", "protocol", "sentinel"),
     "core/session": ("base", "timing", "protocol", "session"),
     "core/operate": ("base", "timing", "protocol", "session", "operate"),
@@ -69,10 +70,10 @@ MAY_NAME = {
     "core/quorum": ("base", "timing", "protocol", "session", "operate", "lock", "quorum"),
     "core/cluster": ("base", "timing", "protocol", "session", "operate", "lock", "cluster"),
     "core/config": ("base", "protocol", "net", "embedded", "config"),
-    "core/runtime": ("base", "timing", "protocol", "net", "embedded", "sentinel", "session",
-                     "operate", "lock", "quorum", "cluster", "runtime"),
+    "core/runtime": ("base", "timing", "protocol", "resp", "net", "embedded", "sentinel",
+                     "session", "operate", "lock", "quorum", "cluster", "runtime"),
     # The supervisor program.
-    "embedded": ("base", "net", "embedded"),
+    "embedded": ("base", "resp", "net", "embedded"),
     "capi/src": ("base", "config", "runtime", "redlatch"),
     "capi/include": ("redlatch",),
 }
@@ -115,10 +116,22 @@ LISTS = ("statuses.def", "options.def", "formats.def")  # data, not code: any fo
 # (headers, where the rule holds, where it does not, what is allowed)
 HEADER_RULES = (
     (
-        re.compile(r"(hiredis|openssl)/"),
+        re.compile(r"hiredis/read\.h$"),
+        ("",),
+        ("core/resp", "tests", "bench"),
+        "hiredis only in core/resp",
+    ),
+    (
+        re.compile(r"hiredis/(?!read\.h$)"),
+        ("",),
+        ("tests", "bench"),
+        "of hiredis only the parser, read.h, in core/resp",
+    ),
+    (
+        re.compile(r"openssl/"),
         ("",),
         ("core/net", "tests", "bench"),
-        "hiredis and OpenSSL only in core/net",
+        "OpenSSL only in core/net",
     ),
     (
         re.compile(r"(sys/socket|netinet/.*|arpa/inet|netdb|poll|sys/poll|sys/epoll)\.h$"),

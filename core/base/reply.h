@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Reply: one value that a server sent. Built and owned by core/net, read by core/protocol. Plain
+// Reply: one value that a server sent. Built and owned by core/resp, read by core/protocol. Plain
 // data: a pointer into a reply is valid as long as the reply.
 #pragma once
 

@@ -10,6 +10,7 @@
 #include "embedded/server_dir.h"
 #include "net/connection.h"
 #include "protocol/keys.h"
+#include "resp/command_writer.h"
 
 namespace redlatch::embedded {
 
@@ -33,13 +34,13 @@ class Counter {
   const Nanos limit_;
   ServerStatus &status_;
   net::Connection connection_;
-  std::vector<net::ReplyPtr> replies_;
+  std::vector<resp::ReplyPtr> replies_;
   std::vector<std::string> databases_;
 };
 
 Outcome Counter::ask(std::initializer_list<std::string_view> words) {
   std::string bytes;
-  net::append_command(bytes, {words.begin(), words.size()});
+  resp::append_command(bytes, {words.begin(), words.size()});
   auto outcome = connection_.exchange(bytes, 1, limit_, -1, replies_);
   if (!outcome.ok() || !replies_[0]->is_error()) return outcome;
   return failure(Status::kServer, settings_.address() + " refused " + std::string(*words.begin()) +

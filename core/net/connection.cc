@@ -15,7 +15,6 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
-#include <charconv>
 #include <new>
 #include <utility>
 
@@ -79,41 +78,6 @@ bool prepare(int fd, bool is_tcp, Nanos timeout) {
 }
 
 }  // namespace
-
-// RESP's request format is an array of counted strings. Both formatters of hiredis use format
-// strings internally, which took a third to a half of all instructions of an uncontended acquire
-// and release.
-void append_command(std::string &out, std::span<const std::string_view> argv) {
-  constexpr size_t kFrame = 25;  // the longest count with its sign, and two line ends
-  size_t size = kFrame;
-  for (const std::string_view part : argv) size += part.size() + kFrame;
-  const size_t start = out.size();
-  grow(out, size);
-  out.resize(start + size);
-  char *at = out.data() + start;
-  const auto end_line = [&at] {
-    *at++ = '\r';
-    *at++ = '\n';
-  };
-  const auto write_count = [&](char sign, size_t count) {
-    *at++ = sign;
-    if (count < 100) {  // nearly always
-      if (count >= 10) *at++ = static_cast<char>('0' + count / 10);
-      *at++ = static_cast<char>('0' + count % 10);
-    } else {
-      at = std::to_chars(at, at + kFrame, count).ptr;
-    }
-    end_line();
-  };
-  write_count('*', argv.size());
-  for (const std::string_view part : argv) {
-    write_count('$', part.size());
-    at = std::copy(part.begin(), part.end(), at);
-    end_line();
-  }
-  assert(at <= out.data() + start + size);
-  out.resize(static_cast<size_t>(at - out.data()));
-}
 
 Connection::~Connection() {
   if (fd_ >= 0) close(fd_);
@@ -195,7 +159,7 @@ bool Connection::send_all(std::string_view bytes, Nanos limit, int wake_fd) {
   }
 }
 
-Connection::Received Connection::receive_once(std::vector<ReplyPtr> &replies, bool may_wait) {
+Connection::Received Connection::receive_once(std::vector<resp::ReplyPtr> &replies, bool may_wait) {
   Buffer buffer;
   const ssize_t n = recv(fd_, buffer.data(), buffer.size(), may_wait ? 0 : MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Received::kNothing;
@@ -219,7 +183,7 @@ bool Connection::wait_readable(const Event &event, Nanos limit) {
 }
 
 Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
-                             std::vector<ReplyPtr> &replies) {
+                             std::vector<resp::ReplyPtr> &replies) {
   replies.clear();
   bool is_open = send_all(bytes, limit, wake_fd);
   // The server may have sent something together with the end of the TLS handshake.
@@ -238,8 +202,8 @@ Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, 
   return replies.size() >= count ? Outcome{} : end_of_connection();
 }
 
-void Connection::keep_pushes(std::vector<ReplyPtr> &replies) {
-  const auto is_reply = [](const ReplyPtr &r) { return r->kind != Reply::Kind::kPush; };
+void Connection::keep_pushes(std::vector<resp::ReplyPtr> &replies) {
+  const auto is_reply = [](const resp::ReplyPtr &r) { return r->kind != Reply::Kind::kPush; };
   const auto pushes = std::stable_partition(replies.begin(), replies.end(), is_reply);
   for (auto push = pushes; push != replies.end() && pushes_.size() < kMaxPushes; push++) {
     pushes_.push_back(std::move(*push));
@@ -335,7 +299,7 @@ bool Connection::flush_sealed() {
 
 // `buffer` holds `size` bytes that were received, and is used for their plain text afterwards.
 Connection::Received Connection::open_sealed(Buffer &buffer, size_t size,
-                                             std::vector<ReplyPtr> &replies) {
+                                             std::vector<resp::ReplyPtr> &replies) {
   for (;; size = 0) {
     std::optional<size_t> n;
     {

@@ -23,13 +23,10 @@
 #include "base/status.h"
 #include "base/thread_annotations.h"
 #include "net/epoll_set.h"
-#include "net/reply_reader.h"
 #include "net/tls.h"
+#include "resp/reply_reader.h"
 
 namespace redlatch::net {
-
-// Append one command in RESP to `out`. Throws std::bad_alloc and leaves `out` as it was.
-void append_command(std::string &out, std::span<const std::string_view> argv);
 
 class Connection {
  public:
@@ -54,11 +51,13 @@ class Connection {
     kEnded,      // closed, reset, or a protocol error
   };
   // Receive once without waiting.
-  Received receive(std::vector<ReplyPtr> &replies) { return receive_once(replies, false); }
+  Received receive(std::vector<resp::ReplyPtr> &replies) { return receive_once(replies, false); }
   // The last receive did not fill its buffer, so the socket was empty.
   bool is_drained() const { return is_drained_; }
   // Receive once; wait for at most the command timeout of the settings.
-  Received receive_waiting(std::vector<ReplyPtr> &replies) { return receive_once(replies, true); }
+  Received receive_waiting(std::vector<resp::ReplyPtr> &replies) {
+    return receive_once(replies, true);
+  }
 
   // Wait until the socket is readable, `event` is signalled (it is then cleared), or `limit` has
   // passed. @return false after a signal.
@@ -67,9 +66,9 @@ class Connection {
   // Send `bytes` and wait for `count` replies until `limit`; pushes between them are kept, the
   // first kMaxPushes. For handshakes, before other threads use the connection.
   Outcome exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
-                   std::vector<ReplyPtr> &replies);
+                   std::vector<resp::ReplyPtr> &replies);
   // Those of exchange(), in their order.
-  std::vector<ReplyPtr> take_pushes() { return std::exchange(pushes_, {}); }
+  std::vector<resp::ReplyPtr> take_pushes() { return std::exchange(pushes_, {}); }
 
   // End sending and receiving. The descriptor stays open.
   void shut();
@@ -92,21 +91,21 @@ class Connection {
   Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd) NOT_ANALYSED;
   Outcome why_sealed() const;
   Outcome end_of_connection() const;
-  void keep_pushes(std::vector<ReplyPtr> &replies);
+  void keep_pushes(std::vector<resp::ReplyPtr> &replies);
   std::optional<size_t> send_plain(std::string_view bytes);
   std::optional<size_t> send_sealed(std::string_view bytes) REQUIRES(sealed_->mutex);
   bool seal(std::string_view part) REQUIRES(sealed_->mutex);
   bool flush_sealed() REQUIRES(sealed_->mutex);
   bool send_all(std::string_view bytes, Nanos limit, int wake_fd);
-  Received receive_once(std::vector<ReplyPtr> &replies, bool may_wait);
-  Received open_sealed(Buffer &buffer, size_t size, std::vector<ReplyPtr> &replies);
+  Received receive_once(std::vector<resp::ReplyPtr> &replies, bool may_wait);
+  Received open_sealed(Buffer &buffer, size_t size, std::vector<resp::ReplyPtr> &replies);
 
   int fd_ = -1;
   bool is_nobody_there_ = false;
   bool is_drained_ = false;
   std::string address_;
-  ReplyReader reader_;
-  std::vector<ReplyPtr> pushes_;
+  resp::ReplyReader reader_;
+  std::vector<resp::ReplyPtr> pushes_;
   std::unique_ptr<Sealed> sealed_;  // nullptr: without TLS
 };
 

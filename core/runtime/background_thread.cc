@@ -143,13 +143,13 @@ Nanos BackgroundThread::next_due(Nanos now) const {
 // needed. A thread that disconnects shuts it, and it is closed here.
 void BackgroundThread::read_messages(Lock &lock, Link &link) {
   if (!link.messages) return;
-  std::vector<net::ReplyPtr> replies;
+  std::vector<resp::ReplyPtr> replies;
   lock.unlock();
   const auto received = link.messages->receive(replies);
   lock.lock();
   try {
     const Nanos now = boot_now();
-    for (const net::ReplyPtr &reply : replies) transfer_.take_message(link, *reply, now);
+    for (const resp::ReplyPtr &reply : replies) transfer_.take_message(link, *reply, now);
     if (!replies.empty()) service_->on_messages_heard(link.node, now);
   } catch (...) {
     (void)wakeup_.log().add_caught();

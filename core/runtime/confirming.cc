@@ -87,11 +87,11 @@ void Confirming::lose(Link &link) noexcept {
 void Confirming::read(Lock &lock, Link &link) {
   SideConnection &side = link.confirming;
   if (!side.connection) return;
-  std::vector<net::ReplyPtr> replies;
+  std::vector<resp::ReplyPtr> replies;
   bool is_open = sides_.read(lock, side, replies);
   try {
     const Nanos now = boot_now();
-    for (const net::ReplyPtr &reply : replies) {
+    for (const resp::ReplyPtr &reply : replies) {
       if (reply->kind == Reply::Kind::kPush || side.is_broken) continue;
       const uint64_t login = side.auths.take();
       if (login == 0) {

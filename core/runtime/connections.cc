@@ -9,6 +9,7 @@
 #include "base/password.h"
 #include "protocol/cluster_info.h"
 #include "protocol/opening.h"
+#include "resp/command_writer.h"
 #include "sentinel/survey.h"
 
 namespace redlatch::runtime {
@@ -32,12 +33,12 @@ void ask_sentinel(Asker &asker, int wake_fd) {
   if (!outcome.ok()) return asker.on_failed(outcome, boot_now());
   std::string bytes;
   const WipeAtEnd wipe(bytes);  // it may hold the password
-  std::vector<net::ReplyPtr> replies;
-  asker.on_dialled([&bytes](auto argv) { net::append_command(bytes, argv); });
+  std::vector<resp::ReplyPtr> replies;
+  asker.on_dialled([&bytes](auto argv) { resp::append_command(bytes, argv); });
   outcome = connection.exchange(bytes, asker.awaited_count(), asker.limit(), wake_fd, replies);
   if (!outcome.ok()) return asker.on_failed(outcome, boot_now());
   const Nanos now = boot_now();
-  for (const net::ReplyPtr &reply : replies) {
+  for (const resp::ReplyPtr &reply : replies) {
     if (asker.awaited_count() > 0) asker.on_reply(*reply, now);
   }
 }
@@ -78,8 +79,8 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
   Opening opening(settings, channel, asks_identity, boot_now());
   std::string bytes;
   const WipeAtEnd wipe(bytes);  // it may hold the password
-  const auto send = [&bytes](auto argv) { net::append_command(bytes, argv); };
-  std::vector<net::ReplyPtr> replies;
+  const auto send = [&bytes](auto argv) { resp::append_command(bytes, argv); };
+  std::vector<resp::ReplyPtr> replies;
   while (!opening.is_over()) {
     const Opening::Wire wire = opening.wire();
     auto &connection = wire == Opening::Wire::kMessages ? opened.messages : opened.commands;
@@ -93,7 +94,7 @@ Outcome open_connections(const Settings &settings, const std::string &channel,
     bytes.clear();
     if (!outcome.ok()) return outcome;
     const Nanos now = boot_now();
-    for (const net::ReplyPtr &reply : replies) opening.on_reply(wire, *reply, send, now);
+    for (const resp::ReplyPtr &reply : replies) opening.on_reply(wire, *reply, send, now);
   }
   if (!opening.has_messages()) opened.messages.reset();
   opened.facts = opening.facts();
@@ -110,14 +111,14 @@ Outcome ask_slots(const Settings &settings, Nanos limit, int wake_fd, FoundSlots
   auto handshake = protocol::Handshake::for_slots(settings);
   std::string bytes;
   const WipeAtEnd wipe(bytes);  // it may hold the password
-  const auto send = [&bytes](auto argv) { net::append_command(bytes, argv); };
-  std::vector<net::ReplyPtr> replies;
+  const auto send = [&bytes](auto argv) { resp::append_command(bytes, argv); };
+  std::vector<resp::ReplyPtr> replies;
   handshake.start(send);
   while (handshake.stage() != protocol::Handshake::Stage::kOver) {
     outcome = connection.exchange(bytes, handshake.awaited_count(), limit, wake_fd, replies);
     bytes.clear();
     if (!outcome.ok()) return outcome;
-    for (const net::ReplyPtr &reply : replies) handshake.on_reply(*reply, send, boot_now());
+    for (const resp::ReplyPtr &reply : replies) handshake.on_reply(*reply, send, boot_now());
   }
   if (!handshake.outcome().ok()) return handshake.outcome();
   found.facts = handshake.facts();
@@ -156,14 +157,14 @@ Outcome open_side_connection(const Settings &settings, int wake_fd,
   auto handshake = protocol::Handshake::for_side(settings);
   std::string bytes;
   const WipeAtEnd wipe(bytes);  // it may hold the password
-  const auto send = [&bytes](auto argv) { net::append_command(bytes, argv); };
-  std::vector<net::ReplyPtr> replies;
+  const auto send = [&bytes](auto argv) { resp::append_command(bytes, argv); };
+  std::vector<resp::ReplyPtr> replies;
   handshake.start(send);
   while (handshake.stage() != protocol::Handshake::Stage::kOver) {
     outcome = connection->exchange(bytes, handshake.awaited_count(), limit, wake_fd, replies);
     bytes.clear();
     if (!outcome.ok()) return outcome;
-    for (const net::ReplyPtr &reply : replies) handshake.on_reply(*reply, send, boot_now());
+    for (const resp::ReplyPtr &reply : replies) handshake.on_reply(*reply, send, boot_now());
   }
   if (handshake.outcome().ok() && handshake.facts().role == NodeRole::kReplica) {
     return failure(Status::kServer, settings.address() + " is a replica");

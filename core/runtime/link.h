@@ -141,7 +141,7 @@ struct Link {
   Link *next_sender UNGUARDED("used by the sending thread") = nullptr;
 
   bool is_ready GUARDED_BY(runtime_mutex) = false;  // there is something to receive
-  std::vector<net::ReplyPtr> replies UNGUARDED("used by the leader");
+  std::vector<resp::ReplyPtr> replies UNGUARDED("used by the leader");
   net::Connection::Received received UNGUARDED("used by the leader"){};
 };
 

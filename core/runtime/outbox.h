@@ -14,6 +14,7 @@
 #include "base/password.h"
 #include "base/thread_annotations.h"
 #include "net/connection.h"
+#include "resp/command_writer.h"
 #include "runtime/runtime_mutex.h"
 
 namespace redlatch::runtime {
@@ -21,7 +22,7 @@ namespace redlatch::runtime {
 class Outbox {
  public:
   void append(std::span<const std::string_view> argv) REQUIRES(runtime_mutex) {
-    net::append_command(text_, argv);
+    resp::append_command(text_, argv);
     count_++;
   }
   // An AUTH was appended: its text is wiped when it has been sent.

@@ -101,12 +101,12 @@ void Sentinels::read(Lock &lock, Link &link, size_t number) {
   sentinel::PrimaryWatch &watch = link.sentinel->watch;
   if (!side.connection) return;
   try {
-    std::vector<net::ReplyPtr> replies;
+    std::vector<resp::ReplyPtr> replies;
     const bool is_open = sides_.read(lock, side, replies);
     // Called at once, with the mutex held.
     const auto send = [&side](auto argv) NOT_ANALYSED { side.append(argv); };
     const Nanos now = boot_now();
-    for (const net::ReplyPtr &reply : replies) {
+    for (const resp::ReplyPtr &reply : replies) {
       const std::string from = watch.known().primary.text();
       const auto news = watch.on_reply(number, *reply, send, now);
       if (news) on_news(link, *news, from);

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "base/thread_annotations.h"
 #include "net/connection.h"
+#include "resp/command_writer.h"
 #include "runtime/credentials.h"
 #include "runtime/runtime_mutex.h"
 
@@ -56,7 +57,7 @@ struct SideConnection {
   }
   // Wake the background thread after the last one.
   void append(std::span<const std::string_view> argv) REQUIRES(runtime_mutex) {
-    net::append_command(out, argv);
+    resp::append_command(out, argv);
     auths.on_append();
   }
 

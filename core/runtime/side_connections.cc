@@ -82,7 +82,7 @@ std::optional<Outcome> SideConnections::end_attempt(Lock &lock, SideConnection &
   return std::move(ended->outcome);
 }
 
-bool SideConnections::read(Lock &lock, SideConnection &side, std::vector<net::ReplyPtr> &replies) {
+bool SideConnections::read(Lock &lock, SideConnection &side, std::vector<resp::ReplyPtr> &replies) {
   lock.unlock();
   const auto received = side.connection->receive(replies);
   lock.lock();

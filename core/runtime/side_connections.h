@@ -31,7 +31,7 @@ class SideConnections {
   // @return the result of the attempt, once it is over: the connection is open, or why not.
   std::optional<Outcome> end_attempt(Lock &lock, SideConnection &side) REQUIRES(runtime_mutex);
   // @return false if the connection has ended. Replies and pushes may have come before.
-  bool read(Lock &lock, SideConnection &side, std::vector<net::ReplyPtr> &replies)
+  bool read(Lock &lock, SideConnection &side, std::vector<resp::ReplyPtr> &replies)
       REQUIRES(runtime_mutex);
   // Sends what the socket takes; the rest follows when it has room. @return false if the connection
   // has ended.

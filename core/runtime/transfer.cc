@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "protocol/token.h"
+#include "resp/command_writer.h"
 
 namespace redlatch::runtime {
 
@@ -98,7 +99,7 @@ bool Transfer::take_in() {
 void Transfer::dispatch(Link &link) {
   if (link.replies.empty()) return;
   const Nanos now = boot_now();
-  for (const net::ReplyPtr &reply : link.replies) {
+  for (const resp::ReplyPtr &reply : link.replies) {
     if (reply->kind == Reply::Kind::kPush) {
       take_message(link, *reply, now);
     } else if (const uint64_t login = link.auths.take(); login != 0) {
@@ -177,7 +178,7 @@ void Transfer::send_on_messages(size_t node, std::span<const std::string_view> a
   Link &link = links_[node];
   if (!link.messages || !link.is_usable()) return;
   std::string bytes;
-  net::append_command(bytes, argv);
+  resp::append_command(bytes, argv);
   if (link.messages->send(bytes) != bytes.size()) link.drop();
 }
 

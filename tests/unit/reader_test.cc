@@ -3,7 +3,7 @@
 //
 // Goal: replies are read whole, in any slices, and a hostile server exhausts nothing. Method:
 // bytes.
-#include "net/reply_reader.h"
+#include "resp/reply_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/limits.h"
 
-namespace redlatch::net {
+namespace redlatch::resp {
 
 bool feed(ReplyReader &reader, std::string_view bytes, std::vector<ReplyPtr> &replies) {
   return reader.feed({bytes.data(), bytes.size()}, replies);
@@ -73,4 +73,4 @@ TEST(ReaderTest, the_limit_of_elements_counts_all_levels) {
   EXPECT_FALSE(feed(reader, bytes, replies));
 }
 
-}  // namespace redlatch::net
+}  // namespace redlatch::resp

@@ -15,7 +15,7 @@
 
 struct redisReader;
 
-namespace redlatch::net {
+namespace redlatch::resp {
 
 struct ReplyDeleter {
   void operator()(Reply *reply) const;
@@ -45,4 +45,4 @@ class ReplyReader {
   size_t unfinished_bytes_ = 0;  // since the last complete reply
 };
 
-}  // namespace redlatch::net
+}  // namespace redlatch::resp

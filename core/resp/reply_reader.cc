@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "net/reply_reader.h"
+#include "resp/reply_reader.h"
 
-#include <hiredis/hiredis.h>
+#include <hiredis/read.h>
 
 #include <cassert>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 #include "base/limits.h"
 
-namespace redlatch::net {
+namespace redlatch::resp {
 
 namespace {
 
@@ -110,4 +110,4 @@ bool ReplyReader::feed(std::span<const char> bytes, std::vector<ReplyPtr> &repli
   }
 }
 
-}  // namespace redlatch::net
+}  // namespace redlatch::resp
