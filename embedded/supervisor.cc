@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 //
 #include "supervisor.h"
+#include "host/clock.h"
 #include "resp/command_writer.h"
 
 #include <fcntl.h>
@@ -23,7 +24,6 @@ namespace redlatch::supervisor {
 using embedded::kClientsFile;
 using embedded::kLogFile;
 using embedded::kServerFile;
-using embedded::kSocketFile;
 
 namespace {
 

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/server_dir.h"
+#include "host/descriptor.h"
 
 namespace redlatch::supervisor {
 

@@ -28,7 +28,7 @@ MIN_HIREDIS = (1, 0, 0)
 # A header comes in where the first file includes it, so that only the last folder's place counts:
 # the files of capi/src open namespaces that the others must not see.
 FOLDERS = (
-    *(f"core/{name}" for name in ("base", "timing", "protocol", "resp", "net")),
+    *(f"core/{name}" for name in ("base", "host", "timing", "protocol", "resp", "net")),
     *(f"core/{name}" for name in ("embedded", "config")),
     *(f"core/{name}" for name in ("sentinel", "session", "operate", "lock", "quorum", "cluster")),
     "core/runtime",

@@ -58,23 +58,25 @@ HISTORY = "bench/history"  # a figure to a line
 # each other.
 MAY_NAME = {
     "core/base": ("base",),
+    # What the library asks of the machine. What may not name it compiles for any host.
+    "core/host": ("base", "host"),
     "core/timing": ("base", "timing"),
     "core/protocol": ("base", "protocol"),
     "core/resp": ("base", "resp"),
-    "core/net": ("base", "resp", "net"),
-    "core/embedded": ("base", "protocol", "resp", "net", "embedded"),
+    "core/net": ("base", "host", "resp", "net"),
+    "core/embedded": ("base", "host", "protocol", "resp", "net", "embedded"),
     "core/sentinel": ("base", "timing", "protocol", "sentinel"),
     "core/session": ("base", "timing", "protocol", "session"),
     "core/operate": ("base", "timing", "protocol", "session", "operate"),
     "core/lock": ("base", "timing", "protocol", "session", "operate", "lock"),
     "core/quorum": ("base", "timing", "protocol", "session", "operate", "lock", "quorum"),
     "core/cluster": ("base", "timing", "protocol", "session", "operate", "lock", "cluster"),
-    "core/config": ("base", "protocol", "net", "embedded", "config"),
-    "core/runtime": ("base", "timing", "protocol", "resp", "net", "embedded", "sentinel",
+    "core/config": ("base", "host", "protocol", "config"),
+    "core/runtime": ("base", "host", "timing", "protocol", "resp", "net", "embedded", "sentinel",
                      "session", "operate", "lock", "quorum", "cluster", "runtime"),
     # The supervisor program.
-    "embedded": ("base", "resp", "net", "embedded"),
-    "capi/src": ("base", "config", "runtime", "redlatch"),
+    "embedded": ("base", "host", "resp", "net", "embedded"),
+    "capi/src": ("base", "host", "config", "runtime", "redlatch"),
     "capi/include": ("redlatch",),
 }
 CORE = tuple(name[len("core/"):] for name in MAY_NAME if name.startswith("core/"))
@@ -134,10 +136,22 @@ HEADER_RULES = (
         "OpenSSL only in core/net",
     ),
     (
-        re.compile(r"(sys/socket|netinet/.*|arpa/inet|netdb|poll|sys/poll|sys/epoll)\.h$"),
+        re.compile(r"(sys/socket|netinet/.*|arpa/inet|netdb|sys/epoll)\.h$"),
         ("core", "capi", "cli", "bindings"),
         ("core/net",),
         "sockets only in core/net",
+    ),
+    (
+        re.compile(r"(poll|sys/poll)\.h$"),
+        ("core", "capi", "cli", "bindings"),
+        ("core/host", "core/net"),
+        "sockets only in core/net, polls in core/host",
+    ),
+    (
+        re.compile(r"(fcntl|unistd|pthread|dirent|sys/.*)\.h$"),
+        ("core/base", "core/resp", "core/session", "core/operate", "core/config"),
+        (),
+        "no file, process or thread here: core/host has what the machine gives",
     ),
     (
         re.compile(

@@ -58,7 +58,7 @@ FILES = (
     ("core/runtime/up.h", SPDX + '#include "redlatch/redlatch.h"\n', "core/runtime includes redl"),
     ("core/runtime/dots.h", SPDX + '#include "../base/x.h"\n', "includes ../base/x.h"),
     ("core/base/list.h", SPDX + '#include "../../capi/statuses.def"\n', None),
-    ("capi/src/deep.cc", SPDX + '#include "lock/x.h"\n', "may name only base, config, runtime"),
+    ("capi/src/deep.cc", SPDX + '#include "lock/x.h"\n', "may name only base, host, config, runt"),
     ("cli/src/deep.cc", SPDX + '#include "runtime/x.h"\n', "only redlatch/redlatch.h"),
     ("examples/c/deep.c", SPDX + '#include "redlatch/private.h"\n', "only redlatch/redlatch.h"),
     ("tests/capi/deep.c", SPDX + '#include "../../core/base/x.h"\n', "only redlatch/redlatch.h"),
@@ -68,10 +68,14 @@ FILES = (
     ("core/net/read.h", SPDX + "#include <hiredis/read.h>\n", "hiredis only in core/resp"),
     ("core/resp/hiredis.h", SPDX + "#include <hiredis/hiredis.h>\n", "only the parser, read.h"),
     ("core/runtime/ssl.h", SPDX + "#include <openssl/ssl.h>\n", "OpenSSL only in core/net"),
-    ("core/resp/socket.h", SPDX + "#include <sys/socket.h>\n", "sockets only in"),
+    ("core/host/socket.h", SPDX + "#include <sys/socket.h>\n", "sockets only in"),
     ("core/protocol/socket.h", SPDX + "#include <sys/socket.h>\n", "sockets only in"),
     ("core/lock/poll.h", SPDX + "#include <poll.h>\n", "sockets only in"),
     ("core/net/ok.h", SPDX + "#include <openssl/ssl.h>\n#include <poll.h>\n", None),
+    ("core/config/file.h", SPDX + "#include <sys/stat.h>\n", "core/host has what the machine"),
+    ("core/config/net.h", SPDX + '#include "net/x.h"\n', "core/config includes net/x.h"),
+    ("core/lock/host.h", SPDX + '#include "host/clock.h"\n', "core/lock includes host/clock.h"),
+    ("core/host/ok.h", SPDX + "#include <poll.h>\n#include <unistd.h>\n", None),
     ("core/resp/ok.h", SPDX + "#include <hiredis/read.h>\n", None),
     ("core/timing/clock.h", SPDX + "#include <chrono>\n", "no clock, thread or random"),
     ("core/lock/lock.h", SPDX + "#  include <mutex>\n", "no clock, thread or random"),
@@ -245,14 +249,14 @@ TREES = (
             "core/quorum/a.h:2: reaches cluster/slot_map.h by base/a.h; core/quorum may not",
         ),
     ),
-    # What config may include is no name of capi.
+    # What runtime may include is no name of capi.
     (
         {
-            "capi/src/a.cc": SPDX + '#include "config/a.h"\nnet::Connection *a;\n',
-            "core/config/a.h": SPDX + '#include "net/a.h"\nnet::Connection *b;\n',
+            "capi/src/a.cc": SPDX + '#include "runtime/a.h"\nnet::Connection *a;\n',
+            "core/runtime/a.h": SPDX + '#include "net/a.h"\nnet::Connection *b;\n',
             "core/net/a.h": SPDX,
         },
-        ("capi/src/a.cc:3: names net::Connection; it may name only base, config, runtime",),
+        ("capi/src/a.cc:3: names net::Connection; it may name only base, host, config, runtime",),
     ),
     # Generated files and .gitattributes agree; `*` matches no slash.
     (

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calls.h"
+#include "host/clock.h"
 #include "info.h"
 
 using namespace redlatch;

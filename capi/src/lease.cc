@@ -3,6 +3,7 @@
 //
 // Acquire and leases, in calls that wait.
 #include "calls.h"
+#include "host/clock.h"
 
 using namespace redlatch;
 using namespace redlatch::capi;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Random bytes from the kernel. There is no fallback: a token that can be guessed is no proof of
-// ownership.
+// Entropy: numbers from a seed, which host/random.h gives.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +9,6 @@
 #include <span>
 
 namespace redlatch {
-
-// Fill `bytes`. Blocks only early in boot. @return false, with errno, if the kernel has no random
-// bytes.
-[[nodiscard]] bool fill_random(std::span<uint8_t> bytes);
 
 // splitmix64, to spread retries; not for secrets. Used by one thread at a time. Seeded from
 // fill_random() or, in a simulation, from the seed of the run.

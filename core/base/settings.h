@@ -96,6 +96,9 @@ struct ClusterSettings {
   }
 };
 
+// The socket in the folder of an embedded server.
+inline constexpr std::string_view kSocketFile = "socket";
+
 struct Settings {
   // For a TCP server; empty for unix sockets, for a cluster, and while sentinels know it.
   std::string host;

@@ -3,22 +3,16 @@
 //
 #include "config/option_values.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include "base/descriptor.h"
 #include "base/text.h"
 #include "config/url_parts.h"
+#include "host/files.h"
 
 namespace redlatch::config {
 
@@ -105,19 +99,19 @@ Outcome wrong_path(const Option &option, std::string_view path, const std::strin
 // Made absolute: each connection attempt reads the file, and the working directory may change.
 Outcome read_path(const Option &option, std::string_view value, std::string &target) {
   assert(value.find('\0') == std::string_view::npos && "open() would take the text before it");
-  const std::string path(value);
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  struct stat seen {};
-  if (file.get() < 0 || fstat(file.get(), &seen) != 0) {
-    return wrong_path(option, value, " cannot be read: " + reason_of(errno));
+  std::string path(value);
+  FileKind kind{};
+  if (const int error = look_at_file(path, kind); error != 0) {
+    return wrong_path(option, value, " cannot be read: " + reason_of(error));
   }
   const bool may_be_folder = option.kind == Kind::kFILE_OR_FOLDER;
-  if (!S_ISREG(seen.st_mode) && !(may_be_folder && S_ISDIR(seen.st_mode))) {
+  if (kind != FileKind::kFile && !(may_be_folder && kind == FileKind::kFolder)) {
     return wrong_path(option, value,
                       may_be_folder ? " must be a file or a folder" : " must be a file");
   }
-  target = path;
-  return make_absolute(target) ? Outcome{} : wrong_path(option, value, ": " + reason_of(errno));
+  target = std::move(path);
+  const int error = make_absolute(target);
+  return error == 0 ? Outcome{} : wrong_path(option, value, ": " + reason_of(error));
 }
 
 bool is_size_good(const Option &option, std::string_view value) {
@@ -147,13 +141,13 @@ bool is_text_good(const Option &option, std::string_view value) {
 
 }  // namespace
 
-bool make_absolute(std::string &path) {
-  if (path.empty()) return errno = EINVAL, false;
-  if (path.front() == '/') return true;
-  const std::unique_ptr<char, decltype(&std::free)> folder(getcwd(nullptr, 0), std::free);
-  if (folder == nullptr) return false;
-  path.insert(0, std::string(folder.get()) + "/");
-  return true;
+int make_absolute(std::string &path) {
+  if (path.empty()) return EINVAL;
+  if (path.front() == '/') return 0;
+  std::string folder;
+  if (const int error = working_folder(folder); error != 0) return error;
+  path.insert(0, folder + "/");
+  return 0;
 }
 
 std::string allowed_of(const Option &option) {

@@ -16,9 +16,8 @@ std::string allowed_of(const Option &option);
 // "option 'x' must be .."
 Outcome must_be(const Option &option, const std::string &allowed);
 
-// Make `path` absolute. @return false, with errno, if it is empty, or the working directory has no
-// path.
-[[nodiscard]] bool make_absolute(std::string &path);
+// Make `path` absolute. @return 0; errno if it is empty, or the working directory has no path.
+[[nodiscard]] int make_absolute(std::string &path);
 
 Outcome read_value(const Option &option, std::string_view value, Nanos &target);
 Outcome read_value(const Option &option, std::string_view value, int &target);

@@ -3,11 +3,8 @@
 //
 #include "config/options.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -16,6 +13,7 @@
 #include "config/tls_options.h"
 #include "config/url.h"
 #include "config/url_parts.h"
+#include "host/process.h"
 
 namespace redlatch::config {
 
@@ -65,10 +63,8 @@ Outcome split_urls(std::string_view lines, std::vector<std::string_view> &urls) 
 }
 
 std::string default_holder() {
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  const std::string pid = "/" + std::to_string(getpid());
-  return std::string(host.data()).substr(0, kMaxLabelBytes - pid.size()) + pid;
+  const std::string number = "/" + std::to_string(process_number());
+  return host_name().substr(0, kMaxLabelBytes - number.size()) + number;
 }
 
 }  // namespace
@@ -96,7 +92,9 @@ Outcome Options::set(std::string_view name, std::string_view value) {
 
 Outcome Options::set_password_file(const std::string &name, std::string_view value) {
   std::string path(value);
-  if (!make_absolute(path)) return invalid("cannot read the password file: " + reason_of(errno));
+  if (const int error = make_absolute(path); error != 0) {
+    return invalid("cannot read the password file: " + reason_of(error));
+  }
   const std::string password = name.substr(0, name.rfind('_'));
   Secret secret;
   PipeSecrets fresh;
@@ -132,7 +130,7 @@ Outcome Options::set_from_env() {
   Values found;
   for (const auto &[variable, name] : kVariables) {
     // An empty variable counts as unset, so that a shell can disable it for one command.
-    const char *value = std::getenv(variable);
+    const char *value = environment_variable(variable);
     if (value == nullptr || *value == '\0' || !found.emplace(name, value).second) continue;
     Settings scratch;
     const std::string_view option = name;
@@ -308,8 +306,8 @@ Outcome Options::resolve_node(std::string_view url, Settings &settings,
     settings.password_file = env("password_file");
     if (settings.password_file.empty()) {
       settings.password = env("password");
-    } else if (!make_absolute(settings.password_file)) {
-      return invalid("cannot read the password file: " + reason_of(errno));
+    } else if (const int error = make_absolute(settings.password_file); error != 0) {
+      return invalid("cannot read the password file: " + reason_of(error));
     }
   }
   // Last, because a password file that is not needed may be missing.

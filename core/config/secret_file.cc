@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "config/url_parts.h"
-#include "net/secret_line.h"
+#include "host/secret_line.h"
 
 namespace redlatch::config {
 
@@ -16,8 +16,8 @@ Outcome read_secret(const std::string &path, Secret &secret, PipeSecrets &of_pip
     secret = {known->second, false};
     return {};
   }
-  net::SecretLine line;
-  const std::string reason = net::read_secret_line(path, net::LineSource::kAny, line);
+  SecretLine line;
+  const std::string reason = read_secret_line(path, LineSource::kAny, line);
   if (!reason.empty()) {
     // Text that does not look like a path may be the password itself.
     const std::string shown = is_shown_path(path) ? " " + quoted(path, 256) : "";

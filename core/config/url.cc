@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "config/options.h"
 #include "config/url_parts.h"
-#include "embedded/server_dir.h"
+#include "host/process.h"
 
 namespace redlatch::config {
 
@@ -53,6 +53,9 @@ std::string list_of_schemes() {
   }
   return list;
 }
+
+// The same for all processes of a user, however they were started: see docs/design/0007.
+std::string default_folder() { return "/tmp/redlatch-" + std::to_string(user_number()); }
 
 class UrlParser {
  public:
@@ -277,7 +280,7 @@ Outcome UrlParser::take_socket(std::string_view path) {
 Outcome UrlParser::take_folder(std::string_view path) {
   std::string &folder = settings_.folder;
   if (!percent_decode(path, folder)) return wrong(kBadCode);
-  if (folder.empty()) folder = embedded::default_folder();
+  if (folder.empty()) folder = default_folder();
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   if (!folder.starts_with('/') || folder.find('\0') != std::string::npos) {
     return wrong(
@@ -289,7 +292,7 @@ Outcome UrlParser::take_folder(std::string_view path) {
                  " bytes, because the name of a socket in it is limited (got " +
                  std::to_string(folder.size()) + " bytes)");
   }
-  settings_.socket_path = folder + "/" + std::string(embedded::kSocketFile);
+  settings_.socket_path = folder + "/" + std::string(kSocketFile);
   return {};
 }
 

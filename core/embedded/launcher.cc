@@ -19,6 +19,7 @@
 
 #include "base/text.h"
 #include "embedded/server_dir.h"
+#include "host/poll.h"
 #include "net/epoll_set.h"
 
 // Not every unistd.h has it. It is the system's, so that it is visible where ours is hidden.
@@ -139,7 +140,7 @@ Outcome decode_report(const std::string &line, const Start &start) {
 Outcome await_report(const Descriptor &report, const Start &start, Nanos limit, int wake_fd) {
   std::string line;
   while (line.size() < kMaxReport && line.find('\n') == std::string::npos) {
-    if (!net::await_input(report.get(), limit, wake_fd)) {
+    if (!await_input(report.get(), limit, wake_fd)) {
       return failure(Status::kUnavailable, "the embedded server in " + start.folder +
                                                " did not start within the time limit; see " +
                                                start.folder + "/" + std::string(kLogFile));
@@ -159,7 +160,7 @@ void reap(pid_t pid, const Descriptor &alive, Nanos limit, int wake_fd) {
   assert(pid > 0 && "others would be killed, or waited for");
   siginfo_t child{};
   const bool stands_still =
-      !net::await_input(alive.get(), limit, wake_fd) &&
+      !await_input(alive.get(), limit, wake_fd) &&
       waitid(P_PID, static_cast<id_t>(pid), &child, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       child.si_pid == 0;
   if (stands_still) kill(pid, SIGKILL);

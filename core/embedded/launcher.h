@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/status.h"
+#include "host/descriptor.h"
 
 namespace redlatch::embedded {
 

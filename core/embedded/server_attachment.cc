@@ -10,6 +10,8 @@
 
 #include "base/text.h"
 #include "embedded/launcher.h"
+#include "host/clock.h"
+#include "host/poll.h"
 #include "net/epoll_set.h"
 
 namespace redlatch::embedded {
@@ -21,7 +23,7 @@ constexpr Nanos kRetry = 10 * kMs;
 
 // @return false if `limit` has passed, or `wake_fd` is readable.
 bool pause(Nanos limit, int wake_fd) {
-  if (net::await_input(wake_fd, std::min(limit, boot_now() + kRetry), -1)) return false;
+  if (await_input(wake_fd, std::min(limit, boot_now() + kRetry), -1)) return false;
   return boot_now() < limit;
 }
 

@@ -6,10 +6,10 @@
 #pragma once
 
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "embedded/server_dir.h"
+#include "host/descriptor.h"
 #include "net/connection.h"
 
 namespace redlatch::embedded {

@@ -30,8 +30,6 @@ bool set_mode(const Descriptor &folder, mode_t mode) {
 
 }  // namespace
 
-std::string default_folder() { return "/tmp/redlatch-" + std::to_string(geteuid()); }
-
 Status status_of(int error) {
   switch (error) {
     case ENOSPC:

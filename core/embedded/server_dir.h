@@ -22,24 +22,21 @@
 #include <string>
 #include <string_view>
 
-#include "base/descriptor.h"
 #include "base/limits.h"
+#include "base/settings.h"
 #include "base/status.h"
+#include "host/descriptor.h"
 
 namespace redlatch::embedded {
 
 inline constexpr std::string_view kClientsFile = "clients";
 inline constexpr std::string_view kStartFile = "start";
 inline constexpr std::string_view kServerFile = "server";
-inline constexpr std::string_view kSocketFile = "socket";
 inline constexpr std::string_view kLogFile = "log";
 
 // Both are in a sockaddr_un, whose path ends in a NUL.
 static_assert(kMaxSocketPath < sizeof(sockaddr_un::sun_path));
 static_assert(kMaxFolderPath + 1 + kSocketFile.size() <= kMaxSocketPath);
-
-// The same folder for all processes of a user, however they were started: see docs/design/0007.
-std::string default_folder();
 
 // The status of a file operation that failed with this errno: kUnavailable if a resource is
 // exhausted, which may pass, else kDenied.

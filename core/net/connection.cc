@@ -19,6 +19,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "host/clock.h"
+#include "host/poll.h"
 #include "net/resolve.h"
 
 namespace redlatch::net {

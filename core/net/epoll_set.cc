@@ -17,6 +17,8 @@
 #include <tuple>
 #include <utility>
 
+#include "host/clock.h"
+
 namespace redlatch::net {
 
 namespace {
@@ -39,19 +41,6 @@ int milliseconds_until(Nanos limit) {
 }
 
 }  // namespace
-
-int poll_until(std::span<pollfd> fds, Nanos limit) {
-  for (;;) {
-    timespec left{};
-    const int n = ppoll(fds.data(), fds.size(), remaining_time(limit, left), nullptr);
-    if (n >= 0 || errno != EINTR) return n;
-  }
-}
-
-bool await_input(int fd, Nanos limit, int wake_fd) {
-  std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {wake_fd, POLLIN, 0}}};
-  return poll_until(fds, limit) > 0 && fds[0].revents != 0;
-}
 
 Event::Event() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 

@@ -4,24 +4,14 @@
 // Event and EpollSet: the descriptors that a thread polls in place of a connection, or beside it.
 #pragma once
 
-#include <poll.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 
 #include "base/clock.h"
 
 namespace redlatch::net {
-
-// poll() until `limit`; signals do not end it.
-int poll_until(std::span<pollfd> fds, Nanos limit);
-
-// Wait until `fd` is readable or has ended, `limit` has passed, or `wake_fd` turns readable.
-// @return whether `fd` is readable or has ended. -1: no descriptor.
-bool await_input(int fd, Nanos limit, int wake_fd);
 
 // An eventfd. Any thread.
 class Event {

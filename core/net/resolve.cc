@@ -11,6 +11,7 @@
 
 #include "base/mutex.h"
 #include "base/thread_annotations.h"
+#include "host/clock.h"
 
 namespace redlatch::net {
 

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "host/clock.h"
 
 namespace redlatch::runtime {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "host/clock.h"
 #include "runtime/threads.h"
 
 namespace redlatch::runtime {

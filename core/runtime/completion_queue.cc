@@ -5,7 +5,8 @@
 
 #include <cassert>
 
-#include "base/fork.h"
+#include "host/fork.h"
+#include "host/poll.h"
 
 namespace redlatch::runtime {
 
@@ -121,7 +122,7 @@ std::shared_ptr<Source> Queue::begin_reading() noexcept {
 int64_t Queue::wait(Nanos limit) noexcept {
   for (;;) {
     if (const int64_t tag = next(); tag != 0) return tag;
-    if (!net::await_input(fd(), limit, -1)) return next();
+    if (!await_input(fd(), limit, -1)) return next();
   }
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/clock.h"
+
 namespace redlatch::runtime {
 
 Confirming::Confirming(const Parts &parts)

@@ -10,7 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "base/random.h"
+#include "host/clock.h"
+#include "host/random.h"
 #include "runtime/threads.h"
 
 namespace redlatch::runtime {

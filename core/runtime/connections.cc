@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/password.h"
+#include "host/clock.h"
 #include "protocol/cluster_info.h"
 #include "protocol/opening.h"
 #include "resp/command_writer.h"

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "host/clock.h"
 
 namespace redlatch::runtime {
 

@@ -7,9 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "net/secret_line.h"
+#include "host/clock.h"
 #include "protocol/answer.h"
 #include "protocol/command.h"
+#include "runtime/password_files.h"
 
 namespace redlatch::runtime {
 
@@ -35,7 +36,7 @@ std::string error_code(const Reply &reply) {
 
 // Waits for credentials, for at most connect_timeout. In a thread that may block.
 Outcome Logins::complete(Settings &settings, Login &login) {
-  auto outcome = net::read_passwords_again(settings);
+  auto outcome = read_passwords_again(settings);
   if (!outcome.ok()) return outcome;
   outcome = credentials_.await(after(boot_now(), settings.connect_timeout), login.number, login);
   if (!outcome.ok()) {

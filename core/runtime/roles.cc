@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "host/clock.h"
+
 namespace redlatch::runtime {
 
 namespace {
@@ -193,8 +195,8 @@ void Roles::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint
     transfer_.flush(lock);
     if (polling_.watched_fd() < 0 || watched != polling_.connection_count()) return;
   }
-  const bool is_mine =
-      polling_->is_follower(me) && polling_->is_armed() && (found->is_readable || found->is_ended);
+  const bool has_come = found->is_readable || found->is_ended;
+  const bool is_mine = polling_->is_follower(me) && polling_->is_armed() && has_come;
   const bool is_last = polling_.reader() != nullptr && alarm_.is_waiter(me) && found->is_ended;
   if (!polling_->is_led() && (is_mine || is_last)) {
     read_once(lock, me);
@@ -252,10 +254,7 @@ bool Roles::read_once(Lock &lock, Waiter &me) {
 bool Roles::read_for_queue(Lock &lock) {
   Link &link = links_.front();
   if (!link.is_connected) return false;
-  if (polling_->is_led()) {
-    polling_.change(&ReadingRoles::leave_unread);
-    return false;
-  }
+  if (polling_->is_led()) return polling_.change(&ReadingRoles::leave_unread), false;
   const bool is_drained = polling_->is_drained();
   polling_.change(&ReadingRoles::forget_drained);
   if (is_drained) return false;

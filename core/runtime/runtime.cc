@@ -11,8 +11,9 @@
 #include <new>
 #include <utility>
 
-#include "base/random.h"
 #include "base/text.h"
+#include "host/clock.h"
+#include "host/random.h"
 #include "protocol/health_findings.h"
 
 namespace redlatch::runtime {

@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "net/secret_line.h"
+#include "host/clock.h"
+#include "runtime/password_files.h"
 #include "timing/clock_offset.h"
 
 namespace redlatch::runtime {
@@ -68,7 +69,7 @@ void Sentinels::dial(Link &link, size_t number) {
     mine.settings = sentinel;
     const auto outcome = sides_.open(
         mine.connection, [sentinel](int wake_fd, std::unique_ptr<net::Connection> &connection) {
-          auto ready = net::read_passwords_again(*sentinel);
+          auto ready = read_passwords_again(*sentinel);
           if (!ready.ok()) return ready;
           connection = std::make_unique<net::Connection>();
           return connection->dial(*sentinel, after(boot_now(), sentinel->connect_timeout), wake_fd);
@@ -139,7 +140,7 @@ void Sentinels::survey(Lock &lock) noexcept {
     const Wakeup::Using used(wakeup_, lock);
     lock.unlock();
     Settings settings = link.settings;
-    (void)net::read_passwords_again(settings);  // with the last password, if that fails
+    (void)read_passwords_again(settings);  // with the last password, if that fails
     auto found = survey_sentinels(settings, others, shutdown_.stop_event().fd());
     lock.lock();
     link.sentinel->findings = std::move(found);

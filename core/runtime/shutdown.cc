@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "host/clock.h"
 #include "timing/quorum.h"
 
 namespace redlatch::runtime {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "host/clock.h"
 #include "protocol/token.h"
 #include "resp/command_writer.h"
 

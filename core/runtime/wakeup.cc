@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <new>
 
+#include "host/clock.h"
 #include "lock/lock_client.h"
 
 namespace redlatch::runtime {

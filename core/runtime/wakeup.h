@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fork.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
+#include "host/fork.h"
 #include "lock/request.h"
 #include "net/epoll_set.h"
 #include "runtime/client_log.h"

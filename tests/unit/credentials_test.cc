@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "host/clock.h"
+
 namespace redlatch::runtime {
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "base/clock.h"
+#include "host/clock.h"
 
 #include <algorithm>
 

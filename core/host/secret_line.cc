@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
-#include "net/secret_line.h"
+#include "host/secret_line.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,15 +10,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
-#include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "net/epoll_set.h"
+#include "host/clock.h"
+#include "host/descriptor.h"
+#include "host/poll.h"
 
-namespace redlatch::net {
+namespace redlatch {
 
 namespace {
 
@@ -51,21 +50,6 @@ std::string read_line(int fd, bool is_pipe, Password &line) {
   return line.empty() ? "its first line is empty" : "";
 }
 
-template <class Owner>
-Outcome read_again(Owner &owner, const std::string &address) {
-  if (!owner.is_password_read_again) return {};
-  SecretLine line;
-  const std::string reason = read_secret_line(owner.password_file, LineSource::kRegular, line);
-  if (reason.empty()) {
-    owner.password = std::move(line.text);
-    return {};
-  }
-  // It is a path: it was read when the client was opened.
-  return failure(Status::kUnavailable, "cannot read the password file " +
-                                           quoted(owner.password_file, 256) + ": " + reason +
-                                           " (for " + address + ")");
-}
-
 }  // namespace
 
 std::string read_secret_line(const std::string &path, LineSource source, SecretLine &line) {
@@ -80,10 +64,4 @@ std::string read_secret_line(const std::string &path, LineSource source, SecretL
   return read_line(file.get(), line.is_pipe, line.text);
 }
 
-Outcome read_passwords_again(Settings &settings) {
-  const std::string address = settings.address();
-  auto outcome = read_again(settings, address);
-  return outcome.ok() ? read_again(settings.sentinel, address) : outcome;
-}
-
-}  // namespace redlatch::net
+}  // namespace redlatch

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// The first line of a file: a password. A file is replaced when its password is rotated, so it is
-// read again for each connection; a pipe can be read only once.
+// The first line of a file: a password.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/password.h"
-#include "base/settings.h"
-#include "base/status.h"
 
-namespace redlatch::net {
+namespace redlatch {
 
 enum class LineSource : uint8_t {
   kAny,      // a pipe is waited for, for at most a second
@@ -27,9 +25,4 @@ struct SecretLine {
 // Read the first line of `path`. @return empty, or why it failed.
 std::string read_secret_line(const std::string &path, LineSource source, SecretLine &line);
 
-// Read the password files of the server and of its sentinels again, unless they were pipes. A
-// failure is kUnavailable, because the file may be there for the next attempt. Reads a file, so it
-// is called by threads that may block. Throws std::bad_alloc.
-Outcome read_passwords_again(Settings &settings);
-
-}  // namespace redlatch::net
+}  // namespace redlatch

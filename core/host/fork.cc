@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-#include "base/fork.h"
+#include "host/fork.h"
 
 #include <pthread.h>
 
