@@ -9,7 +9,7 @@ namespace redlatch::protocol {
 
 namespace {
 
-constexpr bool are_rows_sound() {
+consteval bool are_rows_sound() {
   for (size_t i = 0; i < std::size(kFormats); i++) {
     const FormatTraits &row = kFormatTraits[i];
     if (static_cast<size_t>(kFormats[i]) != i + 1 || row.word.empty()) return false;
@@ -26,8 +26,8 @@ static_assert(are_rows_sound(), "formats.def: number, word, letter or ttl of a r
 
 std::string words_of_formats(bool FormatTraits::*property) {
   std::string words;
-  size_t left = std::count_if(std::begin(kFormatTraits), std::end(kFormatTraits),
-                              [property](const FormatTraits &one) { return one.*property; });
+  auto left = std::count_if(std::begin(kFormatTraits), std::end(kFormatTraits),
+                            [property](const FormatTraits &one) { return one.*property; });
   for (const FormatTraits &one : kFormatTraits) {
     if (!(one.*property)) continue;
     if (!words.empty()) words += left == 1 ? " or " : ", ";

@@ -35,7 +35,7 @@ class LockKeys {
   std::string text_;  // all of them: one allocation, because most acquires make them anew
 };
 
-// By it Redisson knows that a reader is alive; only of a format with reader keys.
+// The key by which Redisson knows that a reader is alive, in a format with reader keys.
 std::string reader_key(const LockKeys &keys, std::string_view token);
 
 // True if a key ends like the auxiliary keys of a lock.
