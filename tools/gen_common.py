@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""What the generators for Go and Java share: the numbers of redlatch.h, and the program."""
+"""What generators share: the numbers of redlatch.h, the marks of a part, and the program."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ from pathlib import Path
 from gen_docs import TOP
 
 HEADER = Path("capi/include/redlatch/redlatch.h")
+
+
+def marked(text: str, name: str, lines: list[str], indent: str, tail: str = "") -> str:
+    """`text` with new lines between the marks of the part `name`."""
+    begin = f"{indent}---- {name}: made of options.def by tools/gen_options.py ----{tail}\n"
+    end = f"{indent}---- end of {name} ----{tail}\n"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        sys.exit(f"the marks of the part '{name}' are missing:\n{begin}{end}")
+    head, rest = text.split(begin)
+    return head + begin + "".join(line.rstrip() + "\n" for line in lines) + end + rest.split(end)[1]
 
 
 def read_enums(text: str) -> list[dict[str, str]]:

@@ -14,24 +14,14 @@ Standard library only.
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
 from pathlib import Path
 
-from gen_common import HEADER, run
+from gen_common import HEADER, marked, run
 from option_table import Option, Table
 
 DOCS = Path("docs/options.md")
 CPP_HEADER = HEADER.with_name("options.hpp")
-
-def marked(text: str, name: str, lines: list[str], indent: str, tail: str = "") -> str:
-    """`text` with new lines between the marks of the part `name`."""
-    begin = f"{indent}---- {name}: made of options.def by tools/gen_options.py ----{tail}\n"
-    end = f"{indent}---- end of {name} ----{tail}\n"
-    if text.count(begin) != 1 or text.count(end) != 1:
-        sys.exit(f"the marks of the part '{name}' are missing:\n{begin}{end}")
-    head, rest = text.split(begin)
-    return head + begin + "".join(line.rstrip() + "\n" for line in lines) + end + rest.split(end)[1]
 
 
 def with_range(text: str, allowed: str, default: str) -> str:
@@ -69,6 +59,7 @@ def render_header(table: Table, text: str) -> str:
         ("client options", ("client", "tls", "sentinel", "sentinel_tls", "cluster")),
         ("Redlock options", ("quorum",)),
         ("acquire options", ("acquire", "lock")),
+        ("kind options", ("kind",)),
     ):
         text = marked(text, name, in_comment(table.of(*scopes), " *   "), " *   ")
     variables: dict[str, list[str]] = {}
@@ -145,6 +136,13 @@ DOCS_PARTS = (
         "client and a Redlock, so they have no effect there. Python and the command refuse all of\n"
         "them.",
         ("lock",),
+    ),
+    (
+        "Kinds of locks",
+        "In C only, by `rl_acquire_options_set()`: the kind of lock that `rl_acquire()` acquires.\n"
+        "The other languages have a type for each kind, such as `client.rwlock()`. The functions\n"
+        "of one kind, such as `rl_rw_acquire_read()`, do not look at the option.",
+        ("kind",),
     ),
 )
 

@@ -92,6 +92,7 @@ class Table:
         self.limits: list[Limit] = []
         self.variables: list[tuple[str, str]] = []
         self.options: list[Option] = []
+        self.kinds: list[Option] = []  # of the kind of a lock: in C only
         rows = ROW.findall(text)
         # A row that the pattern misses would silently be left out.
         if len(rows) != len(re.findall(r"^RL_", text, re.MULTILINE)):
@@ -112,7 +113,7 @@ class Table:
             scope = macro.removesuffix("_OPTION").lower()
             listed = tuple(words.split())
             row = Option(scope, name, kind, int(least), int(most), initial, listed, since, text)
-            self.options.append(row)
+            (self.kinds if scope == "kind" else self.options).append(row)
 
     def of(self, *scopes: str) -> list[Option]:
-        return [option for option in self.options if option.scope in scopes]
+        return [option for option in (*self.options, *self.kinds) if option.scope in scopes]

@@ -51,10 +51,9 @@ Outcome take_plain_options(Request &request, const rl_acquire_options *options,
   return outcome.ok() ? check_format(request, has, use) : outcome;
 }
 
-}  // namespace
-
-Outcome fill_acquire(const rl_client &client, Request &request, const char *name, size_t name_len,
-                     int64_t wait_ms, const rl_acquire_options *options) {
+// In the mode kWrite, unless the caller sets another one.
+Outcome fill_lock(const rl_client &client, Request &request, const char *name, size_t name_len,
+                  int64_t wait_ms, const rl_acquire_options *options) {
   if (auto outcome = runtime::check_name(text_of(name, name_len)); !outcome.ok()) return outcome;
   if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return outcome;
   request.name = text_of(name, name_len);
@@ -64,10 +63,21 @@ Outcome fill_acquire(const rl_client &client, Request &request, const char *name
   return take_plain_options(request, options, &runtime::FormatTraits::has_quorum, "a Redlock");
 }
 
+}  // namespace
+
+Outcome fill_acquire(const rl_client &client, Request &request, const char *name, size_t name_len,
+                     int64_t wait_ms, const rl_acquire_options *options) {
+  const auto mode = options == nullptr ? runtime::Mode::kWrite : config::mode_of(options->options);
+  // The writer of a read-write lock is a mutex, and may be one of a Redlock, or reentrant.
+  return mode == runtime::Mode::kWrite
+             ? fill_lock(client, request, name, name_len, wait_ms, options)
+             : fill_rw(client, request, mode, name, name_len, wait_ms, options);
+}
+
 Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
                 size_t name_len, int64_t wait_ms, const rl_acquire_options *options) {
   if (client.runtime->is_quorum()) return runtime::needs_one_server("a read-write lock");
-  auto outcome = fill_acquire(client, request, name, name_len, wait_ms, options);
+  auto outcome = fill_lock(client, request, name, name_len, wait_ms, options);
   request.options.mode = mode;
   if (!outcome.ok()) return outcome;
   return check_format(request, &runtime::FormatTraits::has_readers,

@@ -158,10 +158,11 @@ rl_status guarded_status(rl_error *err, const Body &body) noexcept {
 // Copy `text` to a caller's buffer, with a NUL, as much as fits. @return the full length.
 size_t copy_out(std::string_view text, char *buffer, size_t buffer_size);
 
-// Check the arguments of an acquisition by `client`, and write them to `request`.
+// Check the arguments of an acquisition by `client`, and write them to `request`. The options name
+// the mode.
 Outcome fill_acquire(const rl_client &client, Request &request, const char *name, size_t name_len,
                      int64_t wait_ms, const rl_acquire_options *options);
-// The same for a read-write lock.
+// The same for a read-write lock in `mode`, whatever the options name.
 Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
                 size_t name_len, int64_t wait_ms, const rl_acquire_options *options);
 // The same for taking over a detached lease.

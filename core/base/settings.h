@@ -182,6 +182,7 @@ struct QuorumSettings {
 struct AcquireSettings {
 #define RL_ACQUIRE_OPTION RL_FIELD
 #define RL_LOCK_OPTION RL_FIELD
+#define RL_KIND_OPTION RL_FIELD
 #include "config/options.def"
 };
 

@@ -58,6 +58,7 @@ constexpr auto kQuorumRows = std::to_array<Row<QuorumSettings>>({
 constexpr auto kAcquireRows = std::to_array<Row<AcquireSettings>>({
 #define RL_ACQUIRE_OPTION(...) RL_ROW(AcquireSettings, kAcquire, __VA_ARGS__)
 #define RL_LOCK_OPTION(...) RL_ROW(AcquireSettings, kLock, __VA_ARGS__)
+#define RL_KIND_OPTION(...) RL_ROW(AcquireSettings, kKind, __VA_ARGS__)
 #include "config/options.def"
 });
 
@@ -276,6 +277,11 @@ Outcome choose_format(const AcquireSettings &settings, protocol::Format &format)
     return outcome;
   }
   return {};
+}
+
+protocol::Mode mode_of(const AcquireSettings &settings) {
+  static_assert(find_in(kAcquireRows, "mode")->option.words == "write read");
+  return settings.mode_number == 1 ? protocol::Mode::kRead : protocol::Mode::kWrite;
 }
 
 std::string option_of(const Settings &settings, std::string_view name) {

@@ -12,10 +12,11 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "protocol/format.h"
+#include "protocol/token.h"
 
 namespace redlatch::config {
 
-enum class Scope : uint8_t { kClient, kTls, kSentinel, kCluster, kQuorum, kAcquire, kLock };
+enum class Scope : uint8_t { kClient, kTls, kSentinel, kCluster, kQuorum, kAcquire, kLock, kKind };
 
 // The types of options: options.def says how each is written.
 enum class Kind : uint8_t {
@@ -45,7 +46,7 @@ struct Option {
   std::string_view words;
 
   bool is_of_servers() const { return scope <= Scope::kCluster; }
-  bool is_of_acquisitions() const { return scope == Scope::kAcquire || scope == Scope::kLock; }
+  bool is_of_acquisitions() const { return scope >= Scope::kAcquire; }
 };
 
 // nullptr for an unknown name.
@@ -65,6 +66,8 @@ uint64_t bit_of(std::string_view name);
 Outcome check_ttl(int64_t ttl_ms);
 // Check the options of an acquisition together, and choose the format that they leave open.
 Outcome choose_format(const AcquireSettings &settings, protocol::Format &format);
+// The mode that the options name.
+protocol::Mode mode_of(const AcquireSettings &settings);
 
 // The value of an option by its name; empty for a password and an unknown name.
 std::string option_of(const Settings &settings, std::string_view name);

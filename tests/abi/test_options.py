@@ -37,8 +37,10 @@ COMMAND = "cli/src/flags.def"
 RESULTS = (HEADER, CPP, PYTHON, GO, JAVA, DOCS, COMMAND)
 ROW = 'RL_LOCK_OPTION(patience, patience, DURATION, 7, 77, 17, "", "9.9", "a word of this test")\n'
 CLIENT_ROW = ROW.replace("LOCK", "CLIENT")
+KIND_ROW = ROW.replace("LOCK", "KIND")
 # Client options are set by name in the others.
 RESULTS_OF_CLIENT = (HEADER, PYTHON, DOCS, COMMAND)
+RESULTS_OF_KIND = (HEADER, DOCS)  # each language has a type of lock for each kind
 PLACE = "/* clang-format on */"
 SETTERS = "capi/src/client.cc"
 
@@ -50,6 +52,7 @@ def names(*scopes: str) -> list[str]:
 
 OF_CLIENTS = names("CLIENT", "TLS", "SENTINEL", "SENTINEL_TLS", "CLUSTER", "QUORUM")
 OF_ACQUISITIONS = names("ACQUIRE", "LOCK")
+OF_KINDS = names("KIND")
 
 
 @pytest.fixture
@@ -63,7 +66,9 @@ def tree(tmp_path: Path) -> Path:
 def test_there_are_options_of_each_scope() -> None:
     assert "command_timeout" in OF_CLIENTS and "tls_ca" in OF_CLIENTS and "durable" in OF_CLIENTS
     assert "ttl" in OF_ACQUISITIONS and "yield_for" in OF_ACQUISITIONS
-    assert len({*OF_CLIENTS, *OF_ACQUISITIONS}) == len(OF_CLIENTS) + len(OF_ACQUISITIONS)
+    assert "mode" in OF_KINDS
+    every = OF_CLIENTS + OF_ACQUISITIONS + OF_KINDS
+    assert len(set(every)) == len(every)
 
 
 def test_files_are_fresh() -> None:
@@ -71,7 +76,9 @@ def test_files_are_fresh() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "results"), [(ROW, RESULTS), (CLIENT_ROW, RESULTS_OF_CLIENT)], ids=["lock", "client"]
+    ("row", "results"),
+    [(ROW, RESULTS), (CLIENT_ROW, RESULTS_OF_CLIENT), (KIND_ROW, RESULTS_OF_KIND)],
+    ids=["lock", "client", "kind"],
 )
 def test_a_row_more_is_in_all_languages(row: str, results: tuple[str, ...], tree: Path) -> None:
     change(tree / OPTIONS, PLACE, row + PLACE)
@@ -111,7 +118,7 @@ def test_a_row_that_is_not_understood_is_an_error(tree: Path) -> None:
 def test_the_header_lists_them() -> None:
     text = (ROOT / HEADER).read_text()
     listed = re.findall(r"^ \*   (\w+)  +\S", text, re.MULTILINE)
-    for name in OF_CLIENTS + OF_ACQUISITIONS:
+    for name in OF_CLIENTS + OF_ACQUISITIONS + OF_KINDS:
         assert listed.count(name) == 1, name
 
 
@@ -173,7 +180,7 @@ def test_each_typed_setter_is_of_a_row() -> None:
 def refused(option: Option, value: bytes) -> str:
     """What the library says of the value."""
     library = loaded()
-    kind = "acquire" if option.scope in ("acquire", "lock") else "client"
+    kind = "acquire" if option.scope in ("acquire", "lock", "kind") else "client"
     made, setter = (getattr(library, f"rl_{kind}_options_{end}") for end in ("new", "set"))
     free, text_of = getattr(library, f"rl_{kind}_options_free"), library.rl_error_message
     for function in (made, library.rl_error_new):
@@ -191,7 +198,9 @@ def refused(option: Option, value: bytes) -> str:
         library.rl_error_free(error)
 
 
-@pytest.mark.parametrize("option", Table(ROOT).options, ids=lambda option: str(option.name))
+@pytest.mark.parametrize(
+    "option", Table(ROOT).options + Table(ROOT).kinds, ids=lambda option: str(option.name)
+)
 def test_messages_and_documentation_say_the_same(option: Option) -> None:
     wrong = {
         "DURATION": f"{option.most + 1}ms",

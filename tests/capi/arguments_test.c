@@ -81,6 +81,10 @@ static void rw_of_another_format(rl_client* client) {
   NO_HANDLE(rl_rw_acquire_read(client, TEXT("x"), 0, options, err));
   NO_HANDLE(rl_rw_acquire_write(client, TEXT("x"), 0, options, err));
   check_finished_request(rl_rw_acquire_read_start(client, TEXT("x"), 0, options));
+  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("mode"), TEXT("read"), err));
+  NO_HANDLE(rl_acquire(client, TEXT("x"), 0, options, err));
+  CHECK_HAS("string or hash-rw for a read-write lock", rl_error_message(err));
+  check_finished_request(rl_acquire_start(client, TEXT("x"), 0, options));
   rl_acquire_options_free(options);
   options = rl_acquire_options_new();
   CHECK_INT(RL_OK, rl_acquire_options_set_format(options, RL_FORMAT_HASH_RW));
@@ -160,6 +164,9 @@ static void acquire_options(void) {
   INVALID_WITH_ERROR(rl_acquire_options_set(options, NULL, 3, TEXT("1s"), err));
   CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("label"), NULL, 0, err));
   INVALID_WITH_ERROR(rl_acquire_options_set(options, TEXT("nonsense"), TEXT("1s"), err));
+  INVALID_WITH_ERROR(rl_acquire_options_set(options, TEXT("mode"), TEXT("reader"), err));
+  CHECK_HAS("option 'mode' must be write or read (got 'reader')", rl_error_message(err));
+  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("mode"), TEXT("write"), err));
   INVALID(rl_acquire_options_set(options, TEXT("ttl"), TEXT("500"), NULL));
   CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("ttl"), TEXT("5s"), err));
   INVALID(rl_acquire_options_set_min_replicas(NULL, 1, 1000));

@@ -176,6 +176,10 @@ static void a_redlock_is_a_client(void) {
   CHECK_INT(RL_E_INVALID, rl_error_status(err));
   NO_UNSUPPORTED_HANDLE(rl_rw_acquire_read(redlock, TEXT("x"), 0, NULL, err));
   NO_UNSUPPORTED_HANDLE(rl_rw_acquire_write(redlock, TEXT("x"), 0, NULL, err));
+  /* Whatever else is wrong with the options, as with the functions of a read-write lock. */
+  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("mode"), TEXT("read"), err));
+  NO_UNSUPPORTED_HANDLE(rl_acquire(redlock, TEXT("x"), 0, options, err));
+  NO_UNSUPPORTED_HANDLE(rl_redlock_acquire(redlock, TEXT("x"), 0, options, err));
   request = rl_rw_acquire_read_start(redlock, TEXT("x"), 0, NULL);
   UNSUPPORTED(rl_request_status(request));
   rl_request_free(request);

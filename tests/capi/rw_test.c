@@ -3,11 +3,13 @@
  *
  * Goal: whatever readers, writers, upgrades, downgrades and their cancels do at the same time,
  * nobody writes beside another, and nothing is left behind. Method: threads of two clients play at
- * random; a witness counts who is inside. The rules one by one are in tests/conformance.
+ * random; a witness counts who is inside. The rules one by one are in tests/conformance. Goal: the
+ * option mode is what the functions of a read-write lock are. Method: both hold the lock together.
  */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "calls.h"
 #include "harness.h"
@@ -189,7 +191,97 @@ static void owners_exclude_each_other_and_not_themselves(void) {
   CHECK_INT(0, server_number("EXISTS", "re", "{re}:rl1:hq", "{re}:rl1:hr", NULL));
 }
 
+static void check_holder(int64_t mode, int32_t holder_count) {
+  rl_info* info = rl_inspect(clients[0], TEXT("mode"), NULL);
+  int32_t i;
+  REQUIRE(info != NULL);
+  CHECK_INT(holder_count, rl_info_count(info, RL_PART_HOLDER));
+  for (i = 0; i < holder_count; ++i) {
+    CHECK_INT(mode, rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_MODE));
+  }
+  rl_info_free(info);
+}
+
+static rl_lease* acquire_as(rl_acquire_options* options, const char* mode, size_t size) {
+  rl_error* err = rl_error_new();
+  rl_lease* lease = NULL;
+  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("mode"), mode, size, err));
+  lease = rl_acquire(clients[0], TEXT("mode"), 0, options, err);
+  CHECK_INT(lease != NULL ? RL_OK : RL_BUSY, rl_error_status(err));
+  rl_error_free(err);
+  return lease;
+}
+
+/* One object, whose mode is set again and again. */
+static void share_by_option(int32_t chosen) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_lease *one, *other;
+  rl_request* request;
+  char text[8];
+  CHECK_INT(RL_OK, rl_acquire_options_set_format(options, chosen));
+  one = acquire_as(options, TEXT("read"));
+  REQUIRE(one != NULL);
+  CHECK_INT(RL_MODE_READ, rl_lease_mode(one));
+  CHECK_INT(4, rl_acquire_options_get(options, TEXT("mode"), text, sizeof text));
+  CHECK(strcmp(text, "read") == 0);
+  CHECK(acquire_as(options, TEXT("write")) == NULL);
+  other = rl_rw_acquire_read(clients[1], TEXT("mode"), 0, options, NULL);
+  REQUIRE(other != NULL);
+  check_holder(RL_MODE_READ, 2);
+  give_back(other);
+
+  CHECK_INT(RL_OK, rl_rw_upgrade(one, 0, NULL));
+  CHECK_INT(RL_MODE_WRITE, rl_lease_mode(one));
+  check_holder(RL_MODE_WRITE, 1);
+  CHECK(acquire_as(options, TEXT("read")) == NULL);
+  give_back(one);
+
+  request = rl_acquire_start(clients[0], TEXT("mode"), 0, options);
+  CHECK_INT(RL_OK, rl_request_wait(request, -1));
+  one = rl_request_take_lease(request);
+  rl_request_free(request);
+  CHECK_INT(RL_MODE_READ, rl_lease_mode(one));
+  CHECK(rl_rw_acquire_write(clients[1], TEXT("mode"), 0, options, NULL) == NULL);
+  give_back(one);
+
+  /* A function of a read-write lock names the mode, whatever the option is. */
+  one = rl_rw_acquire_write(clients[1], TEXT("mode"), 0, options, NULL);
+  REQUIRE(one != NULL);
+  check_holder(RL_MODE_WRITE, 1);
+  give_back(one);
+  one = acquire_as(options, TEXT("write"));
+  REQUIRE(one != NULL);
+  CHECK_INT(RL_MODE_WRITE, rl_lease_mode(one));
+  CHECK(rl_rw_acquire_read(clients[1], TEXT("mode"), 0, options, NULL) == NULL);
+  give_back(one);
+  rl_acquire_options_free(options);
+}
+
+static void a_bad_mode_fails_the_acquire(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_error* err = rl_error_new();
+  CHECK_INT(RL_E_INVALID, rl_acquire_options_set(options, TEXT("mode"), TEXT("reading"), NULL));
+  CHECK(rl_acquire(clients[0], TEXT("mode"), 0, options, err) == NULL);
+  CHECK_INT(RL_E_INVALID, rl_error_status(err));
+  CHECK_HAS("option 'mode' must be write or read (got 'reading')", rl_error_message(err));
+  give_back(acquire_as(options, TEXT("read")));
+  rl_error_free(err);
+  rl_acquire_options_free(options);
+}
+
+static void the_option_mode_is_the_functions_of_a_read_write_lock(void) {
+  clients[0] = server_client();
+  clients[1] = server_client();
+  share_by_option(RL_FORMAT_STRING);
+  share_by_option(RL_FORMAT_HASH_RW);
+  a_bad_mode_fails_the_acquire();
+  rl_client_close(clients[0]);
+  rl_client_close(clients[1]);
+}
+
 static const struct test tests[] = {
+    {"the_option_mode_is_the_functions_of_a_read_write_lock",
+     the_option_mode_is_the_functions_of_a_read_write_lock},
     {"readers_and_writers_exclude_each_other", readers_and_writers_exclude_each_other},
     {"likewise_in_the_format_of_redisson", likewise_in_the_format_of_redisson},
     {"owners_exclude_each_other_and_not_themselves", owners_exclude_each_other_and_not_themselves},

@@ -23,6 +23,7 @@ TEST(OptionTableTest, each_row_is_found_by_its_name) {
 #define RL_QUORUM_OPTION(name, ...) #name,
 #define RL_ACQUIRE_OPTION(name, ...) #name,
 #define RL_LOCK_OPTION(name, ...) #name,
+#define RL_KIND_OPTION(name, ...) #name,
 #include "config/options.def"
        }) {
     const Option *option = find_option(name);
@@ -197,6 +198,26 @@ TEST(OptionTableTest, the_format_follows_from_the_other_options_in_any_order) {
   settings.ttl = 30'001 * kMs;
   EXPECT_EQ(choose_format(settings, format).message,
             "option 'ttl' must be 10 ms to 30 s with the format hash-rw (got 30001 ms)");
+}
+
+TEST(OptionTableTest, the_mode_is_an_option_of_the_kind_of_a_lock) {
+  const Option *option = find_option("mode");
+  ASSERT_NE(option, nullptr);
+  EXPECT_EQ(option->scope, Scope::kKind);
+  EXPECT_TRUE(option->is_of_acquisitions());
+  AcquireSettings settings;
+  EXPECT_EQ(option_of(settings, "mode"), "write");
+  EXPECT_EQ(mode_of(settings), protocol::Mode::kWrite);
+  ASSERT_TRUE(set_option(settings, "mode", "read").ok());
+  EXPECT_EQ(mode_of(settings), protocol::Mode::kRead);
+  EXPECT_EQ(set_option(settings, "mode", "reed").message,
+            "option 'mode' must be write or read (got 'reed')");
+  EXPECT_EQ(option_of(settings, "mode"), "read") << "a mistake changes nothing";
+  ASSERT_TRUE(set_option(settings, "mode", "write").ok());
+  EXPECT_EQ(mode_of(settings), protocol::Mode::kWrite);
+  Options of_client;
+  EXPECT_EQ(of_client.set("mode", "read").message,
+            "unknown option 'mode': it is an option of an acquisition");
 }
 
 TEST(OptionTableTest, secrets_are_in_no_message_and_cannot_be_read) {

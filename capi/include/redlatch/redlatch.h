@@ -564,8 +564,9 @@ RL_API rl_request *rl_acquire_start(rl_client *client, const char *name, size_t 
  * lease of its own. A reader that dies delays the next writer, and the waiters behind that writer,
  * until the reader's lease expires at the latest; readers that hold the lock are not affected.
  *
- * Arguments, statuses and the rest as rl_acquire(), except: RL_E_UNSUPPORTED with a Redlock;
- * RL_E_INVALID with RL_FORMAT_HASH or reentrancy. Server: script `acquire_read`. Since: 0.1.
+ * The same as rl_acquire() with the option mode set to read. Arguments, statuses and the rest as
+ * there, except: RL_E_UNSUPPORTED with a Redlock; RL_E_INVALID with RL_FORMAT_HASH or reentrancy.
+ * Server: script `acquire_read`. Since: 0.1.
  */
 RL_API rl_lease *rl_rw_acquire_read(rl_client *client, const char *name, size_t name_len,
                                     int64_t wait_ms, const rl_acquire_options *options,
@@ -1298,6 +1299,14 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   sync_timeout        how long the replicas have to confirm; at most the ttl and, with a wait
  *                       above 0, the rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s.
  *   ---- end of acquire options ----
+ *
+ * The kind of the lock, for rl_acquire() and what does the same. The functions of one kind, such as
+ * rl_rw_acquire_read(), and an attach do not look at it.
+ *
+ *   ---- kind options: made of options.def by tools/gen_options.py ----
+ *   mode  write: alone, as a mutex and as the writer of a read-write lock; read: together with
+ *         other readers. Default: write.
+ *   ---- end of kind options ----
  *
  * `options` remembers a failure, so that a program need not check each status: an acquire with
  * these options returns the first failure. A later successful set of the same option clears it.
