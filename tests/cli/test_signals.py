@@ -341,7 +341,7 @@ def test_running_stops_the_whole_group_when_forced_out(cli: Cli, name: str) -> N
         found = held.out.wait_for(r"ready (\d+) (\d+)\.")
         assert cli.run("force-release", "--yes", name).returncode == 0
         assert held.wait() == 79
-        assert not is_alive(int(found[1])) and not is_alive(int(found[2]))
+        wait_until(lambda: not is_alive(int(found[1])) and not is_alive(int(found[2])), AT_ONCE)
         held.err.wait_for(rf"lost lock '{name}' \(fence \d+\): .*process group {found[2]}")
 
 

@@ -20,6 +20,7 @@ from typing import IO
 
 import pytest
 from support.build import ROOT
+from support.program import is_alive
 from support.wait import wait_until
 
 from .machine import LIMIT, path_without, put, run
@@ -374,7 +375,7 @@ def test_a_signal_ends_all_that_was_started(steps: Path, machine: Path) -> None:
         step = int((steps / "step.pid").read_text())
         running.send_signal(signal.SIGTERM)
         assert running.wait(LIMIT) == 130
-    wait_until(lambda: not Path(f"/proc/{step}").exists())
+    wait_until(lambda: not is_alive(step))
     with open(steps / "build/test.lock", "w") as lock:
         wait_until(lambda: is_locked(lock))
 
