@@ -56,7 +56,7 @@ struct Attempt {
   // If sentinels name the server; if it reads the slots of a cluster.
   FoundPrimary found UNGUARDED("of the attempt until is_over");
   FoundSlots slots UNGUARDED("of the attempt until is_over");
-  // Given by the application; number 0: there is none.
+  // Given by the application; number 0: it gave no login.
   Login login UNGUARDED("of the attempt until is_over");
   Outcome outcome UNGUARDED("of the attempt until is_over");
 };

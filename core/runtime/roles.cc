@@ -341,7 +341,7 @@ void Roles::choose_follower(Waiter *waiter, bool is_background_needed) {
   }
 }
 
-// Input or an end was left to the leader, and there is none any more.
+// Input or an end was left to the leader, and no thread leads any more.
 void Roles::read_due() {
   polling_.change(&ReadingRoles::end_due);
   if (Queue *reader = polling_.reader(); reader != nullptr) return reader->nudge();
