@@ -218,7 +218,6 @@ class Cluster:
             self.begin_classic(slot, to)
             self.move_keys(slot)
             self.finish_classic(slot)
-        self.await_owner(slot, to)
 
     def begin_classic(self, slot: int, to: Node) -> None:
         source = self.owner(slot)
@@ -240,11 +239,14 @@ class Cluster:
                     return
 
     def finish_classic(self, slot: int) -> None:
-        """The target says that it has the slot, then the source, then the other primaries."""
+        """The target says that it has the slot, then the source, then the other primaries. Then
+        wait until all nodes know it: a node that claims its next slot with an old epoch loses it
+        again to a late message of the source, and with it the keys."""
         source, to = self._moving.pop(slot)
         rest = [node for node in self.primaries if node not in (source, to)]
         for node in (to, source, *rest):
             node.cmd("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+        self.await_owner(slot, to)
 
     def break_off(self, slot: int) -> None:
         """The nodes forget the move, wherever the keys are: the source still has the slot."""
@@ -294,6 +296,7 @@ class Cluster:
             return False
 
         wait_until(is_over)
+        self.await_owner(slot, to)
 
     # ---- failures
 
