@@ -357,7 +357,8 @@ def test_running_killed_outright_ends_the_child_and_frees_the_lock(cli: Cli, nam
 
 
 def test_running_stopped_for_too_long_counts_as_lost(cli: Cli, name: str) -> None:
-    with cli.hold(name, "--ttl", "3s", words=POLITE) as held:
+    # The child has a third of the ttl for its end.
+    with cli.hold(name, "--ttl", "9s", words=POLITE) as held:
         held.send(signal.SIGSTOP)
         wait_until(lambda: not cli.is_held(name))
         held.send(signal.SIGCONT)
