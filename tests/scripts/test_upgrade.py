@@ -204,6 +204,36 @@ def test_second_upgrade_is_refused_without_publish(world: World) -> None:
     assert world.queue() == [client.member(token, "u")]
 
 
+def test_late_copy_of_an_earlier_upgrade_is_no_other_reader(world: World) -> None:
+    client, token = world.new_reader()
+    world.client().share()
+    wait_to_upgrade(client, token, provisional_ms=1000)
+    first = wait_to_upgrade(client, token)
+    assert world.queue() == [client.member(token, "u")]
+    # A try, and one that comes behind the call: the call's next request has its place again.
+    assert isinstance(client.upgrade(token, queues=False), Busy)
+    assert world.queue() == [client.member(token, "u")]
+    wait_to_upgrade(client, token, provisional_ms=1000)
+    again = client.upgrade(token, ticket=first.ticket)
+    assert isinstance(again, Busy) and (again.ticket, again.rank) == (first.ticket, 0)
+    assert world.queue() == [client.member(token, "u")]
+
+
+@pytest.mark.parametrize("end", ["cancel", "granted"])
+def test_late_copy_of_an_earlier_upgrade_ends_with_the_call(world: World, end: str) -> None:
+    (client, token), (second, other) = world.new_reader(), world.new_reader()
+    wait_to_upgrade(client, token)
+    wait_to_upgrade(client, token, provisional_ms=1000)
+    if end == "granted":
+        assert second.release(other) == (2, 0)
+        assert isinstance(client.upgrade(token), Held)
+    else:
+        assert client.cancel(client.member(token, "u")) == (1, 0)
+        wait_to_upgrade(second, other)
+        assert second.cancel(second.member(other, "u")) == (1, 0)
+    assert world.queue() == []
+
+
 @pytest.mark.parametrize("why", ["dead", "overdue", "no reader any more"])
 def test_impossible_upgrade_does_not_block_the_next(world: World, why: str) -> None:
     (client, token), (second, other) = world.new_reader(), world.new_reader()

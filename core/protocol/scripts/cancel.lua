@@ -19,7 +19,12 @@ local owner = ARGV[3]
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
 --@include fragments/@FORMAT@/readers.lua
-local was_head = redis.call('ZRANGE', Q, 0, 0)[1] == member
+local head = redis.call('ZRANGE', Q, 0, 0)[1]
+if mode == 'u' and head and string.sub(head, 1, 33) == string.sub(member, 1, 33) then
+  -- A late copy of an earlier UPGRADE may have taken its place.
+  member = head
+end
+local was_head = head == member
 local result = redis.call('ZREM', Q, member)
 --@include fragments/@FORMAT@/mine.lua
 if is_mine and (mode ~= 'u' or holder == token) then

@@ -6,6 +6,9 @@
 --
 -- Two readers that wait to upgrade would wait for each other: the second one is refused.
 --
+-- The queue has at most one entry of a token that waits to upgrade. A late copy of an earlier
+-- UPGRADE of this token is no other reader: the last request that came has the place.
+--
 -- KEYS: K, Q, F, R.
 -- ARGV: token, ttl_ms, member ('' tries only), ticket ('' for a new one), channel prefix.
 -- Returns {1, fence, now}: the token has the lock alone, for at least ttl_ms and for what was
@@ -25,6 +28,10 @@ local mode, fence, window = 'x', nil, nil
 if not is_mine then
   return {-1, now}
 end
+local first = redis.call('ZRANGE', Q, 0, 0)[1]
+if me ~= '' and first and first ~= me and string.sub(first, 1, 33) == token .. 'u' then
+  redis.call('ZREM', Q, first)
+end
 if readers == 0 then
   --@include fragments/keep.lua
   --@include fragments/granted.lua
@@ -40,7 +47,8 @@ end
 while true do
   local head = redis.call('ZRANGE', Q, 0, 0, 'WITHSCORES')
   local member = head[1]
-  if not member or member == me or string.sub(member, 33, 33) ~= 'u' then
+  if not member or string.sub(member, 33, 33) ~= 'u' or
+      string.sub(member, 1, @TOKEN_SIZE@) == token then
     break
   end
   -- One that has given up, no longer reads, or is dead blocks no other. Nothing shows that one that
