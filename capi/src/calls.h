@@ -17,8 +17,8 @@ inline const char *name_of(const rl_lease *) { return "lease"; }
 inline const char *name_of(const rl_list *) { return "list"; }
 
 template <class Handle>
-std::shared_ptr<Request> make_request(const Handle *handle, Request::Op op) {
-  auto request = std::make_shared<Request>(op);
+std::shared_ptr<Request> make_request(const Handle *handle, Request::What what) {
+  auto request = std::make_shared<Request>(what);
   if constexpr (std::is_same_v<Handle, rl_lease>) {
     if (handle != nullptr) request->lease = handle->lease;
   }
@@ -45,12 +45,12 @@ Outcome fill_in(const Fill &fill, const std::shared_ptr<Request> &request) {
 
 // Run a request and wait for it.
 template <class Handle, class Fill>
-rl_status run(const Handle *handle, Request::Op op, rl_error *err, const Fill &fill) {
+rl_status run(const Handle *handle, Request::What what, rl_error *err, const Fill &fill) {
   rl_error local;
   if (err == nullptr) err = &local;
   if (!is_good(handle, err)) return err->status;
   return guarded_status(err, [&](rl_error *e) {
-    const auto request = make_request(handle, op);
+    const auto request = make_request(handle, what);
     if (auto outcome = fill_in(fill, request); !outcome.ok()) return (void)answer(e, outcome);
     handle->runtime->run(request);
     answer(e, *request);
@@ -59,10 +59,10 @@ rl_status run(const Handle *handle, Request::Op op, rl_error *err, const Fill &f
 
 // .. and for the lease that it gives.
 template <class Handle, class Fill>
-rl_lease *run_for_lease(const Handle *handle, Request::Op op, rl_error *err, const Fill &fill) {
+rl_lease *run_for_lease(const Handle *handle, Request::What what, rl_error *err, const Fill &fill) {
   if (!is_good(handle, err)) return nullptr;
   return guarded<rl_lease *>(err, nullptr, [&]() -> rl_lease * {
-    const auto request = make_request(handle, op);
+    const auto request = make_request(handle, what);
     if (auto outcome = fill(*request); !outcome.ok()) return answer(err, outcome), nullptr;
     // Before the server is asked, so that a grant cannot fail for want of memory.
     auto lease = std::make_unique<rl_lease>();
@@ -75,10 +75,10 @@ rl_lease *run_for_lease(const Handle *handle, Request::Op op, rl_error *err, con
 
 // Start a request. A bad argument is a finished request.
 template <class Handle, class Fill>
-rl_request *start(const Handle *handle, Request::Op op, const Fill &fill) {
+rl_request *start(const Handle *handle, Request::What what, const Fill &fill) {
   return guarded<rl_request *>(nullptr, nullptr, [&]() -> rl_request * {
     auto started = std::make_unique<rl_request>();
-    started->request = make_request(handle, op);
+    started->request = make_request(handle, what);
     Outcome outcome;
     if (handle == nullptr) {
       outcome = is_null(name_of(handle));

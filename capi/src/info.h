@@ -18,7 +18,7 @@ struct rl_info {
   std::vector<redlatch::NodeStatus> nodes;  // of rl_client_info() and rl_client_check()
 
   // Takes the answer of a finished inspection.
-  void take(redlatch::runtime::Inspect &inspection) noexcept {
+  void take(redlatch::runtime::operate::Inspect &inspection) noexcept {
     name = std::move(inspection.name);
     data = std::move(inspection.info);
   }

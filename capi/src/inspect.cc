@@ -26,7 +26,7 @@ auto force_with(const char *name, size_t name_len, const char *token, size_t tok
     if (outcome.ok() && text_of(token, token_len).empty()) {
       outcome = failure(Status::kInvalid, "token must be that of a holder (got an empty text)");
     }
-    if (outcome.ok()) request.as<runtime::Force>().token = text_of(token, token_len);
+    if (outcome.ok()) request.as<runtime::operate::Force>().token = text_of(token, token_len);
     return outcome;
   };
 }
@@ -48,14 +48,15 @@ rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_err
       inspection = request;
       return fill_name(*request, name, name_len);
     };
-    if (run(client, Request::Op::kInspect, err, fill) != RL_OK) return nullptr;
-    info->take(inspection->as<runtime::Inspect>());
+    if (run(client, Request::What::ask<runtime::operate::Inspect>(), err, fill) != RL_OK)
+      return nullptr;
+    info->take(inspection->as<runtime::operate::Inspect>());
     return info.release();
   });
 }
 
 rl_request *rl_inspect_start(rl_client *client, const char *name, size_t name_len) {
-  return start(client, Request::Op::kInspect,
+  return start(client, Request::What::ask<runtime::operate::Inspect>(),
                [&](Request &request) { return fill_name(request, name, name_len); });
 }
 
@@ -63,14 +64,14 @@ rl_info *rl_request_take_info(rl_request *request) {
   if (request == nullptr || !request->runtime || request->runtime->is_forked()) return nullptr;
   Request &done = *request->request;
   const bool is_check = done.op == Request::Op::kCheck;
-  if (!is_check && done.op != Request::Op::kInspect) return nullptr;
+  if (!is_check && !(done.task && done.task->is_inspection())) return nullptr;
   if (rl_request_status(request) != RL_OK) return nullptr;
   return guarded<rl_info *>(nullptr, nullptr, [&]() -> rl_info * {
     auto info = std::make_unique<rl_info>();
     std::vector<NodeStatus> nodes;
     if (is_check) nodes = request->runtime->describe();
     if (request->is_taken.exchange(true)) return nullptr;
-    is_check ? info->nodes.swap(nodes) : info->take(done.as<runtime::Inspect>());
+    is_check ? info->nodes.swap(nodes) : info->take(done.as<runtime::operate::Inspect>());
     return info.release();
   });
 }
@@ -126,21 +127,23 @@ rl_info *rl_embedded_inspect(const char *url, size_t url_len, const rl_client_op
 
 rl_status rl_force_release(rl_client *client, const char *name, size_t name_len, const char *token,
                            size_t token_len, rl_error *err) {
-  return run(client, Request::Op::kForce, err, force_with(name, name_len, token, token_len));
+  return run(client, Request::What::ask<runtime::operate::Force>(), err,
+             force_with(name, name_len, token, token_len));
 }
 
 rl_status rl_force_release_any(rl_client *client, const char *name, size_t name_len,
                                rl_error *err) {
-  return run(client, Request::Op::kForce, err, force_any(name, name_len));
+  return run(client, Request::What::ask<runtime::operate::Force>(), err, force_any(name, name_len));
 }
 
 rl_request *rl_force_release_start(rl_client *client, const char *name, size_t name_len,
                                    const char *token, size_t token_len) {
-  return start(client, Request::Op::kForce, force_with(name, name_len, token, token_len));
+  return start(client, Request::What::ask<runtime::operate::Force>(),
+               force_with(name, name_len, token, token_len));
 }
 
 rl_request *rl_force_release_any_start(rl_client *client, const char *name, size_t name_len) {
-  return start(client, Request::Op::kForce, force_any(name, name_len));
+  return start(client, Request::What::ask<runtime::operate::Force>(), force_any(name, name_len));
 }
 
 }  // extern "C"

@@ -15,7 +15,7 @@ using namespace redlatch::capi;
 
 struct rl_list {
   std::shared_ptr<runtime::Runtime> runtime;
-  std::shared_ptr<runtime::Listing> listing;
+  std::shared_ptr<runtime::operate::Listing> listing;
   std::shared_ptr<Request> step;  // the latest
   std::unique_ptr<rl_info> row;   // made before the step starts, and filled when it is asked for
   bool is_filled = false;
@@ -24,7 +24,7 @@ struct rl_list {
   const rl_info *info() {
     const bool is_new = step && step->status.load(std::memory_order_acquire) == Status::kOk;
     assert(!step || row);
-    if (is_new && !is_filled) row->take(step->as<runtime::Inspect>());
+    if (is_new && !is_filled) row->take(step->as<runtime::operate::Inspect>());
     is_filled = is_filled || is_new;
     return is_filled ? row.get() : nullptr;
   }
@@ -40,7 +40,7 @@ static auto next_step(rl_list *list) {
     list->row = std::make_unique<rl_info>();
     list->is_filled = false;
     list->step = request;
-    request->as<runtime::List>().listing = list->listing;
+    request->as<runtime::operate::List>().listing = list->listing;
     return Outcome{};
   };
 }
@@ -62,7 +62,7 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
     if (!outcome.ok()) return answer(err, outcome), nullptr;
     auto list = std::make_unique<rl_list>();
     list->runtime = client->runtime;
-    list->listing = std::make_shared<runtime::Listing>();
+    list->listing = std::make_shared<runtime::operate::Listing>();
     list->listing->pattern =
         runtime::key_pattern(client->runtime->settings(), text_of(pattern, pattern_len));
     answer(err, Status::kOk);
@@ -72,7 +72,8 @@ rl_list *rl_list_open(rl_client *client, const char *pattern, size_t pattern_len
 
 rl_status rl_list_next(rl_list *list, rl_error *err) {
   const auto before = list == nullptr ? nullptr : list->step;
-  const rl_status status = run(list, Request::Op::kList, err, next_step(list));
+  const rl_status status =
+      run(list, Request::What::ask<runtime::operate::List>(), err, next_step(list));
   // Not started for want of a thread or memory: the list is ready for the next call.
   if (list != nullptr && list->step != before && list->is_busy()) list->step = nullptr;
   return status;
@@ -80,7 +81,7 @@ rl_status rl_list_next(rl_list *list, rl_error *err) {
 
 rl_request *rl_list_next_start(rl_list *list) {
   const auto before = list == nullptr ? nullptr : list->step;
-  rl_request *request = start(list, Request::Op::kList, next_step(list));
+  rl_request *request = start(list, Request::What::ask<runtime::operate::List>(), next_step(list));
   if (request == nullptr && list != nullptr && list->step != before) list->step = nullptr;
   return request;
 }

@@ -12,7 +12,7 @@ using lock::Request;
 
 // Lists the locks of one primary after the other. A lock whose slot moves meanwhile may be missing.
 void AllPrimaries::start_list(const std::shared_ptr<Request> &request, Nanos now) {
-  operate::Listing &listing = *request->as<operate::List>().listing;
+  operate::Listing &listing = *request->task->as_listing();
   const bool is_done = listing.is_last_step && listing.keys.empty();
   const size_t primary = next_primary(listing.node + (is_done ? 1 : 0));
   if (primary >= router_.map().server_count()) return finish(*request, Status::kEnd, {});
@@ -27,7 +27,7 @@ void AllPrimaries::start_list(const std::shared_ptr<Request> &request, Nanos now
 }
 
 bool AllPrimaries::continues_list(const std::shared_ptr<Request> &request) {
-  const operate::Listing &listing = *request->as<operate::List>().listing;
+  const operate::Listing &listing = *request->task->as_listing();
   const size_t next = next_primary(listing.node + 1);
   if (next >= router_.map().server_count()) return false;
   lists_.push_back(request);

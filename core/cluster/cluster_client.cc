@@ -49,7 +49,7 @@ void ClusterClient::finish(Request &request, Status status, std::string_view mes
 void ClusterClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   now_ = now;
   if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
-  if (!request->name.empty() && request->op != Request::Op::kList) {
+  if (!request->name.empty() && !request->is_list()) {
     const auto outcome =
         protocol::check_cluster_name(settings_.name_space, request->name, request->options.format);
     if (!outcome.ok()) return finish(*request, outcome.status, outcome.message);
@@ -60,7 +60,7 @@ void ClusterClient::start(const std::shared_ptr<Request> &request, Nanos now) {
 
 void ClusterClient::route(const std::shared_ptr<Request> &request, Nanos now) {
   size_t node = 0;
-  if (request->op == Request::Op::kList) {
+  if (request->is_list()) {
     if (is_map_known_) return all_primaries_.start_list(request, now);
   } else if (!request->name.empty()) {
     const uint16_t slot = protocol::slot_of(settings_.name_space + request->name);

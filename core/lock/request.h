@@ -139,9 +139,8 @@ struct Confirmation : Replication::Entry {
   bool is_reported = false;       // the log has that too few confirmed a lease that is held
 };
 
-// Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
-// them may wait: it is kept small.
-struct Request : Timed, Waitlist::Caller {
+// The purpose of a request: an operation with a record of the lock, or a task.
+struct RequestWhat {
   enum class Op : uint8_t {
     kConnect,
     kAcquire,
@@ -150,20 +149,38 @@ struct Request : Timed, Waitlist::Caller {
     kUpgrade,
     kDowngrade,
     kAttach,
-    kInspect,
-    kForce,
-    kList,
     kRaiseFence,
     kDetach,
-    kCheck
+    kCheck,
+    kOperate  // it has a task
   };
+  constexpr RequestWhat(Op what) : op(what) {}
+  template <class Task>
+  static constexpr RequestWhat ask() {
+    RequestWhat what(Op::kOperate);
+    what.make_task = []() -> std::unique_ptr<operate::Operation> {
+      return std::make_unique<Task>();
+    };
+    return what;
+  }
 
-  explicit Request(Op what) : Timed(Timed::Kind::kRequest), op(what) {
+  Op op;
+  std::unique_ptr<operate::Operation> (*make_task)() = nullptr;
+};
+
+// Something a caller started. Finished once; the result does not change afterwards. Ten thousand of
+// them may wait: it is kept small.
+struct Request : Timed, Waitlist::Caller {
+  using What = RequestWhat;
+  using Op = What::Op;
+
+  explicit Request(What what)
+      : Timed(Timed::Kind::kRequest),
+        op(what.op),
+        task(what.make_task ? what.make_task() : nullptr) {
+    assert((op == Op::kOperate) == (task != nullptr));
     const bool has_arguments = op == Op::kAttach || op == Op::kRaiseFence;
     if (has_arguments) arguments = std::make_unique<RequestArguments>();
-    if (op == Op::kInspect) task = std::make_unique<operate::Inspect>();
-    if (op == Op::kForce) task = std::make_unique<operate::Force>();
-    if (op == Op::kList) task = std::make_unique<operate::List>();
   }
 
   // Its task, which has this type.
@@ -205,6 +222,7 @@ struct Request : Timed, Waitlist::Caller {
   Nanos limit() const { return std::max(due, wait_until); }
 
   const Op op;
+  const std::unique_ptr<operate::Operation> task;  // inspect, force, list
   std::atomic<Status> status{Status::kPending};
   std::string message;  // written before the status
 
@@ -217,7 +235,6 @@ struct Request : Timed, Waitlist::Caller {
   std::string name;                 // acquire (until started: then the lease has it), attach, ..
   std::shared_ptr<LockState> lock;  // acquire, attach: its keys; inspect, force: its slot
   Server *server = nullptr;         // where it was started
-  std::unique_ptr<operate::Operation> task;     // inspect, force, list
   std::unique_ptr<RequestArguments> arguments;  // attach, raise fence
   std::unique_ptr<Confirmation> replicas;       // acquire: that must confirm the grant
 
@@ -235,6 +252,8 @@ struct Request : Timed, Waitlist::Caller {
       false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
+  // It goes to all primaries of a cluster, one after the other.
+  bool is_list() const { return task && task->as_listing() != nullptr; }
   // If the answer is lost, it is sent again.
   bool is_repeatable() const { return !task || task->is_repeatable(); }
 };

@@ -100,9 +100,7 @@ const Requests::Repeated &Requests::kind_for(Request::Op op) const {
       return detach_;
     case Request::Op::kAttach:
       return attach_;
-    case Request::Op::kInspect:
-    case Request::Op::kForce:
-    case Request::Op::kList:
+    case Request::Op::kOperate:
       return operate_;
     default:
       assert(false);

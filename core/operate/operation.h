@@ -24,6 +24,8 @@
 
 namespace redlatch::operate {
 
+struct Listing;
+
 class Operation {
  public:
   using EvalMode = protocol::EvalMode;
@@ -60,6 +62,12 @@ class Operation {
   // An answer is lost. If is_repeatable(), ask() is called again.
   virtual void on_lost() {}
   virtual bool is_repeatable() const { return true; }
+  // For messages: what cannot be done.
+  virtual std::string_view what() const = 0;
+  // Its result is one InspectAnswer.
+  virtual bool is_inspection() const { return false; }
+  // It is asked of each primary of a cluster, one after the other; nullptr: of a lock's server.
+  virtual Listing *as_listing() const { return nullptr; }
 
   protocol::Format format() const { return keys_->format; }
 
@@ -101,6 +109,7 @@ class Force final : public Operation {
   Step on_answer(const Reply &reply) override;
   // Sent twice it might remove the next holder.
   bool is_repeatable() const override { return false; }
+  std::string_view what() const override { return "a forced release"; }
 };
 
 // The holders of a lock, and its waiters.
@@ -111,6 +120,8 @@ class Inspect : public Operation {
 
   void ask(const Features &features, EvalMode eval, const Send &send) override;
   Step on_answer(const Reply &reply) override;
+  std::string_view what() const override { return "inspecting a lock"; }
+  bool is_inspection() const override { return true; }
   // The ids of the clients in `info`.
   std::vector<std::string> clients() const;
   void name_client(std::string_view cid, std::string_view name_text);
@@ -143,6 +154,9 @@ class List final : public Inspect {
   void on_end(Status status) noexcept override;
   // The step is repeated from its SCAN.
   void on_lost() override { unseen_count_ = 0; }
+  std::string_view what() const override { return "listing locks"; }
+  bool is_inspection() const override { return false; }
+  Listing *as_listing() const override { return listing.get(); }
 
  private:
   bool choose_key();

@@ -15,20 +15,16 @@ using lock::Request;
 namespace {
 
 // For messages.
-std::string_view what_of(Request::Op op) {
-  switch (op) {
+std::string_view what_of(const Request &request) {
+  switch (request.op) {
     case Request::Op::kUpgrade:
       return "upgrading a lease";
     case Request::Op::kDowngrade:
       return "downgrading a lease";
     case Request::Op::kAttach:
       return "attaching a lease";
-    case Request::Op::kInspect:
-      return "inspecting a lock";
-    case Request::Op::kForce:
-      return "a forced release";
-    case Request::Op::kList:
-      return "listing locks";
+    case Request::Op::kOperate:
+      return request.task->what();
     default:
       return "this call";
   }
@@ -61,7 +57,7 @@ void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
       start_check(request, now);
       break;
     default:
-      refuse(*request, lock::needs_one_server(what_of(request->op)));
+      refuse(*request, lock::needs_one_server(what_of(*request)));
   }
   requests_.review_marked(now);
 }

@@ -62,10 +62,7 @@ using ServerInfo = embedded::ServerStatus;
 using embedded::read_status;
 using lock::LossReason;
 using lock::needs_one_server;
-using operate::Force;
-using operate::Inspect;
-using operate::List;
-using operate::Listing;
+namespace operate = redlatch::operate;
 
 class Runtime final : public Source,
                       public std::enable_shared_from_this<Runtime>,

@@ -64,11 +64,11 @@ void Caller::act() {
 
 // Memory that `fill` allocates counts as the product's.
 template <class Fill>
-void Caller::start(Request::Op op, void (Caller::*then)(), const Fill &fill) {
+void Caller::start(Request::What what, void (Caller::*then)(), const Fill &fill) {
   turn_++;
   {
     const CoreMemory::Scope scope;
-    request_ = std::make_shared<Request>(op);
+    request_ = std::make_shared<Request>(what);
     fill(*request_);
   }
   client_.start(request_, [this, then, turn = turn_, alive = is_alive_] {
@@ -286,15 +286,15 @@ void Caller::on_other() {
 
 // ---- the rest ----------------------------------------------------------------------------------
 
-void Caller::ask(Request::Op op) {
-  start(op, &Caller::on_other, [this](Request &request) { request.name = any_name(); });
+void Caller::ask(Request::What what) {
+  start(what, &Caller::on_other, [this](Request &request) { request.name = any_name(); });
 }
 
-void Caller::inspect() { ask(Request::Op::kInspect); }
+void Caller::inspect() { ask(Request::What::ask<operate::Inspect>()); }
 
 void Caller::force() {
   context_.stats.inject(Fault::kForce, false);
-  ask(Request::Op::kForce);
+  ask(Request::What::ask<operate::Force>());
 }
 
 Nanos Caller::waiting_since() const {

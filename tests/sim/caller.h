@@ -45,11 +45,11 @@ class Caller {
   void think();
   void act();
   void acquire();
-  void ask(lock::Request::Op op);
+  void ask(lock::Request::What what);
   void inspect();
   void force();
   template <class Fill>
-  void start(lock::Request::Op op, void (Caller::*then)(), const Fill &fill);
+  void start(lock::Request::What what, void (Caller::*then)(), const Fill &fill);
   void check_wait(const lock::Request &request);
   void on_acquired();
   void on_extended();

@@ -138,7 +138,7 @@ TEST_F(ClusterTest, a_node_that_is_not_in_cluster_hosts_is_not_used) {
       std::string::npos)
       << request->message;
   give(slot_of(name), 'c');
-  const auto forced = start(Request::Op::kForce, name);
+  const auto forced = start(Request::What::ask<operate::Force>(), name);
   ASSERT_EQ(scripts('a'), "force_release");
   reply('a', moved(slot_of(name), 'c'));
   advance(kSecond);
@@ -299,7 +299,7 @@ TEST_F(ClusterTest, a_notice_whose_receiver_was_not_counted_is_answered_at_once)
 // ---- all nodes ----------------------------------------------------------------------------------
 
 TEST_F(ClusterTest, a_listing_asks_one_node_after_the_other) {
-  auto request = std::make_shared<Request>(Request::Op::kList);
+  auto request = std::make_shared<Request>(Request::What::ask<operate::List>());
   request->as<operate::List>().listing = std::make_shared<operate::Listing>();
   request->as<operate::List>().listing->pattern = "*";
   cluster().start(request, now_);
@@ -337,7 +337,7 @@ TEST_F(ClusterTest, a_listing_asks_one_node_after_the_other) {
 }
 
 TEST_F(ClusterTest, a_listing_keeps_no_more_than_a_million_keys) {
-  auto request = std::make_shared<Request>(Request::Op::kList);
+  auto request = std::make_shared<Request>(Request::What::ask<operate::List>());
   const auto listing = std::make_shared<operate::Listing>();
   request->as<operate::List>().listing = listing;
   for (int i = 0; i < 999'999; i++) listing->seen_keys.insert(std::to_string(i));

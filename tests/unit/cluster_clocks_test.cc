@@ -31,7 +31,7 @@ class ClusterClocksTest : public ClusterTest {
   // The client hears of it by another request.
   void move_to_b() {
     give(slot_of(name_), 'b');
-    start(Request::Op::kForce, name_);
+    start(Request::What::ask<operate::Force>(), name_);
     reply('a', moved(slot_of(name_), 'b'));
     run();
   }
@@ -96,7 +96,7 @@ TEST_F(ClusterClocksTest, a_lease_is_shortened_when_its_slot_had_no_node_for_a_t
   EXPECT_EQ(lease->deadline, before);
   ranges_ = all;
   give(slot_of(name_), 'b');
-  start(Request::Op::kForce, name_);
+  start(Request::What::ask<operate::Force>(), name_);
   advance(10 * kSecond);
   expect_shorter(lease, before);
 }

@@ -91,7 +91,7 @@ TEST_F(ClusterTest, a_queue_is_not_served_at_a_node_that_has_lost_the_slot) {
   };
   const auto lease = held(name);
   release(lease);
-  start(Request::Op::kForce, other);
+  start(Request::What::ask<operate::Force>(), other);
   ASSERT_EQ(scripts('a'), "release force_release");
   reply('a', has_more());
   ASSERT_EQ(scripts('a'), "force_release serve_queue");
@@ -117,7 +117,7 @@ TEST_F(ClusterTest, a_new_place_is_requested_before_the_old_one_is_cancelled) {
   EXPECT_EQ(next('a')[0], "EVALSHA");
   for (int i = 0; i < 2; i++) reply('a', queued());
   give(slot_of(name), 'b');
-  const auto forced = start(Request::Op::kForce, name);
+  const auto forced = start(Request::What::ask<operate::Force>(), name);
   reply('a', moved(slot_of(name), 'b'));
   run();
   ASSERT_EQ(scripts('b'), "acquire acquire_read cancel cancel force_release");
@@ -170,8 +170,8 @@ TEST_F(ClusterTest, a_redirected_try_is_sent_to_the_new_node) {
 
 TEST_F(ClusterTest, redirected_requests_are_sent_to_the_new_node) {
   const std::string name = name_at('a');
-  const auto forced = start(Request::Op::kForce, name);
-  const auto inspected_ = start(Request::Op::kInspect, name);
+  const auto forced = start(Request::What::ask<operate::Force>(), name);
+  const auto inspected_ = start(Request::What::ask<operate::Inspect>(), name);
   run();
   ASSERT_EQ(scripts('a'), "force_release inspect");
   give(slot_of(name), 'b');
@@ -189,8 +189,8 @@ TEST_F(ClusterTest, redirected_requests_are_sent_to_the_new_node) {
 // The text would otherwise be sent to the node that the slot has left.
 TEST_F(ClusterTest, a_request_whose_script_is_unknown_moves_with_its_slot) {
   const std::string name = name_at('a');
-  start(Request::Op::kForce, name);
-  const auto looked_at = start(Request::Op::kInspect, name);
+  start(Request::What::ask<operate::Force>(), name);
+  const auto looked_at = start(Request::What::ask<operate::Inspect>(), name);
   run();
   ASSERT_EQ(scripts('a'), "force_release inspect");
   give(slot_of(name), 'b');
@@ -250,8 +250,8 @@ TEST_F(ClusterTest, tryagain_repeats_release_force_release_and_inspect) {
   const std::string name = name_at('a');
   const auto lease = held(name);
   const auto released = release(lease);
-  const auto forced = start(Request::Op::kForce, name);
-  const auto inspected_ = start(Request::Op::kInspect, name);
+  const auto forced = start(Request::What::ask<operate::Force>(), name);
+  const auto inspected_ = start(Request::What::ask<operate::Inspect>(), name);
   ASSERT_EQ(scripts('a'), "release force_release inspect");
   for (int i = 0; i < 3; i++) reply('a', try_again());
   EXPECT_EQ(scripts('a'), "") << "not at once";
@@ -332,7 +332,7 @@ TEST_F(ClusterTest, one_try_while_its_slot_is_moved_is_unavailable) {
 }
 
 TEST_F(ClusterTest, a_request_with_endless_tryagain_is_unavailable) {
-  const auto request = start(Request::Op::kForce, name_at('a'));
+  const auto request = start(Request::What::ask<operate::Force>(), name_at('a'));
   run();
   const Nanos until = now_ + 60 * kSecond;
   while (!request->is_finished() && now_ < until) {

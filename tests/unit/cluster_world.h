@@ -253,11 +253,11 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
   }
 
   // ---- callers
-  RequestPtr start(Request::Op op, const std::string &name, int64_t wait_ms = -1) {
-    auto request = std::make_shared<Request>(op);
+  RequestPtr start(Request::What what, const std::string &name, int64_t wait_ms = -1) {
+    auto request = std::make_shared<Request>(what);
     request->name = name;
     request->wait_ms = wait_ms;
-    if (op == Request::Op::kAcquire) request->lease = std::make_shared<Lease>();
+    if (request->op == Request::Op::kAcquire) request->lease = std::make_shared<Lease>();
     cluster().start(request, now_);
     return request;
   }

@@ -273,7 +273,7 @@ TEST_F(LinkTest, queued_waiters_poll_in_order_on_a_new_connection) {
 
 TEST_F(LinkTest, force_release_is_never_sent_twice) {
   connect();
-  auto request = std::make_shared<Request>(Request::Op::kForce);
+  auto request = std::make_shared<Request>(Request::What::ask<operate::Force>());
   request->name = "lock";
   client_->start(request, now_);
   EXPECT_EQ(next_script(), "force_release");
@@ -285,7 +285,7 @@ TEST_F(LinkTest, force_release_is_never_sent_twice) {
 
 TEST_F(LinkTest, inspect_is_sent_again_after_a_lost_reply) {
   connect();
-  auto request = std::make_shared<Request>(Request::Op::kInspect);
+  auto request = std::make_shared<Request>(Request::What::ask<operate::Inspect>());
   request->name = "lock";
   client_->start(request, now_);
   reconnect();

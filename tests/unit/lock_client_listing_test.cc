@@ -19,7 +19,7 @@ class ListingTest : public LockClientWorld {
   }
 
   RequestPtr list() {
-    auto request = std::make_shared<Request>(Request::Op::kList);
+    auto request = std::make_shared<Request>(Request::What::ask<operate::List>());
     request->as<operate::List>().listing = std::make_shared<operate::Listing>();
     request->as<operate::List>().listing->pattern = "app:*";
     client_->start(request, now_);

@@ -39,7 +39,7 @@ class MovingTest : public LockClientWorld {
     Moving moving{held(), acquire(), argument(0)};
     reply_queued();
     client_->hold_back(slot());
-    const auto inspected = std::make_shared<Request>(Request::Op::kInspect);
+    const auto inspected = std::make_shared<Request>(Request::What::ask<operate::Inspect>());
     inspected->name = "lock";
     client_->start(inspected, now_);
     return moving;
@@ -201,7 +201,7 @@ TEST_F(MovingTest, out_of_memory_resumes_later) {
 TEST_F(MovingTest, a_lease_is_shortened_by_as_much_as_the_new_clock_is_ahead) {
   const auto lease = held();
   // The other clock is known from an answer.
-  auto request = std::make_shared<Request>(Request::Op::kForce);
+  auto request = std::make_shared<Request>(Request::What::ask<operate::Force>());
   request->name = "another";
   client_->start(request, *other_, now_);
   ASSERT_TRUE(client_->begin_connect(1, now_));

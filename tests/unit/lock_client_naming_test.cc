@@ -34,7 +34,7 @@ class NamingTest : public LockClientWorld {
   }
   std::string token_of(const RequestPtr &request) const { return request->lease->token; }
   RequestPtr inspect() {
-    auto request = std::make_shared<Request>(Request::Op::kInspect);
+    auto request = std::make_shared<Request>(Request::What::ask<operate::Inspect>());
     request->name = "lock";
     client_->start(request, now_);
     return request;
