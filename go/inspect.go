@@ -29,40 +29,6 @@ const (
 // Forever is the Remaining of a key without expiry.
 const Forever time.Duration = -1
 
-// Info is a snapshot of a lock. Its times come from the server's clock; do not compare them with
-// the local clock.
-type Info struct {
-	Name       string
-	State      LockState
-	Type       string        // type of the key; "none" if the lock is free
-	Remaining  time.Duration // until the lease ends on the server; Forever: a key without expiry
-	Fence      int64         // the last fence that the server granted; 0 if not known
-	Owner      string        // owner of a reentrant lock; "" if it is free or of another kind
-	Holding    int64         // number of readers, or leases of the owner; Holders may have fewer
-	Waiting    int64         // number of waiters; Waiters may have fewer
-	ServerTime time.Time     // the server's clock at the time of the snapshot
-	Holders    []Holder
-	Waiters    []Waiter // in the order of the queue
-}
-
-// Holder is a holder of a lock: a reader, a writer, or one acquisition of an owner.
-type Holder struct {
-	Token     string // the token, or the value of a foreign key
-	Who       string // host name and process id, or the option "holder"; "" if not known
-	Label     string // the option Label of the acquisition; "" without one
-	Mode      Mode
-	Since     time.Time     // when it was granted; zero if not known
-	Remaining time.Duration // until the lease ends on the server; Forever: a key without expiry
-}
-
-// Waiter is a waiter for a lock.
-type Waiter struct {
-	Token string
-	Who   string // host name and process id, or the option "holder"; "" if not known
-	Mode  Mode
-	Since time.Time // when it joined the queue; zero if not known
-}
-
 // Inspect returns a snapshot of the lock name, as the server has it. It changes nothing.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	defer runtime.KeepAlive(c)
@@ -102,47 +68,38 @@ func (r row) time(field int) time.Time {
 	return time.Time{}
 }
 
-func (r row) remaining() time.Duration {
-	if left := r.number(rlc.RL_FIELD_REMAINING_MS); left >= 0 {
+func (r row) remaining(field int) time.Duration {
+	if left := r.number(field); left >= 0 {
 		return ms(left)
 	}
 	return Forever
 }
 
+// clock is a difference, and whether it is known.
+func (r row) clock(field int) (time.Duration, bool) {
+	if rlc.Info_has(r.info, r.part, r.index, field) == 0 {
+		return 0, false
+	}
+	return ms(r.number(field)), true
+}
+
+func rowsOf(handle rlc.Info, part int) []row {
+	rows := make([]row, rlc.Info_count(handle, part))
+	for i := range rows {
+		rows[i] = row{handle, part, i}
+	}
+	return rows
+}
+
 func readInfo(handle rlc.Info) *Info {
-	lock := row{handle, rlc.RL_PART_LOCK, 0}
-	info := &Info{
-		Name:       lock.text(rlc.RL_FIELD_NAME),
-		State:      LockState(lock.number(rlc.RL_FIELD_STATE)),
-		Type:       lock.text(rlc.RL_FIELD_TYPE),
-		Remaining:  lock.remaining(),
-		Fence:      lock.number(rlc.RL_FIELD_FENCE),
-		Owner:      lock.text(rlc.RL_FIELD_OWNER),
-		Holding:    lock.number(rlc.RL_FIELD_HOLDING),
-		Waiting:    lock.number(rlc.RL_FIELD_WAITING),
-		ServerTime: lock.time(rlc.RL_FIELD_SERVER_MS),
+	info := row{handle, rlc.RL_PART_LOCK, 0}.asInfo()
+	for _, one := range rowsOf(handle, rlc.RL_PART_HOLDER) {
+		info.Holders = append(info.Holders, one.asHolder())
 	}
-	for i := 0; i < rlc.Info_count(handle, rlc.RL_PART_HOLDER); i++ {
-		one := row{handle, rlc.RL_PART_HOLDER, i}
-		info.Holders = append(info.Holders, Holder{
-			Token:     one.text(rlc.RL_FIELD_TOKEN),
-			Who:       one.text(rlc.RL_FIELD_HOLDER),
-			Label:     one.text(rlc.RL_FIELD_LABEL),
-			Mode:      Mode(one.number(rlc.RL_FIELD_MODE)),
-			Since:     one.time(rlc.RL_FIELD_SINCE_MS),
-			Remaining: one.remaining(),
-		})
+	for _, one := range rowsOf(handle, rlc.RL_PART_WAITER) {
+		info.Waiters = append(info.Waiters, one.asWaiter())
 	}
-	for i := 0; i < rlc.Info_count(handle, rlc.RL_PART_WAITER); i++ {
-		one := row{handle, rlc.RL_PART_WAITER, i}
-		info.Waiters = append(info.Waiters, Waiter{
-			Token: one.text(rlc.RL_FIELD_TOKEN),
-			Who:   one.text(rlc.RL_FIELD_HOLDER),
-			Mode:  Mode(one.number(rlc.RL_FIELD_MODE)),
-			Since: one.time(rlc.RL_FIELD_SINCE_MS),
-		})
-	}
-	return info
+	return &info
 }
 
 // ForceRelease removes the holder with this token, or foreign value, and the next waiter gets the
@@ -292,26 +249,6 @@ func (l Level) String() string {
 	return names[l]
 }
 
-// Finding is a result of a check of a server.
-type Finding struct {
-	Address string // address of the server, without secrets
-	ID      string // the check, such as "eviction"
-	Level   Level
-	Seen    string // the value that was found
-	Advice  string // a remedy; "" if none is needed
-}
-
-func readFinding(handle rlc.Info, i int) Finding {
-	found := row{handle, rlc.RL_PART_FINDING, i}
-	return Finding{
-		Address: found.text(rlc.RL_FIELD_ADDRESS),
-		ID:      found.text(rlc.RL_FIELD_ID),
-		Level:   Level(found.number(rlc.RL_FIELD_LEVEL)),
-		Seen:    found.text(rlc.RL_FIELD_SEEN),
-		Advice:  found.text(rlc.RL_FIELD_ADVICE),
-	}
-}
-
 // Check checks each server now for what endangers locks there, such as eviction. The check acquires
 // a lock of its own, which leaves no key behind. It tries to connect until ctx ends; without a
 // deadline it tries once. Each server of a Redlock gets one try. A server that refuses a question
@@ -328,24 +265,11 @@ func (c *base) Check(ctx context.Context) ([]Finding, error) {
 		return nil, &Error{Op: "check", Status: ErrNoMemory}
 	}
 	defer rlc.Info_free(handle)
-	findings := make([]Finding, rlc.Info_count(handle, rlc.RL_PART_FINDING))
-	for i := range findings {
-		findings[i] = readFinding(handle, i)
+	findings := []Finding{}
+	for _, one := range rowsOf(handle, rlc.RL_PART_FINDING) {
+		findings = append(findings, one.asFinding())
 	}
 	return findings, nil
-}
-
-// NodeInfo is a server of a client, as last known.
-type NodeInfo struct {
-	Address string
-	State   NodeState
-	Reason  string // the reason of NodePolled, NodeNoVote and NodeAway; else ""
-	Role    NodeRole
-	Version string // name and version, such as "Valkey 8.0.1"; "" if not known
-	// ClockDifference is how far its clock was ahead of the local clock; 0 unless HasClock.
-	ClockDifference time.Duration
-	HasClock        bool
-	Findings        []Finding // the findings of its last check; empty before the first
 }
 
 // Votes reports whether the server is connected and, in a Redlock, may vote.
@@ -361,25 +285,13 @@ func (c *base) Info() ([]NodeInfo, error) {
 		return nil, call.failure()
 	}
 	defer rlc.Info_free(handle)
-	nodes := make([]NodeInfo, rlc.Info_count(handle, rlc.RL_PART_NODE))
-	for i := range nodes {
-		node := row{handle, rlc.RL_PART_NODE, i}
-		nodes[i] = NodeInfo{
-			Address: node.text(rlc.RL_FIELD_ADDRESS),
-			State:   NodeState(node.number(rlc.RL_FIELD_STATE)),
-			Reason:  node.text(rlc.RL_FIELD_REASON),
-			Role:    NodeRole(node.number(rlc.RL_FIELD_ROLE)),
-			Version: node.text(rlc.RL_FIELD_VERSION),
-		}
-		if rlc.Info_has(handle, rlc.RL_PART_NODE, i, rlc.RL_FIELD_CLOCK_MS) != 0 {
-			nodes[i].HasClock = true
-			nodes[i].ClockDifference = ms(node.number(rlc.RL_FIELD_CLOCK_MS))
-		}
+	nodes := []NodeInfo{}
+	for _, one := range rowsOf(handle, rlc.RL_PART_NODE) {
+		nodes = append(nodes, one.asNodeInfo())
 	}
-	for i := 0; i < rlc.Info_count(handle, rlc.RL_PART_FINDING); i++ {
-		found := row{handle, rlc.RL_PART_FINDING, i}
-		node := &nodes[found.number(rlc.RL_FIELD_NODE)]
-		node.Findings = append(node.Findings, readFinding(handle, i))
+	for _, one := range rowsOf(handle, rlc.RL_PART_FINDING) {
+		node := &nodes[one.number(rlc.RL_FIELD_NODE)]
+		node.Findings = append(node.Findings, one.asFinding())
 	}
 	return nodes, nil
 }

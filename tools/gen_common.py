@@ -15,9 +15,17 @@ from gen_docs import TOP
 HEADER = Path("capi/include/redlatch/redlatch.h")
 
 
-def marked(text: str, name: str, lines: list[str], indent: str, tail: str = "") -> str:
+def marked(
+    text: str,
+    name: str,
+    lines: list[str],
+    indent: str,
+    tail: str = "",
+    source: str = "options.def",
+    tool: str = "gen_options.py",
+) -> str:
     """`text` with new lines between the marks of the part `name`."""
-    begin = f"{indent}---- {name}: made of options.def by tools/gen_options.py ----{tail}\n"
+    begin = f"{indent}---- {name}: made of {source} by tools/{tool} ----{tail}\n"
     end = f"{indent}---- end of {name} ----{tail}\n"
     if text.count(begin) != 1 or text.count(end) != 1:
         sys.exit(f"the marks of the part '{name}' are missing:\n{begin}{end}")

@@ -113,7 +113,8 @@ CLIENT_NAMES = (
 # Users of the contract see nothing else of us.
 CONTRACT_ONLY = ("cli", "examples", "bindings", "go", "java", "tests/capi", "tests/conformance")
 CONTRACT = ("redlatch/redlatch.h", "redlatch/redlatch.hpp")
-LISTS = ("statuses.def", "options.def", "formats.def")  # data, not code: any folder may read them
+# Data, not code: any folder may read them.
+LISTS = ("statuses.def", "options.def", "formats.def", "info_fields.def")
 
 # (headers, where the rule holds, where it does not, what is allowed)
 HEADER_RULES = (

@@ -13,45 +13,29 @@ using namespace redlatch::capi;
 
 namespace {
 
-constexpr uint32_t parts(int32_t one, int32_t other = 0) { return (1U << one) | (1U << other); }
+// The parts that have a field.
+enum : uint32_t {
+  kLock = 1U << RL_PART_LOCK,
+  kHolder = 1U << RL_PART_HOLDER,
+  kWaiter = 1U << RL_PART_WAITER,
+  kServer = 1U << RL_PART_SERVER,
+  kNode = 1U << RL_PART_NODE,
+  kFinding = 1U << RL_PART_FINDING
+};
 
 struct Field {
   int32_t number;
-  uint32_t parts;  // a bit for each part that has it
+  uint32_t parts;
 };
 
 constexpr Field kNumbers[] = {
-    {RL_FIELD_STATE, parts(RL_PART_LOCK, RL_PART_NODE)},
-    {RL_FIELD_REMAINING_MS, parts(RL_PART_LOCK, RL_PART_HOLDER)},
-    {RL_FIELD_FENCE, parts(RL_PART_LOCK)},
-    {RL_FIELD_WAITING, parts(RL_PART_LOCK)},
-    {RL_FIELD_SERVER_MS, parts(RL_PART_LOCK)},
-    {RL_FIELD_SINCE_MS, parts(RL_PART_HOLDER, RL_PART_WAITER)},
-    {RL_FIELD_HOLDING, parts(RL_PART_LOCK)},
-    {RL_FIELD_MODE, parts(RL_PART_HOLDER, RL_PART_WAITER)},
-    {RL_FIELD_PID, parts(RL_PART_SERVER)},
-    {RL_FIELD_CLIENT_COUNT, parts(RL_PART_SERVER)},
-    {RL_FIELD_LOCK_COUNT, parts(RL_PART_SERVER)},
-    {RL_FIELD_ROLE, parts(RL_PART_NODE)},
-    {RL_FIELD_CLOCK_MS, parts(RL_PART_NODE)},
-    {RL_FIELD_LEVEL, parts(RL_PART_FINDING)},
-    {RL_FIELD_NODE, parts(RL_PART_FINDING)},
+#define RL_INFO_NUMBER(NAME, number, parts, ...) {RL_FIELD_##NAME, parts},
+#include "../info_fields.def"
 };
 
 constexpr Field kTexts[] = {
-    {RL_FIELD_TYPE, parts(RL_PART_LOCK)},
-    {RL_FIELD_NAME, parts(RL_PART_LOCK)},
-    {RL_FIELD_OWNER, parts(RL_PART_LOCK)},
-    {RL_FIELD_TOKEN, parts(RL_PART_HOLDER, RL_PART_WAITER)},
-    {RL_FIELD_HOLDER, parts(RL_PART_HOLDER, RL_PART_WAITER)},
-    {RL_FIELD_LABEL, parts(RL_PART_HOLDER)},
-    {RL_FIELD_FOLDER, parts(RL_PART_SERVER)},
-    {RL_FIELD_VERSION, parts(RL_PART_SERVER, RL_PART_NODE)},
-    {RL_FIELD_ADDRESS, parts(RL_PART_NODE, RL_PART_FINDING)},
-    {RL_FIELD_REASON, parts(RL_PART_NODE)},
-    {RL_FIELD_ID, parts(RL_PART_FINDING)},
-    {RL_FIELD_SEEN, parts(RL_PART_FINDING)},
-    {RL_FIELD_ADVICE, parts(RL_PART_FINDING)},
+#define RL_INFO_TEXT(NAME, number, parts, ...) {RL_FIELD_##NAME, parts},
+#include "../info_fields.def"
 };
 
 // True if row `index` of `part` exists and has `field`, which is one of `fields`.

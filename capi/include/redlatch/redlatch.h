@@ -1467,47 +1467,74 @@ enum {
 
 /** Fields that are numbers, for rl_info_number(), with the parts that have them. */
 enum {
-  RL_FIELD_STATE = 101,        /**< lock: RL_STATE_*; node: RL_NODE_*. */
-  RL_FIELD_REMAINING_MS = 102, /**< lock, holder: until the lease ends on the server; -1 =
-                                     never. */
-  RL_FIELD_FENCE = 103,        /**< lock: the last fence that the server made, 0 = none known; the
-                                     holder's is up to 31 higher after hand-offs in its client. */
-  RL_FIELD_WAITING = 104,      /**< lock: number of waiters, also those without a row. */
-  RL_FIELD_SERVER_MS = 105,    /**< lock: the server's clock, ms since 1970. Only to be shown. */
-  RL_FIELD_SINCE_MS = 106,     /**< holder: held since, waiter: waits since, on the server's
-                                     clock; 0 = unknown. */
-  RL_FIELD_HOLDING = 107,      /**< lock: number of holders, also those without a row: readers, or
-                                     acquisitions of the owner. */
-  RL_FIELD_MODE = 108,         /**< holder, waiter: RL_MODE_*. */
-  RL_FIELD_PID = 109,          /**< server: its process id; 0 = none runs. */
-  RL_FIELD_CLIENT_COUNT = 110, /**< server: connections to it. */
-  RL_FIELD_LOCK_COUNT = 111,   /**< server: how many locks there are. */
-  RL_FIELD_ROLE = 112,         /**< node: RL_ROLE_*. */
-  RL_FIELD_CLOCK_MS = 113,     /**< node: the server's clock minus that of this host, as last
-                                     measured; not there before that: rl_info_has(). */
-  RL_FIELD_LEVEL = 114,        /**< finding: RL_LEVEL_*. */
-  RL_FIELD_NODE = 115          /**< finding: the row of its server in RL_PART_NODE. */
+  /* ---- number fields: made of info_fields.def by tools/gen_info.py ---- */
+  /** lock, node: the state (RL_STATE_* or RL_NODE_*). */
+  RL_FIELD_STATE = 101,
+  /** lock, holder: until the lease ends on the server; -1 for a key without expiry (ms). */
+  RL_FIELD_REMAINING_MS = 102,
+  /** lock: the last fence that the server granted; 0 if not known; the holder's is up to 31 higher
+      after hand-offs in its client. */
+  RL_FIELD_FENCE = 103,
+  /** lock: number of waiters, also those that are not listed. */
+  RL_FIELD_WAITING = 104,
+  /** lock: the server's clock at the time of the snapshot; only to be shown (ms since 1970). */
+  RL_FIELD_SERVER_MS = 105,
+  /** holder, waiter: when it was granted, or joined the queue; 0 if not known (ms since 1970). */
+  RL_FIELD_SINCE_MS = 106,
+  /** lock: number of readers, or of leases of the owner, also those that are not listed. */
+  RL_FIELD_HOLDING = 107,
+  /** holder, waiter: read, write, or upgrade: a reader that waits to write; write for every lock
+      that is not a read-write lock (RL_MODE_*). */
+  RL_FIELD_MODE = 108,
+  /** server: its process id; 0 if none runs. */
+  RL_FIELD_PID = 109,
+  /** server: number of connections to it. */
+  RL_FIELD_CLIENT_COUNT = 110,
+  /** server: number of locks. */
+  RL_FIELD_LOCK_COUNT = 111,
+  /** node: role, as the server reports it (RL_ROLE_*). */
+  RL_FIELD_ROLE = 112,
+  /** node: by which its clock was ahead of the local clock, as last measured; no such field if not
+      known (ms). */
+  RL_FIELD_CLOCK_MS = 113,
+  /** finding: the severity (RL_LEVEL_*). */
+  RL_FIELD_LEVEL = 114,
+  /** finding: the row of its server in RL_PART_NODE. */
+  RL_FIELD_NODE = 115
+  /* ---- end of number fields ---- */
 };
 
 /** Fields that are text, for rl_info_text(), with the parts that have them. */
 enum {
-  RL_FIELD_TYPE = 201,    /**< lock: type of the key, "none" when free. */
-  RL_FIELD_NAME = 202,    /**< lock: the name. */
-  RL_FIELD_OWNER = 203,   /**< lock: the owner, RL_FORMAT_HASH. Else "". */
-  RL_FIELD_TOKEN = 204,   /**< holder, waiter: the token; of another library, the value. */
-  RL_FIELD_HOLDER = 205,  /**< holder, waiter: its name: host name and process id, or the option
-                              holder. "" = not known: the client has not waited, and has held
-                              for less than half a second, or its ACL user may not write it. */
-  RL_FIELD_LABEL = 206,   /**< holder: the label. */
-  RL_FIELD_FOLDER = 207,  /**< server: where its files are. */
-  RL_FIELD_VERSION = 208, /**< server, node: name and version, such as Valkey 8.0.1; "" = none runs,
-                               or it is not known. */
-  RL_FIELD_ADDRESS = 209, /**< node, finding: address of the server, without secrets. */
-  RL_FIELD_REASON = 210,  /**< node: why it is POLLED, NO_VOTE or AWAY; else "". */
-  RL_FIELD_ID = 211,      /**< finding: name of the check, such as eviction: docs/health.md has the
-                               list. */
-  RL_FIELD_SEEN = 212,    /**< finding: result of the check, in words. */
-  RL_FIELD_ADVICE = 213   /**< finding: advice; "" = nothing to do. */
+  /* ---- text fields: made of info_fields.def by tools/gen_info.py ---- */
+  /** lock: type of the key; 'none' if the lock is free. */
+  RL_FIELD_TYPE = 201,
+  /** lock: name of the lock. */
+  RL_FIELD_NAME = 202,
+  /** lock: owner of a reentrant lock; empty if it is free or of another kind. */
+  RL_FIELD_OWNER = 203,
+  /** holder, waiter: the token, or the value of a foreign key. */
+  RL_FIELD_TOKEN = 204,
+  /** holder, waiter: host name and process id, or the option holder; empty if not known: the client
+      has not waited, and has held for less than half a second, or its ACL user may not write it. */
+  RL_FIELD_HOLDER = 205,
+  /** holder: the option label of the acquisition; empty without one. */
+  RL_FIELD_LABEL = 206,
+  /** server: the folder of its files. */
+  RL_FIELD_FOLDER = 207,
+  /** server, node: name and version, such as Valkey 8.0.1; empty if none runs or is known. */
+  RL_FIELD_VERSION = 208,
+  /** node, finding: address of the server, without secrets. */
+  RL_FIELD_ADDRESS = 209,
+  /** node: why it is polled, has no vote or is away; else empty. */
+  RL_FIELD_REASON = 210,
+  /** finding: name of the check, such as eviction; docs/health.md has the list. */
+  RL_FIELD_ID = 211,
+  /** finding: the value that was found, in words. */
+  RL_FIELD_SEEN = 212,
+  /** finding: a remedy; empty if none is needed. */
+  RL_FIELD_ADVICE = 213
+  /* ---- end of text fields ---- */
 };
 
 /** Returned by rl_info_number() where there is no such number. */

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from enum import Enum
-from typing import Optional
+from functools import cache
+from typing import Any, Optional
 
 from . import _core
 from ._convert import to_text
@@ -16,37 +17,11 @@ from ._mode import READ, UPGRADE, HoldMode, WaitMode
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+@cache
 def _constant(name: str) -> int:
     return _core.constant(f"RL_{name}".encode(), 0)
 
 
-_LOCK, _HOLDER, _WAITER = map(_constant, ("PART_LOCK", "PART_HOLDER", "PART_WAITER"))
-_STATE = _constant("FIELD_STATE")
-_REMAINING_MS = _constant("FIELD_REMAINING_MS")
-_FENCE = _constant("FIELD_FENCE")
-_WAITING = _constant("FIELD_WAITING")
-_SERVER_MS = _constant("FIELD_SERVER_MS")
-_SINCE_MS = _constant("FIELD_SINCE_MS")
-_TYPE = _constant("FIELD_TYPE")
-_NAME = _constant("FIELD_NAME")
-_TOKEN = _constant("FIELD_TOKEN")
-_HOLDER_NAME = _constant("FIELD_HOLDER")
-_LABEL = _constant("FIELD_LABEL")
-_HOLDING = _constant("FIELD_HOLDING")
-_MODE = _constant("FIELD_MODE")
-_NODE = _constant("PART_NODE")
-_ADDRESS = _constant("FIELD_ADDRESS")
-_REASON = _constant("FIELD_REASON")
-_ROLE = _constant("FIELD_ROLE")
-_VERSION = _constant("FIELD_VERSION")
-_CLOCK_MS = _constant("FIELD_CLOCK_MS")
-_OWNER = _constant("FIELD_OWNER")
-_FINDING = _constant("PART_FINDING")
-_LEVEL = _constant("FIELD_LEVEL")
-_NODE_ROW = _constant("FIELD_NODE")
-_ID = _constant("FIELD_ID")
-_SEEN = _constant("FIELD_SEEN")
-_ADVICE = _constant("FIELD_ADVICE")
 _WAIT_MODES: dict[int, WaitMode] = {READ: "read", UPGRADE: "upgrade"}
 
 
@@ -70,60 +45,75 @@ class Holder:
     Its times come from the server's clock; do not compare them with the local clock.
     """
 
+    # ---- Holder: made of info_fields.def by tools/gen_info.py ----
     token: str
     """The token, or the value of a foreign key."""
     who: str
-    """Host name and process id, or the option `holder`; "" if not known."""
+    """Host name and process id, or the option holder; empty if not known: the client has not
+    waited, and has held for less than half a second, or its ACL user may not write it."""
     label: str
-    """The option `label` of the acquisition; "" without one."""
+    """The option label of the acquisition; empty without one."""
     since: Optional[datetime]
-    """When it was granted; None if not known."""
+    """When it was granted, or joined the queue; None if not known."""
     remaining: Optional[float]
-    """Seconds until the lease ends on the server; None: the key has no expiry."""
+    """Seconds until the lease ends on the server; None for a key without expiry."""
     mode: HoldMode
-    """"read"; or "write", also for every lock that is not a read-write lock."""
+    """Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
+    read-write lock."""
+    # ---- end of Holder ----
 
 
 @dataclass(frozen=True)
 class Waiter:
     """A waiter for a lock."""
 
+    # ---- Waiter: made of info_fields.def by tools/gen_info.py ----
     token: str
+    """The token, or the value of a foreign key."""
     who: str
-    """Host name and process id, or the option `holder`; "" if not known."""
+    """Host name and process id, or the option holder; empty if not known: the client has not
+    waited, and has held for less than half a second, or its ACL user may not write it."""
     since: Optional[datetime]
-    """When it joined the queue; None if not known."""
+    """When it was granted, or joined the queue; None if not known."""
     mode: WaitMode
-    """"read", "write", or "upgrade": a reader that waits to write."""
+    """Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
+    read-write lock."""
+    # ---- end of Waiter ----
 
 
 @dataclass(frozen=True)
 class LockInfo:
     """A snapshot of a lock.
 
-    Its times come from the server's clock; do not compare them with the local clock.
+    Its times come from the server's clock; do not compare them with the local clock. A free lock
+    has None as `remaining`.
     """
 
+    # ---- LockInfo: made of info_fields.def by tools/gen_info.py ----
     name: str
-    """The name of the lock."""
+    """Name of the lock."""
     state: LockState
+    """The state."""
     fence: int
-    """The last fence that the server granted; 0 if not known."""
+    """The last fence that the server granted; 0 if not known; the holder's is up to 31 higher after
+    hand-offs in its client."""
     waiting: int
-    """Number of waiters, including those that `waiters` leaves out."""
+    """Number of waiters, also those that are not listed."""
     type: str
-    """Type of the key; "none" if the lock is free."""
+    """Type of the key; 'none' if the lock is free."""
     server_time: datetime
-    """The server's clock at the time of the snapshot."""
+    """The server's clock at the time of the snapshot; only to be shown."""
     remaining: Optional[float]
-    """Seconds until the lease ends on the server; None: free, or a key without expiry."""
+    """Seconds until the lease ends on the server; None for a key without expiry."""
     holders: tuple[Holder, ...]
+    """Readers, a writer, or acquisitions of an owner."""
     waiters: tuple[Waiter, ...]
     """The waiters, in the order of the queue."""
     hold_count: int
-    """Number of readers, or of leases of the owner, including those that `holders` leaves out."""
+    """Number of readers, or of leases of the owner, also those that are not listed."""
     owner: str
-    """Owner of a reentrant lock; "" if the lock is free or of another kind."""
+    """Owner of a reentrant lock; empty if it is free or of another kind."""
+    # ---- end of LockInfo ----
 
     @property
     def holder(self) -> Optional[Holder]:
@@ -181,15 +171,18 @@ class Level(Enum):
 class Finding:
     """A result of a check of a server."""
 
+    # ---- Finding: made of info_fields.def by tools/gen_info.py ----
     address: str
     """Address of the server, without secrets."""
     id: str
-    """The check, such as "eviction"."""
+    """Name of the check, such as eviction; docs/health.md has the list."""
     level: Level
+    """The severity."""
     seen: str
-    """The value that was found."""
+    """The value that was found, in words."""
     advice: str
-    """A remedy; "" if none is needed."""
+    """A remedy; empty if none is needed."""
+    # ---- end of Finding ----
 
     @property
     def is_bad(self) -> bool:
@@ -201,18 +194,23 @@ class Finding:
 class NodeInfo:
     """A server of a client, as last known."""
 
+    # ---- NodeInfo: made of info_fields.def by tools/gen_info.py ----
     address: str
-    """Address, without secrets."""
+    """Address of the server, without secrets."""
     state: NodeState
+    """The state."""
     reason: str
-    """The reason of POLLED, NO_VOTE and AWAY; else ""."""
+    """Why it is polled, has no vote or is away; else empty."""
     role: NodeRole
+    """Role, as the server reports it."""
     version: str
-    """Name and version, such as "Valkey 8.0.1"; "" if not known."""
+    """Name and version, such as Valkey 8.0.1; empty if none runs or is known."""
     clock_difference: Optional[float]
-    """Seconds that its clock was ahead of the local clock, as last measured; None if not known."""
+    """Seconds by which its clock was ahead of the local clock, as last measured; None if not
+    known."""
     findings: tuple[Finding, ...]
     """The findings of its last check; empty before the first."""
+    # ---- end of NodeInfo ----
 
     @property
     def votes(self) -> bool:
@@ -220,107 +218,131 @@ class NodeInfo:
         return self.state in (NodeState.UP, NodeState.POLLED)
 
 
-class _Reader:
-    """Rows and fields of one rl_info."""
+class _Row:
+    """A row of a part of an rl_info."""
 
-    def __init__(self, info: _core.Info) -> None:
-        self._info = info
+    def __init__(self, info: _core.Info, part: str, index: int) -> None:
+        self._at = info, _constant(f"PART_{part}"), index
 
-    def rows(self, part: int) -> range:
-        return range(_core.info_count(self._info, part))
+    def has(self, field: str) -> bool:
+        return _core.info_has(*self._at, _constant(f"FIELD_{field}")) != 0
 
-    def number(self, part: int, row: int, field: int) -> int:
-        return _core.info_number(self._info, part, row, field)
+    def number(self, field: str) -> int:
+        return _core.info_number(*self._at, _constant(f"FIELD_{field}"))
 
-    def has(self, part: int, row: int, field: int) -> bool:
-        return _core.info_has(self._info, part, row, field) != 0
+    def text(self, field: str) -> str:
+        return to_text(_core.info_text(*self._at, _constant(f"FIELD_{field}")))
 
-    def text(self, part: int, row: int, field: int) -> str:
-        return to_text(_core.info_text(self._info, part, row, field))
-
-    def time(self, part: int, row: int, field: int) -> Optional[datetime]:
-        ms = self.number(part, row, field)
+    def time(self, field: str) -> Optional[datetime]:
+        ms = self.number(field)
         try:
             return _EPOCH + timedelta(milliseconds=ms) if ms > 0 else None
         except OverflowError:  # No clock says so, but a broken server might.
             return None
 
-    def remaining(self, part: int, row: int) -> Optional[float]:
-        ms = self.number(part, row, _REMAINING_MS)
+    def now(self, field: str) -> datetime:
+        return self.time(field) or _EPOCH
+
+    def remaining(self, field: str) -> Optional[float]:
+        ms = self.number(field)
         return ms / 1000 if ms >= 0 else None
+
+    def clock(self, field: str) -> Optional[float]:
+        return self.number(field) / 1000 if self.has(field) else None
+
+    def hold_mode(self, field: str) -> HoldMode:
+        return "read" if self.number(field) == READ else "write"
+
+    def wait_mode(self, field: str) -> WaitMode:
+        return _WAIT_MODES.get(self.number(field), "write")
+
+
+# ---- readers: made of info_fields.def by tools/gen_info.py ----
+def _read_lock(row: _Row, **rest: Any) -> LockInfo:
+    return LockInfo(
+        name=row.text("NAME"),
+        state=LockState(row.number("STATE")),
+        type=row.text("TYPE"),
+        remaining=row.remaining("REMAINING_MS"),
+        fence=row.number("FENCE"),
+        owner=row.text("OWNER"),
+        hold_count=row.number("HOLDING"),
+        waiting=row.number("WAITING"),
+        server_time=row.now("SERVER_MS"),
+        **rest,
+    )
+
+
+def _read_holder(row: _Row, **rest: Any) -> Holder:
+    return Holder(
+        token=row.text("TOKEN"),
+        who=row.text("HOLDER"),
+        label=row.text("LABEL"),
+        mode=row.hold_mode("MODE"),
+        since=row.time("SINCE_MS"),
+        remaining=row.remaining("REMAINING_MS"),
+        **rest,
+    )
+
+
+def _read_waiter(row: _Row, **rest: Any) -> Waiter:
+    return Waiter(
+        token=row.text("TOKEN"),
+        who=row.text("HOLDER"),
+        mode=row.wait_mode("MODE"),
+        since=row.time("SINCE_MS"),
+        **rest,
+    )
+
+
+def _read_node(row: _Row, **rest: Any) -> NodeInfo:
+    return NodeInfo(
+        address=row.text("ADDRESS"),
+        state=NodeState(row.number("STATE")),
+        reason=row.text("REASON"),
+        role=NodeRole(row.number("ROLE")),
+        version=row.text("VERSION"),
+        clock_difference=row.clock("CLOCK_MS"),
+        **rest,
+    )
+
+
+def _read_finding(row: _Row, **rest: Any) -> Finding:
+    return Finding(
+        address=row.text("ADDRESS"),
+        id=row.text("ID"),
+        level=Level(row.number("LEVEL")),
+        seen=row.text("SEEN"),
+        advice=row.text("ADVICE"),
+        **rest,
+    )
+# ---- end of readers ----
+
+
+def _rows(info: _core.Info, part: str) -> list[_Row]:
+    count = _core.info_count(info, _constant(f"PART_{part}"))
+    return [_Row(info, part, index) for index in range(count)]
 
 
 def read_info(info: _core.Info) -> LockInfo:
     """The LockInfo of an rl_info."""
-    reader = _Reader(info)
-    holders = tuple(
-        Holder(
-            token=reader.text(_HOLDER, row, _TOKEN),
-            who=reader.text(_HOLDER, row, _HOLDER_NAME),
-            label=reader.text(_HOLDER, row, _LABEL),
-            since=reader.time(_HOLDER, row, _SINCE_MS),
-            remaining=reader.remaining(_HOLDER, row),
-            mode="read" if reader.number(_HOLDER, row, _MODE) == READ else "write",
-        )
-        for row in reader.rows(_HOLDER)
+    made = _read_lock(
+        _Row(info, "LOCK", 0),
+        holders=tuple(map(_read_holder, _rows(info, "HOLDER"))),
+        waiters=tuple(map(_read_waiter, _rows(info, "WAITER"))),
     )
-    waiters = tuple(
-        Waiter(
-            token=reader.text(_WAITER, row, _TOKEN),
-            who=reader.text(_WAITER, row, _HOLDER_NAME),
-            since=reader.time(_WAITER, row, _SINCE_MS),
-            mode=_WAIT_MODES.get(reader.number(_WAITER, row, _MODE), "write"),
-        )
-        for row in reader.rows(_WAITER)
-    )
-    state = LockState(reader.number(_LOCK, 0, _STATE))
-    return LockInfo(
-        name=reader.text(_LOCK, 0, _NAME),
-        state=state,
-        fence=reader.number(_LOCK, 0, _FENCE),
-        waiting=reader.number(_LOCK, 0, _WAITING),
-        type=reader.text(_LOCK, 0, _TYPE),
-        server_time=reader.time(_LOCK, 0, _SERVER_MS) or _EPOCH,
-        remaining=None if state is LockState.FREE else reader.remaining(_LOCK, 0),
-        holders=holders,
-        waiters=waiters,
-        hold_count=reader.number(_LOCK, 0, _HOLDING),
-        owner=reader.text(_LOCK, 0, _OWNER),
-    )
+    return replace(made, remaining=None) if made.is_free else made
 
 
 def read_nodes(info: _core.Info) -> tuple[NodeInfo, ...]:
-    reader = _Reader(info)
-    return tuple(_read_node(reader, row) for row in reader.rows(_NODE))
+    found = _rows(info, "FINDING")
+    return tuple(
+        _read_node(
+            node, findings=tuple(_read_finding(row) for row in found if row.number("NODE") == at)
+        )
+        for at, node in enumerate(_rows(info, "NODE"))
+    )
 
 
 def read_findings(info: _core.Info) -> tuple[Finding, ...]:
-    reader = _Reader(info)
-    return tuple(_read_finding(reader, row) for row in reader.rows(_FINDING))
-
-
-def _read_finding(reader: _Reader, row: int) -> Finding:
-    return Finding(
-        address=reader.text(_FINDING, row, _ADDRESS),
-        id=reader.text(_FINDING, row, _ID),
-        level=Level(reader.number(_FINDING, row, _LEVEL)),
-        seen=reader.text(_FINDING, row, _SEEN),
-        advice=reader.text(_FINDING, row, _ADVICE),
-    )
-
-
-def _read_node(reader: _Reader, row: int) -> NodeInfo:
-    has_clock = reader.has(_NODE, row, _CLOCK_MS)
-    return NodeInfo(
-        address=reader.text(_NODE, row, _ADDRESS),
-        state=NodeState(reader.number(_NODE, row, _STATE)),
-        reason=reader.text(_NODE, row, _REASON),
-        role=NodeRole(reader.number(_NODE, row, _ROLE)),
-        version=reader.text(_NODE, row, _VERSION),
-        clock_difference=reader.number(_NODE, row, _CLOCK_MS) / 1000 if has_clock else None,
-        findings=tuple(
-            _read_finding(reader, found)
-            for found in reader.rows(_FINDING)
-            if reader.number(_FINDING, found, _NODE_ROW) == row
-        ),
-    )
+    return tuple(map(_read_finding, _rows(info, "FINDING")))

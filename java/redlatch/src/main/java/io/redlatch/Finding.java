@@ -2,16 +2,23 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
+// ---- Finding: made of info_fields.def by tools/gen_info.py ----
 /**
  * A result of a check of a server: {@link Redlatch#check}.
  *
- * @param address address of the server, without secrets.
- * @param id the check, such as "eviction".
- * @param level the severity.
- * @param seen the value that was found.
- * @param advice a remedy; "" if none is needed.
+ * @param address address of the server, without secrets
+ * @param id name of the check, such as eviction; docs/health.md has the list
+ * @param level the severity
+ * @param seen the value that was found, in words
+ * @param advice a remedy; empty if none is needed
  */
-public record Finding(String address, String id, Level level, String seen, String advice) {
+public record Finding(
+    String address,
+    String id,
+    Level level,
+    String seen,
+    String advice) {
+// ---- end of Finding ----
 
   /** The severity of a finding. In the order of the numbers of the C ABI. */
   public enum Level {

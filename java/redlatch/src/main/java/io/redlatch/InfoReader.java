@@ -35,44 +35,71 @@ final class InfoReader {
       return unixMs == 0 ? Optional.empty() : Optional.of(Instant.ofEpochMilli(unixMs));
     }
 
-    Optional<Duration> remaining() {
-      long left = number(RlcConstants.RL_FIELD_REMAINING_MS);
+    Instant now(int field) {
+      return Instant.ofEpochMilli(number(field));
+    }
+
+    Optional<Duration> remaining(int field) {
+      long left = number(field);
       return left < 0 ? Optional.empty() : Optional.of(Duration.ofMillis(left));
     }
 
-    /** RL_MODE_UPGRADE is the third. */
-    Lease.Mode mode() {
-      return Lease.Mode.values()[(int) number(RlcConstants.RL_FIELD_MODE) - 1];
+    Optional<Duration> clock(int field) {
+      boolean isKnown = Rlc.info_has(info, part, index, field) != 0;
+      return isKnown ? Optional.of(Duration.ofMillis(number(field))) : Optional.empty();
     }
 
-    LockInfo.Holder holder() {
+    /** RL_MODE_UPGRADE is the third. */
+    Lease.Mode mode(int field) {
+      return Lease.Mode.values()[(int) number(field) - 1];
+    }
+
+    // ---- readers: made of info_fields.def by tools/gen_info.py ----
+    LockInfo asLockInfo(List<LockInfo.Holder> holders, List<LockInfo.Waiter> waiters) {
+      return new LockInfo(
+          bytes(RlcConstants.RL_FIELD_NAME),
+          LockInfo.State.values()[(int) number(RlcConstants.RL_FIELD_STATE)],
+          text(RlcConstants.RL_FIELD_TYPE),
+          remaining(RlcConstants.RL_FIELD_REMAINING_MS),
+          number(RlcConstants.RL_FIELD_FENCE),
+          bytes(RlcConstants.RL_FIELD_OWNER),
+          number(RlcConstants.RL_FIELD_HOLDING),
+          number(RlcConstants.RL_FIELD_WAITING),
+          now(RlcConstants.RL_FIELD_SERVER_MS),
+          holders,
+          waiters);
+    }
+
+    LockInfo.Holder asHolder() {
       return new LockInfo.Holder(
           bytes(RlcConstants.RL_FIELD_TOKEN),
           text(RlcConstants.RL_FIELD_HOLDER),
           bytes(RlcConstants.RL_FIELD_LABEL),
-          mode(),
+          mode(RlcConstants.RL_FIELD_MODE),
           time(RlcConstants.RL_FIELD_SINCE_MS),
-          remaining());
+          remaining(RlcConstants.RL_FIELD_REMAINING_MS));
     }
 
-    NodeInfo node() {
-      boolean hasClock = Rlc.info_has(info, part, index, RlcConstants.RL_FIELD_CLOCK_MS) != 0;
+    LockInfo.Waiter asWaiter() {
+      return new LockInfo.Waiter(
+          text(RlcConstants.RL_FIELD_TOKEN),
+          text(RlcConstants.RL_FIELD_HOLDER),
+          mode(RlcConstants.RL_FIELD_MODE),
+          time(RlcConstants.RL_FIELD_SINCE_MS));
+    }
+
+    NodeInfo asNodeInfo(List<Finding> findings) {
       return new NodeInfo(
           text(RlcConstants.RL_FIELD_ADDRESS),
           NodeInfo.State.values()[(int) number(RlcConstants.RL_FIELD_STATE)],
           text(RlcConstants.RL_FIELD_REASON),
           NodeInfo.Role.values()[(int) number(RlcConstants.RL_FIELD_ROLE)],
           text(RlcConstants.RL_FIELD_VERSION),
-          hasClock
-              ? Optional.of(Duration.ofMillis(number(RlcConstants.RL_FIELD_CLOCK_MS)))
-              : Optional.empty(),
-          rows(info, RlcConstants.RL_PART_FINDING)
-              .filter(row -> row.number(RlcConstants.RL_FIELD_NODE) == index)
-              .map(Row::finding)
-              .toList());
+          clock(RlcConstants.RL_FIELD_CLOCK_MS),
+          findings);
     }
 
-    Finding finding() {
+    Finding asFinding() {
       return new Finding(
           text(RlcConstants.RL_FIELD_ADDRESS),
           text(RlcConstants.RL_FIELD_ID),
@@ -80,29 +107,31 @@ final class InfoReader {
           text(RlcConstants.RL_FIELD_SEEN),
           text(RlcConstants.RL_FIELD_ADVICE));
     }
-
-    LockInfo.Waiter waiter() {
-      return new LockInfo.Waiter(
-          text(RlcConstants.RL_FIELD_TOKEN),
-          text(RlcConstants.RL_FIELD_HOLDER),
-          mode(),
-          time(RlcConstants.RL_FIELD_SINCE_MS));
-    }
+    // ---- end of readers ----
   }
 
   /** The servers of a client. Frees `info`. */
   static List<NodeInfo> nodesOf(SWIGTYPE_p_rl_info info) {
     try {
-      return rows(info, RlcConstants.RL_PART_NODE).map(Row::node).toList();
+      return rows(info, RlcConstants.RL_PART_NODE)
+          .map(node -> node.asNodeInfo(findings(info, node.index)))
+          .toList();
     } finally {
       Rlc.info_free(info);
     }
   }
 
+  private static List<Finding> findings(SWIGTYPE_p_rl_info info, int node) {
+    return rows(info, RlcConstants.RL_PART_FINDING)
+        .filter(row -> row.number(RlcConstants.RL_FIELD_NODE) == node)
+        .map(Row::asFinding)
+        .toList();
+  }
+
   /** The findings of a check of the servers of a client. Frees `info`. */
   static List<Finding> findingsOf(SWIGTYPE_p_rl_info info) {
     try {
-      return rows(info, RlcConstants.RL_PART_FINDING).map(Row::finding).toList();
+      return rows(info, RlcConstants.RL_PART_FINDING).map(Row::asFinding).toList();
     } finally {
       Rlc.info_free(info);
     }
@@ -118,19 +147,10 @@ final class InfoReader {
   }
 
   static LockInfo read(SWIGTYPE_p_rl_info info) {
-    Row lock = new Row(info, RlcConstants.RL_PART_LOCK, 0);
-    return new LockInfo(
-        lock.bytes(RlcConstants.RL_FIELD_NAME),
-        LockInfo.State.values()[(int) lock.number(RlcConstants.RL_FIELD_STATE)],
-        lock.text(RlcConstants.RL_FIELD_TYPE),
-        lock.remaining(),
-        lock.number(RlcConstants.RL_FIELD_FENCE),
-        lock.bytes(RlcConstants.RL_FIELD_OWNER),
-        lock.number(RlcConstants.RL_FIELD_HOLDING),
-        lock.number(RlcConstants.RL_FIELD_WAITING),
-        Instant.ofEpochMilli(lock.number(RlcConstants.RL_FIELD_SERVER_MS)),
-        rows(info, RlcConstants.RL_PART_HOLDER).map(Row::holder).toList(),
-        rows(info, RlcConstants.RL_PART_WAITER).map(Row::waiter).toList());
+    return new Row(info, RlcConstants.RL_PART_LOCK, 0)
+        .asLockInfo(
+            rows(info, RlcConstants.RL_PART_HOLDER).map(Row::asHolder).toList(),
+            rows(info, RlcConstants.RL_PART_WAITER).map(Row::asWaiter).toList());
   }
 
   private static Stream<Row> rows(SWIGTYPE_p_rl_info info, int part) {

@@ -7,22 +7,23 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 
+// ---- LockInfo: made of info_fields.def by tools/gen_info.py ----
 /**
  * A snapshot of a lock. Its times come from the server's clock; do not compare them with the local
  * clock. No two are equal.
  *
- * @param nameBytes the name, to ask for the lock by
- * @param state the state, according to the key
- * @param type type of the key; "none" if the lock is free
+ * @param nameBytes name of the lock
+ * @param state the state
+ * @param type type of the key; 'none' if the lock is free
  * @param remaining until the lease ends on the server; empty for a key without expiry
- * @param fence the last fence that the server granted; 0 if not known
+ * @param fence the last fence that the server granted; 0 if not known; the holder's is up to 31
+ *     higher after hand-offs in its client
  * @param ownerBytes owner of a reentrant lock; empty if it is free or of another kind
- * @param holding number of readers, or of leases of the owner, including those that holders leaves
- *     out
- * @param waiting number of waiters, including those that waiters leaves out
- * @param serverTime the server's clock at the time of the snapshot
+ * @param holding number of readers, or of leases of the owner, also those that are not listed
+ * @param waiting number of waiters, also those that are not listed
+ * @param serverTime the server's clock at the time of the snapshot; only to be shown
  * @param holders readers, a writer, or acquisitions of an owner
- * @param waiters in the order of the queue
+ * @param waiters the waiters, in the order of the queue
  */
 public record LockInfo(
     byte[] nameBytes,
@@ -36,6 +37,7 @@ public record LockInfo(
     Instant serverTime,
     List<Holder> holders,
     List<Waiter> waiters) {
+// ---- end of LockInfo ----
 
   /** The name of the lock, decoded as UTF-8. */
   public String name() {
@@ -64,14 +66,17 @@ public record LockInfo(
     NO_LOCK
   }
 
+  // ---- Holder: made of info_fields.def by tools/gen_info.py ----
   /**
    * A holder of a lock: a reader, a writer, or one acquisition of an owner.
    *
-   * @param tokenBytes the token, or the value of a foreign key, for {@link Redlatch#forceRelease}
-   * @param who host name and process id, or the option "holder"; "" if not known
-   * @param labelBytes the option "label" of the acquisition; empty without one
-   * @param mode the mode of the lease
-   * @param since when it was granted; empty if not known
+   * @param tokenBytes the token, or the value of a foreign key
+   * @param who host name and process id, or the option holder; empty if not known: the client has
+   *     not waited, and has held for less than half a second, or its ACL user may not write it
+   * @param labelBytes the option label of the acquisition; empty without one
+   * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
+   *     not a read-write lock
+   * @param since when it was granted, or joined the queue; empty if not known
    * @param remaining until the lease ends on the server; empty for a key without expiry
    */
   public record Holder(
@@ -81,6 +86,7 @@ public record LockInfo(
       Lease.Mode mode,
       Optional<Instant> since,
       Optional<Duration> remaining) {
+  // ---- end of Holder ----
 
     /** The token or value, decoded as UTF-8. */
     public String token() {
@@ -98,13 +104,22 @@ public record LockInfo(
     }
   }
 
+  // ---- Waiter: made of info_fields.def by tools/gen_info.py ----
   /**
    * A waiter for a lock.
    *
-   * @param token the token
-   * @param who host name and process id, or the option "holder"; "" if not known
-   * @param mode the mode that it waits for
-   * @param since when it joined the queue; empty if not known
+   * @param token the token, or the value of a foreign key
+   * @param who host name and process id, or the option holder; empty if not known: the client has
+   *     not waited, and has held for less than half a second, or its ACL user may not write it
+   * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
+   *     not a read-write lock
+   * @param since when it was granted, or joined the queue; empty if not known
    */
-  public record Waiter(String token, String who, Lease.Mode mode, Optional<Instant> since) {}
+  public record Waiter(
+      String token,
+      String who,
+      Lease.Mode mode,
+      Optional<Instant> since) {
+  // ---- end of Waiter ----
+  }
 }

@@ -6,16 +6,18 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 
+// ---- NodeInfo: made of info_fields.def by tools/gen_info.py ----
 /**
  * A server of a client, as last known: {@link Redlatch#info}.
  *
- * @param address address, without secrets.
- * @param state state of the connection and, in a Redlock, of the vote.
- * @param reason the reason of POLLED, NO_VOTE and AWAY; else "".
- * @param role role, as the server reports it.
- * @param version name and version, such as "Valkey 8.0.1"; "" if not known.
- * @param clockDifference how far its clock was ahead of the local clock; empty if not known.
- * @param findings the findings of its last check; empty before the first.
+ * @param address address of the server, without secrets
+ * @param state the state
+ * @param reason why it is polled, has no vote or is away; else empty
+ * @param role role, as the server reports it
+ * @param version name and version, such as Valkey 8.0.1; empty if none runs or is known
+ * @param clockDifference by which its clock was ahead of the local clock, as last measured; empty
+ *     if not known
+ * @param findings the findings of its last check; empty before the first
  */
 public record NodeInfo(
     String address,
@@ -25,6 +27,7 @@ public record NodeInfo(
     String version,
     Optional<Duration> clockDifference,
     List<Finding> findings) {
+// ---- end of NodeInfo ----
 
   /** The state of a server. In the order of the numbers of the C ABI. */
   public enum State {
