@@ -1,131 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Locks for asyncio: Client.aio and Redlock.aio, and how they acquire."""
+"""Locks for asyncio: Client.aio and Redlock.aio."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Callable, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Optional, overload
 
 from . import _core
 from ._advice import made
+from ._aio_base import AioBase, info_of
 from ._aio_lease import AsyncLease, OnLost, new_guards
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import NotHeld, error_of
 from ._force import TRIES, check_arguments, token_of
-from ._info import Finding, LockInfo, read_findings, read_info
+from ._info import LockInfo, read_info
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, check_owner, make_options, make_redlock_options
-from ._pump import Pump, Start, pump_here
+from ._pump import pump_here
 from ._status import Status
-from ._wait import PENDING, Refusal, raise_unless_ok, refusal_of
+from ._wait import raise_unless_ok
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from ._base import Base
-    from ._client import Client
-
-_FORKED = int(Status.E_FORKED)
-
-_status_of = _core.request_status
-_take_lease = _core.request_take_lease
-
-
-def _info_of(request: _core.Request) -> _core.Info:
-    info = _core.request_take_info(request)
-    if info is None:
-        raise error_of(Status.E_NO_MEMORY)
-    return info
-
-
-class AioBase:
-    """The parts that both kinds share.
-
-    A wait uses no thread. Cancel the task to end it, also by asyncio.timeout(): a lock that was
-    granted meanwhile is released.
-    """
-
-    __slots__ = ("_client", "__weakref__")
-
-    def __init__(self, client: Base) -> None:
-        self._client = client
-
-    def _watch_log(self, pump: Pump) -> None:
-        self._client._log_pump = pump.number
-        pump.watch_log(self._client._handle)
-
-    async def connect(self, *, wait: Seconds = 0) -> None:
-        """Reach the server now, as redlatch.connect() does: for a client made with wait=None.
-
-        A Redlock reaches most of its nodes, as Redlock.connect() does.
-        """
-        wait_ms = to_wait_ms(wait, "wait")
-        await self._ask(
-            lambda handle, queue, tag: _core.client_connect_watched(handle, wait_ms, queue, tag)
-        )
-
-    async def check(self, *, wait: Seconds = 0) -> tuple[Finding, ...]:
-        """Check each server now for what endangers locks there. As Client.check()."""
-        wait_ms = to_wait_ms(wait, "wait")
-        request, _ = await self._ask(
-            lambda handle, queue, tag: _core.client_check_watched(handle, wait_ms, queue, tag)
-        )
-        return read_findings(_info_of(request))
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._client!r}>"
-
-    async def _ask(
-        self, start: Callable[[_core.Client, _core.Queue, int], Optional[_core.Request]]
-    ) -> tuple[_core.Request, _core.Client]:
-        """The finished request of `start`, if it succeeded, and the handle that made it."""
-        handle = self._client._handle
-        pump = pump_here()
-        if self._client._log_pump != pump.number:
-            self._watch_log(pump)
-        while True:
-            tag = pump.next_tag()
-            request = await pump.finish(start(handle, pump.queue, tag), tag)
-            if _status_of(request) != _FORKED:
-                raise_unless_ok(request)
-                return request, handle
-            handle = self._client._reopen(handle)
-            self._watch_log(pump)
-
-    async def _take(
-        self,
-        name: bytes,
-        wait_ms: int,
-        options: Optional[_core.AcquireOptions],
-        start: Start = _core.acquire_watched,
-    ) -> Union[AsyncLease, Refusal]:
-        """Acquire: a lease, or a refusal (BUSY or TIMEOUT)."""
-        handle = self._client._handle
-        pump = pump_here()
-        if self._client._log_pump != pump.number:
-            self._watch_log(pump)
-        while True:
-            pump.last_tag = tag = pump.last_tag + 1
-            request = start(handle, name, wait_ms, options, pump.queue, tag)
-            # Pump.finish(), as in AsyncLease.release().
-            if request is None:
-                raise error_of(Status.E_NO_MEMORY)
-            if _status_of(request) == PENDING:
-                pump.waiting[tag] = future = pump.loop.create_future()
-                try:
-                    await future
-                except BaseException:
-                    pump.drop(request, tag)
-                    raise
-            lease = _take_lease(request)
-            if lease is not None:
-                return AsyncLease(lease, handle)
-            if _status_of(request) != _FORKED:
-                return refusal_of(request)
-            handle = self._client._reopen(handle)
-            self._watch_log(pump)
 
 
 class Aio(AioBase):
@@ -136,8 +34,6 @@ class Aio(AioBase):
     """
 
     __slots__ = ()
-
-    _client: Client
 
     def lock(
         self,
@@ -214,7 +110,7 @@ class Aio(AioBase):
                 handle, name_bytes, token_bytes, number, options, queue, tag
             )
         )
-        lease = _take_lease(request)
+        lease = _core.request_take_lease(request)
         if lease is None:
             raise error_of(Status.E_NO_MEMORY)
         return AsyncLease(lease, handle)
@@ -229,7 +125,7 @@ class Aio(AioBase):
         request, _ = await self._ask(
             lambda handle, queue, tag: _core.inspect_watched(handle, name, queue, tag)
         )
-        return read_info(_info_of(request))
+        return read_info(info_of(request))
 
     @overload
     async def force_release(self, name: Name, *, any: bool = False) -> None: ...
@@ -272,13 +168,14 @@ class Aio(AioBase):
 
     async def list(self, pattern: Name = "") -> AsyncIterator[LockInfo]:
         """Iterate over the locks that redlatch clients hold, by `async for`. As Client.list()."""
-        locks = self._client._open_list(to_bytes(pattern, "pattern"))
+        text = to_bytes(pattern, "pattern")
+        locks = self._client._call(lambda handle, err: _core.list_open(handle, text, err))
         pump = pump_here()
         while True:
             tag = pump.next_tag()
             started = _core.list_next_watched(locks, pump.queue, tag)
             request = await pump.finish(started, tag)
-            if _status_of(request) == Status.END:
+            if _core.request_status(request) == Status.END:
                 return
             raise_unless_ok(request)
             info = _core.list_info(locks)

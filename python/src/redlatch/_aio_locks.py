@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 
 from . import _core
 from ._advice import URL, made, no_keywords
+from ._aio_base import AioBase
 from ._aio_lease import AsyncLease, Guard, Guards, OnLost, begin_block, end_block, new_guards
+from ._base import Base
 from ._convert import NO_LIMIT, Seconds, to_wait_ms
 from ._errors import AlreadyHeld, Error
 from ._holds import Hold, number_of
@@ -25,10 +27,6 @@ from ._wait import Refusal
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from ._aio import Aio, AioBase
-    from ._base import Base
-    from ._client import Client
 
 
 def task_is_gone(key: object) -> bool:
@@ -175,12 +173,12 @@ class AsyncRLock(AsyncShape, RLockBase[AsyncLease]):
 
     def __init__(
         self,
-        client: Client,
+        client: Base,
         name: bytes,
         wait_ms: int,
         owner: Optional[bytes],
         keywords: Keywords,
-        aio: Aio,
+        aio: AioBase,
         guards: Guards,
     ) -> None:
         super().__init__(client, name, wait_ms, owner, keywords)
@@ -257,12 +255,12 @@ class AsyncRWSide(AsyncShape, RWSideBase[AsyncLease]):
 
     def __init__(
         self,
-        client: Client,
+        client: Base,
         name: bytes,
         wait_ms: int,
         owner: RWOwner,
         keywords: LockKeywords,
-        aio: Aio,
+        aio: AioBase,
         guards: Guards,
         start: Start,
     ) -> None:
@@ -302,7 +300,7 @@ class AsyncRWLock(RWLockBase):
     _MADE_BY = f"client.aio.rwlock(name), where client = redlatch.connect({URL!r})"
 
     def __init__(
-        self, client: Client, name: bytes, owner: Optional[bytes], format: RWFormat, aio: Aio
+        self, client: Base, name: bytes, owner: Optional[bytes], format: RWFormat, aio: AioBase
     ) -> None:
         super().__init__(client, name, owner, format)
         self._aio = aio

@@ -6,19 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, NoReturn, Optional, Union
+from typing import Generic, NoReturn, Optional, Union
 
 from . import _core
 from ._advice import URL, Made, Unique, no_keywords
+from ._base import Base
 from ._convert import NO_LIMIT, Seconds, check_limit, shown, to_text, to_wait_ms
 from ._errors import Error, error_of, invalid
 from ._holds import Hold, L, ThreadKey, this_thread
 from ._lease import Lease
 from ._status import Status
 from ._wait import Refusal
-
-if TYPE_CHECKING:
-    from ._base import Base
 
 
 class NamedLock(Unique, Generic[L], metaclass=Made):

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Optional, Union
+from typing import NoReturn, Optional, Union
 
 from . import _core
 from ._advice import URL, no_keywords, warn_of_with
+from ._base import Base
 from ._convert import NO_LIMIT, Seconds, shown, to_text
 from ._errors import Error
 from ._holds import Hold, Holds, L, ThreadKey, owner_of, this_thread
@@ -20,9 +21,6 @@ from ._options import OwnedOptions, check_keywords
 from ._status import Status
 from ._wait import Refusal
 
-if TYPE_CHECKING:
-    from ._client import Client
-
 
 class RLockBase(NamedLock[L]):
     """A reentrant lock. Each taker has a key, also takers that share a named owner."""
@@ -31,7 +29,7 @@ class RLockBase(NamedLock[L]):
 
     def __init__(
         self,
-        client: Client,
+        client: Base,
         name: bytes,
         wait_ms: int,
         owner: Optional[bytes],

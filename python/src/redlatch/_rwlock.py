@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Optional, Union, cast, get_args
 
 from . import _core
 from ._advice import URL, Made, Unique, made, warn_of_with
+from ._base import Base
 from ._convert import NO_LIMIT, Seconds, shown, to_text, to_wait_ms
 from ._errors import AlreadyHeld, invalid
 from ._holds import Holds, L, new_number, owner_of, this_thread
@@ -22,8 +23,6 @@ from ._wait import ACQUIRE_READ, ACQUIRE_WRITE, Refusal, Start
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from ._client import Client
 
 
 class RWOwner:
@@ -49,7 +48,7 @@ class RWSideBase(NamedLock[L]):
     __slots__ = ("_owner", "_options", "_holds")
 
     def __init__(
-        self, client: Client, name: bytes, wait_ms: int, owner: RWOwner, keywords: LockKeywords
+        self, client: Base, name: bytes, wait_ms: int, owner: RWOwner, keywords: LockKeywords
     ) -> None:
         super().__init__(client, name, wait_ms)
         self._owner = owner
@@ -85,7 +84,7 @@ class RWSide(RWSideBase[Lease]):
 
     def __init__(
         self,
-        client: Client,
+        client: Base,
         name: bytes,
         wait_ms: int,
         owner: RWOwner,
@@ -127,7 +126,7 @@ class RWLockBase(Unique, metaclass=Made):
     _IN_ANOTHER_PROCESS = NamedLock._IN_ANOTHER_PROCESS
 
     def __init__(
-        self, client: Client, name: bytes, owner: Optional[bytes], format: RWFormat
+        self, client: Base, name: bytes, owner: Optional[bytes], format: RWFormat
     ) -> None:
         make_options(format=format)  # A mistake shows now.
         if format not in get_args(RWFormat):
@@ -147,7 +146,7 @@ class RWLockBase(Unique, metaclass=Made):
 
     def locked(self) -> bool:
         """Return True if the lock has a reader or a writer, according to the server."""
-        return not self._client.inspect(self._name).is_free
+        return not self._client._is_free(self._name)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {shown(self.name)}>"
