@@ -185,7 +185,7 @@ Outcome Supervisor::await_server() {
     net::Connection connection;
     std::vector<resp::ReplyPtr> replies;
     if (connection.dial(settings_, limit, -1).ok() &&
-        connection.exchange(ping, 1, boot_now() + kAnswerWithin, -1, replies).ok() &&
+        connection.ask(ping, boot_now() + kAnswerWithin, replies).ok() &&
         !replies[0]->is_error()) {
       return {};
     }

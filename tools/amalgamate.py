@@ -31,6 +31,7 @@ FOLDERS = (
     *(f"core/{name}" for name in ("base", "host", "timing", "protocol", "resp", "net")),
     *(f"core/{name}" for name in ("embedded", "config")),
     *(f"core/{name}" for name in ("sentinel", "session", "operate", "lock", "quorum", "cluster")),
+    "core/driver",
     "core/runtime",
     "capi/src",
 )

@@ -71,9 +71,11 @@ MAY_NAME = {
     "core/lock": ("base", "timing", "protocol", "session", "operate", "lock"),
     "core/quorum": ("base", "timing", "protocol", "session", "operate", "lock", "quorum"),
     "core/cluster": ("base", "timing", "protocol", "session", "operate", "lock", "cluster"),
+    "core/driver": ("base", "timing", "protocol", "sentinel", "session", "operate", "lock",
+                    "quorum", "cluster", "driver"),
     "core/config": ("base", "host", "protocol", "config"),
     "core/runtime": ("base", "host", "timing", "protocol", "resp", "net", "embedded", "sentinel",
-                     "session", "operate", "lock", "quorum", "cluster", "runtime"),
+                     "session", "operate", "lock", "quorum", "cluster", "driver", "runtime"),
     # The supervisor program.
     "embedded": ("base", "host", "resp", "net", "embedded"),
     "capi/src": ("base", "host", "config", "runtime", "redlatch"),
@@ -160,7 +162,7 @@ HEADER_RULES = (
             r"|time\.h|sys/time\.h|pthread\.h|unistd\.h)$"
         ),
         ("core/timing", "core/protocol", "core/sentinel", "core/session", "core/operate",
-         "core/lock", "core/quorum", "core/cluster"),
+         "core/lock", "core/quorum", "core/cluster", "core/driver"),
         (),
         "no clock, thread or random source here: take `now` and entropy as arguments",
     ),

@@ -41,7 +41,7 @@ class Counter {
 Outcome Counter::ask(std::initializer_list<std::string_view> words) {
   std::string bytes;
   resp::append_command(bytes, {words.begin(), words.size()});
-  auto outcome = connection_.exchange(bytes, 1, limit_, -1, replies_);
+  auto outcome = connection_.ask(bytes, limit_, replies_);
   if (!outcome.ok() || !replies_[0]->is_error()) return outcome;
   return failure(Status::kServer, settings_.address() + " refused " + std::string(*words.begin()) +
                                       ": " + std::string(replies_[0]->text()));

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/unreachable.h"
 #include "host/clock.h"
 #include "host/poll.h"
 #include "net/resolve.h"
@@ -120,7 +121,7 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
     close(fd);
   }
   is_nobody_there_ = error == ECONNREFUSED || error == ENOENT;
-  return failure(Status::kUnavailable, "cannot reach " + address_ + ": " + reason_of(error));
+  return unreachable(address_, reason_of(error));
 }
 
 std::optional<size_t> Connection::send(std::string_view bytes) {
@@ -184,33 +185,38 @@ bool Connection::wait_readable(const Event &event, Nanos limit) {
   return n >= 0 || errno != EINTR;
 }
 
-Outcome Connection::exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
-                             std::vector<resp::ReplyPtr> &replies) {
-  replies.clear();
-  bool is_open = send_all(bytes, limit, wake_fd);
-  // The server may have sent something together with the end of the TLS handshake.
-  Buffer buffer;
-  if (is_open && sealed_) is_open = open_sealed(buffer, 0, replies) != Received::kEnded;
-  while (is_open && replies.size() < count) {
-    if (wait_for(fd_, POLLIN, limit, wake_fd) == 0) {
-      return failure(Status::kUnavailable,
-                     "cannot reach " + address_ + ": no answer within the time limit");
-    }
-    is_open = receive(replies) != Received::kEnded;
-    keep_pushes(replies);
+Connection::Received Connection::receive_until(Nanos limit, int wake_fd,
+                                               std::vector<resp::ReplyPtr> &replies) {
+  if (sealed_) {
+    // The server may have sent something together with the end of the TLS handshake.
+    Buffer buffer;
+    const size_t count = replies.size();
+    if (open_sealed(buffer, 0, replies) == Received::kEnded) return Received::kEnded;
+    if (replies.size() > count) return Received::kSomething;
   }
-  // A TLS alert with the reason may still be unread.
-  if (!is_open && sealed_ && why_sealed().ok()) (void)receive(replies);
-  return replies.size() >= count ? Outcome{} : end_of_connection();
+  for (;;) {
+    if (wait_for(fd_, POLLIN, limit, wake_fd) == 0) return Received::kNothing;
+    const auto received = receive(replies);
+    if (received != Received::kNothing) return received;
+  }
 }
 
-void Connection::keep_pushes(std::vector<resp::ReplyPtr> &replies) {
-  const auto is_reply = [](const resp::ReplyPtr &r) { return r->kind != Reply::Kind::kPush; };
-  const auto pushes = std::stable_partition(replies.begin(), replies.end(), is_reply);
-  for (auto push = pushes; push != replies.end() && pushes_.size() < kMaxPushes; push++) {
-    pushes_.push_back(std::move(*push));
+// A TLS alert with the reason may still be unread.
+Outcome Connection::why_ended(std::vector<resp::ReplyPtr> &replies) {
+  if (!sealed_) return {};
+  if (why_sealed().ok()) (void)receive(replies);
+  return why_sealed();
+}
+
+Outcome Connection::ask(std::string_view bytes, Nanos limit, std::vector<resp::ReplyPtr> &replies) {
+  replies.clear();
+  bool is_open = send_all(bytes, limit, -1);
+  while (is_open && replies.empty()) {
+    const auto received = receive_until(limit, -1, replies);
+    if (received == Received::kNothing) return unreachable(address_, kNoAnswer);
+    is_open = received != Received::kEnded;
   }
-  replies.erase(pushes, replies.end());
+  return replies.empty() ? end_of_connection() : Outcome{};
 }
 
 // The failure of TLS, if there was one.
@@ -223,8 +229,7 @@ Outcome Connection::end_of_connection() const {
   if (sealed_) {
     if (auto why = why_sealed(); !why.ok()) return why;
   }
-  return failure(Status::kUnavailable,
-                 "cannot reach " + address_ + ": the connection was closed by the server");
+  return unreachable(address_, kClosedByServer);
 }
 
 void Connection::shut() {
@@ -239,9 +244,7 @@ Outcome Connection::start_tls(const Settings &settings, Nanos limit, int wake_fd
   sealed_ = std::move(sealed);
   Tls &tls = *sealed_->tls;
   const auto late = [&] {
-    return failure(Status::kUnavailable,
-                   "cannot reach " + address_ +
-                       ": no TLS answer within the time limit, as from a port without TLS");
+    return unreachable(address_, "no TLS answer within the time limit, as from a port without TLS");
   };
   Buffer buffer;
   for (;;) {

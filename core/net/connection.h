@@ -63,19 +63,22 @@ class Connection {
   // passed. @return false after a signal.
   [[nodiscard]] bool wait_readable(const Event &event, Nanos limit);
 
-  // Send `bytes` and wait for `count` replies until `limit`; pushes between them are kept, the
-  // first kMaxPushes. For handshakes, before other threads use the connection.
-  Outcome exchange(std::string_view bytes, size_t count, Nanos limit, int wake_fd,
-                   std::vector<resp::ReplyPtr> &replies);
-  // Those of exchange(), in their order.
-  std::vector<resp::ReplyPtr> take_pushes() { return std::exchange(pushes_, {}); }
+  // ---- for handshakes, before other threads use the connection
+  // Send all of `bytes` until `limit`, or until `wake_fd` turns readable. @return false if some are
+  // left.
+  [[nodiscard]] bool send_all(std::string_view bytes, Nanos limit, int wake_fd);
+  // Receive once; wait until `limit`, or until `wake_fd` turns readable.
+  Received receive_until(Nanos limit, int wake_fd, std::vector<resp::ReplyPtr> &replies);
+  // After a failure: that of TLS, if there was one. It reads what is unread.
+  Outcome why_ended(std::vector<resp::ReplyPtr> &replies);
+  // Send one command, and wait until `limit` for its reply, which is replies[0].
+  Outcome ask(std::string_view bytes, Nanos limit, std::vector<resp::ReplyPtr> &replies);
 
   // End sending and receiving. The descriptor stays open.
   void shut();
   int fd() const { return fd_; }
 
  private:
-  static constexpr size_t kMaxPushes = 64;  // a server that sends without end fills no memory
   using Buffer = std::array<char, size_t{16} * 1024>;
 
   // The TLS session and its output. The thread that sends and the one that receives share it.
@@ -91,12 +94,10 @@ class Connection {
   Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd) NOT_ANALYSED;
   Outcome why_sealed() const;
   Outcome end_of_connection() const;
-  void keep_pushes(std::vector<resp::ReplyPtr> &replies);
   std::optional<size_t> send_plain(std::string_view bytes);
   std::optional<size_t> send_sealed(std::string_view bytes) REQUIRES(sealed_->mutex);
   bool seal(std::string_view part) REQUIRES(sealed_->mutex);
   bool flush_sealed() REQUIRES(sealed_->mutex);
-  bool send_all(std::string_view bytes, Nanos limit, int wake_fd);
   Received receive_once(std::vector<resp::ReplyPtr> &replies, bool may_wait);
   Received open_sealed(Buffer &buffer, size_t size, std::vector<resp::ReplyPtr> &replies);
 
@@ -105,7 +106,6 @@ class Connection {
   bool is_drained_ = false;
   std::string address_;
   resp::ReplyReader reader_;
-  std::vector<resp::ReplyPtr> pushes_;
   std::unique_ptr<Sealed> sealed_;  // nullptr: without TLS
 };
 

@@ -17,7 +17,9 @@ void ask_slots(const std::function<void(std::span<const std::string_view>)> &sen
   }
 }
 
-Outcome read_cluster(const Reply &info, const Reply &slots, const HostPort &asked,
+bool is_cut_off(const Reply &info) { return info_value(info.text(), "cluster_state") == "fail"; }
+
+Outcome read_cluster(bool is_cut_off, const Reply &slots, const HostPort &asked,
                      std::vector<SlotRange> &ranges) {
   const std::string address = asked.text();
   if (slots.is_error()) {
@@ -30,7 +32,6 @@ Outcome read_cluster(const Reply &info, const Reply &slots, const HostPort &aske
   if (!read_slots(slots, asked, ranges)) {
     return failure(Status::kServer, address + ": the answer to CLUSTER SLOTS is malformed");
   }
-  const bool is_cut_off = info_value(info.text(), "cluster_state") == "fail";
   if (is_cut_off || ranges.empty()) {
     return failure(Status::kUnavailable,
                    address + ": the cluster is down, says this node (CLUSTER INFO)");

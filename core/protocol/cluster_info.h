@@ -19,9 +19,11 @@ namespace redlatch::protocol {
 
 inline constexpr size_t kSlotQuestions = 2;
 void ask_slots(const std::function<void(std::span<const std::string_view>)> &send);
-// The answers of `asked`, in the order of the questions. Fails for a server that is no node of a
-// cluster, and for a node that is cut off from most of the cluster: its slots may be old.
-Outcome read_cluster(const Reply &info, const Reply &slots, const HostPort &asked,
+// The first answer: whether the node is cut off from most of the cluster.
+bool is_cut_off(const Reply &info);
+// The second answer, of `asked`. Fails for a server that is no node of a cluster, and for a node
+// that is cut off: its slots may be old.
+Outcome read_cluster(bool is_cut_off, const Reply &slots, const HostPort &asked,
                      std::vector<SlotRange> &ranges);
 
 }  // namespace redlatch::protocol

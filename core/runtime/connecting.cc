@@ -128,7 +128,7 @@ void Connecting::finish(Lock &lock, Link &link) {
     if (ended.outcome.ok()) {
       transfer_.append_auth(link);
       service_->on_connected(link.node, facts, boot_now());
-      for (const resp::ReplyPtr &push : link.commands->take_pushes()) {
+      for (const resp::ReplyPtr &push : ended.connections.pushes) {
         transfer_.take_message(link, *push, boot_now());
       }
     } else {

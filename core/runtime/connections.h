@@ -23,6 +23,7 @@ struct Connections {
   std::unique_ptr<net::Connection> commands;
   // With RESP2 messages need a connection of their own; with RESP3 they come with the replies.
   std::unique_ptr<net::Connection> messages;
+  std::vector<resp::ReplyPtr> pushes;  // that came on `commands` meanwhile
   ServerFacts facts;
 };
 

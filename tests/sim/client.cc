@@ -6,10 +6,13 @@
 #include <array>
 #include <utility>
 
+#include "driver/server_attempt.h"
 #include "memory.h"
 #include "reply_view.h"
 
 namespace redlatch::sim {
+
+using driver::Dialogue;
 
 namespace {
 
@@ -22,6 +25,8 @@ Clock clock_of(const Plan &plan, int slot, uint64_t life) {
   if (plan.has_worst_rates()) rate = -plan.rate_limit_ppm;
   return {start, rate};
 }
+
+Outcome not_reachable() { return failure(Status::kUnavailable, "the server is not reachable"); }
 
 }  // namespace
 
@@ -78,7 +83,7 @@ void Client::make_service() {
 Client::~Client() {
   *is_alive_ = false;
   const CoreMemory::Scope scope;
-  for (const auto &wire : wires_) wire->opening.reset();
+  for (const auto &wire : wires_) wire->dialogue.reset();
   reader_.reset();
   service_.reset();
 }
@@ -276,7 +281,7 @@ void Client::disconnect(Wire &wire) {
 // ---- opening -----------------------------------------------------------------------------------
 
 void Client::connect(Wire &wire) {
-  if (wire.opening || (guide_ && guide_->is_seeking())) return;
+  if (wire.dialogue || (guide_ && guide_->is_seeking())) return;
   const bool reads_slots = is_cluster() && wire.node == 0;
   if (reads_slots && reader_->is_reading()) return;
   {
@@ -300,7 +305,8 @@ void Client::begin_opening(Wire &wire, const Settings &settings) {
   wire.channel = channel;
   {
     const CoreMemory::Scope scope;
-    wire.opening.emplace(settings, wire.channel, service_->needs_identity(), now());
+    wire.dialogue = std::make_unique<driver::ServerAttempt>(settings, wire.channel,
+                                                            service_->needs_identity(), now());
   }
   wire.attempt++;
   dial(wire);
@@ -310,28 +316,26 @@ void Client::dial(Wire &wire) {
   watch_limit(wire);
   const Nanos way = context_.network.delay() + context_.network.delay();
   later(way, [this, &wire, attempt = wire.attempt] {
-    if (wire.opening && wire.attempt == attempt) dialled(wire);
+    if (wire.dialogue && wire.attempt == attempt) dialled(wire);
   });
 }
 
-// A server that is down refuses at once. If it cannot be reached the limit ends the attempt.
+// A server that is down refuses at once. If it cannot be reached the limit ends the dial.
 void Client::dialled(Wire &wire) {
   if (context_.schedule.now() < wire.blocked_until || is_parted(wire.at)) return;
-  const bool is_for_messages = wire.opening->wire() == protocol::Opening::Wire::kMessages;
-  uint64_t &link = is_for_messages ? wire.messages_link : wire.link;
-  // The first one for messages may be subscribed to the wrong kind of channel.
-  if (link != 0) context_.network.close(std::exchange(link, 0), Network::Ending::kSoon);
+  const bool is_for_messages = wire.dialogue->wire() == Dialogue::kMessages;
+  uint64_t &link = wire.link_of(wire.dialogue->wire());
   link = context_.network.open(wire, server(wire), is_for_messages);
-  if (!server(wire).accept(link)) {
-    return fail_connect(wire, failure(Status::kUnavailable, "the server is not reachable"));
-  }
-  open(wire, [&](const auto &send) { wire.opening->on_dialled(send, now()); });
+  const bool is_accepted = server(wire).accept(link);
+  step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
+    is_accepted ? dialogue.on_dialled(send, now()) : dialogue.on_failed(not_reachable(), now());
+  });
 }
 
-// Every event of an opening goes through here.
+// Every event of an attempt to connect goes through here.
 template <class Event>
-void Client::open(Wire &wire, const Event &event) {
-  protocol::Opening &opening = *wire.opening;
+void Client::step(Wire &wire, const Event &event) {
+  Dialogue &dialogue = *wire.dialogue;
   CommandList out;
   const auto send = [&out](Argv argv) {
     const CoreMemory::Pause pause;
@@ -339,15 +343,19 @@ void Client::open(Wire &wire, const Event &event) {
   };
   {
     const CoreMemory::Scope scope;
-    event(protocol::Opening::Send(send));
+    event(dialogue, Dialogue::Send(send));
   }
-  if (const char *broken = opening.check()) context_.verdict.broken("an opening is legal", broken);
-  if (opening.is_over()) return finish_connect(wire);
-  if (opening.is_dialling()) return dial(wire);
-  const bool is_for_messages = opening.wire() == protocol::Opening::Wire::kMessages;
-  if (!out.empty()) {
-    context_.network.send_up(is_for_messages ? wire.messages_link : wire.link, std::move(out));
+  if (const char *broken = dialogue.check()) {
+    context_.verdict.broken("an attempt to connect is legal", broken);
   }
+  for (const auto end : {Dialogue::kCommands, Dialogue::kMessages}) {
+    uint64_t &link = wire.link_of(end);
+    if (link == 0 || dialogue.uses(end)) continue;
+    context_.network.close(std::exchange(link, 0), Network::Ending::kSoon);
+  }
+  if (dialogue.is_over()) return finish(wire);
+  if (dialogue.is_dialling()) return dial(wire);
+  if (!out.empty()) context_.network.send_up(wire.link_of(dialogue.wire()), std::move(out));
   watch_limit(wire);
 }
 
@@ -355,47 +363,52 @@ void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
   const uint64_t attempt = wire.attempt;
   const bool is_for_messages = link == wire.messages_link;
   for (const Message &message : messages) {
-    if (!wire.opening || wire.attempt != attempt) return take(wire, link, {message});
+    if (!wire.dialogue || wire.attempt != attempt) return take(wire, link, {message});
     if (message.kind != Message::Kind::kReply) {
       if (is_for_messages) wire.early.push_back(message);
       continue;
     }
-    if (now() >= wire.opening->limit()) break;
+    if (now() >= wire.dialogue->limit()) break;
+    if (wire.dialogue->awaited_count() == 0) continue;
     const ReplyView view(message.value);
-    open(wire, [&](const auto &send) {
-      wire.opening->on_reply(wire.end_of(link), view.get(), send, now());
+    step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
+      dialogue.on_reply(wire.end_of(link), view.get(), send, now());
     });
   }
 }
 
 void Client::watch_limit(Wire &wire) {
-  if (wire.limit == wire.opening->limit()) return;
-  wire.limit = wire.opening->limit();
+  if (wire.limit == wire.dialogue->limit()) return;
+  wire.limit = wire.dialogue->limit();
   const Nanos soonest = guide_ ? std::min(wire.limit, guide_->limit()) : wire.limit;
   if (soonest == kNever) return;
   const Nanos left = std::max<Nanos>(clock_.when(soonest) - context_.schedule.now(), 0);
   later(left, [this, &wire, attempt = wire.attempt, limit = wire.limit] {
-    if (!wire.opening || wire.attempt != attempt || wire.opening->limit() != limit) return;
-    fail_connect(wire, failure(Status::kUnavailable, "no answer within the time limit"));
+    if (!wire.dialogue || wire.attempt != attempt || wire.dialogue->limit() != limit) return;
+    step(wire, [this](Dialogue &dialogue, const Dialogue::Send &) { dialogue.on_late(now()); });
   });
 }
 
-void Client::finish_connect(Wire &wire) {
-  const Outcome outcome = wire.opening->outcome();
-  if (!outcome.ok()) return fail_connect(wire, outcome);
-  if (!wire.opening->has_messages() && wire.messages_link != 0) {
-    context_.network.close(std::exchange(wire.messages_link, 0), Network::Ending::kSoon);
+void Client::finish(Wire &wire) {
+  const Outcome outcome = wire.dialogue->outcome();
+  const ServerFacts facts = dynamic_cast<driver::ServerAttempt &>(*wire.dialogue).facts();
+  end_attempt(wire);
+  if (!outcome.ok()) {
+    context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
+                       wire.at, outcome.message.c_str());
+    hang_up(wire, Network::Ending::kSoon);
+    wire.is_seeking = guide_.has_value();
+    return guide_ ? guide_->refute(outcome) : give_up(wire, outcome);
   }
-  check_opening(wire);
+  check_opening(wire, facts);
   if (guide_ && !guide_->confirm()) {
-    end_opening(wire);
     hang_up(wire, Network::Ending::kSoon);
     return give_up(wire, failure(Status::kUnavailable, "the primary has moved"));
   }
-  const CoreMemory::Scope scope;
-  const ServerFacts facts = wire.opening->facts();
-  end_opening(wire);
-  const CoreMemory::Pause pause;
+  on_connected(wire, facts);
+}
+
+void Client::on_connected(Wire &wire, const ServerFacts &facts) {
   wire.is_up = true;
   wire.slots.clear();  // also of commands that the service sent to a connection that had ended
   wire.up_since = context_.schedule.now();
@@ -417,15 +430,6 @@ void Client::finish_connect(Wire &wire) {
   take(wire, wire.messages_link, std::exchange(wire.early, {}));
 }
 
-void Client::fail_connect(Wire &wire, const Outcome &why) {
-  context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
-                     wire.at, why.message.c_str());
-  end_opening(wire);
-  hang_up(wire, Network::Ending::kSoon);
-  wire.is_seeking = guide_.has_value();
-  guide_ ? guide_->refute(why) : give_up(wire, why);
-}
-
 void Client::give_up(Wire &wire, const Outcome &why) {
   later(scheduling(), [this, &wire, why] {
     call([&](lock::LockService &service, Nanos now) {
@@ -434,9 +438,9 @@ void Client::give_up(Wire &wire, const Outcome &why) {
   });
 }
 
-void Client::end_opening(Wire &wire) {
+void Client::end_attempt(Wire &wire) {
   const CoreMemory::Scope scope;
-  wire.opening.reset();
+  wire.dialogue.reset();
   wire.limit = 0;
 }
 
@@ -479,7 +483,7 @@ void Client::Wire::received(uint64_t id, Messages messages) {
 }
 
 void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
-  if (wire.opening) return answer(wire, link, messages);
+  if (wire.dialogue) return answer(wire, link, messages);
   if (!wire.is_up) return;
   const bool is_for_messages = link != 0 && link == wire.messages_link;
   for (const Message &message : messages) {
@@ -530,8 +534,8 @@ void Client::Wire::closed(uint64_t id) {
 }
 
 void Client::note_end(Wire &wire) {
-  if (!wire.opening) return disconnect(wire);
-  fail_connect(wire, failure(Status::kUnavailable, "the connection was closed by the server"));
+  if (!wire.dialogue) return disconnect(wire);
+  step(wire, [this](Dialogue &dialogue, const Dialogue::Send &) { dialogue.on_closed({}, now()); });
 }
 
 void Client::pause(Nanos until) {

@@ -18,11 +18,11 @@
 
 #include "cluster/cluster_client.h"
 #include "context.h"
+#include "driver/dialogue.h"
 #include "guide.h"
 #include "lock/lock_client.h"
 #include "memory.h"
 #include "network.h"
-#include "protocol/opening.h"
 #include "quorum/quorum_client.h"
 #include "side.h"
 #include "slot_reader.h"
@@ -62,7 +62,7 @@ class Client : private lock::Output {
   // False for a node that only the process before this one knew.
   bool is_opening(size_t node) const {
     if (node >= wires_.size()) return false;
-    return wires_[node]->opening.has_value() || (guide_ && guide_->is_seeking()) ||
+    return wires_[node]->dialogue != nullptr || (guide_ && guide_->is_seeking()) ||
            side_.is_opening() || (reader_ && node == 0 && reader_->is_reading());
   }
   bool is_busy() const { return !calls_.empty(); }
@@ -110,23 +110,24 @@ class Client : private lock::Output {
     Client &client;
     const size_t node;
     size_t at = node;  // the number of the server; that of a primary changes
-    protocol::Opening::Wire end_of(uint64_t id) const {
-      const bool is_for_messages = id == messages_link;
-      return is_for_messages ? protocol::Opening::Wire::kMessages
-                             : protocol::Opening::Wire::kCommands;
+    driver::Dialogue::Wire end_of(uint64_t id) const {
+      return id == messages_link ? driver::Dialogue::kMessages : driver::Dialogue::kCommands;
+    }
+    uint64_t &link_of(driver::Dialogue::Wire end) {
+      return end == driver::Dialogue::kMessages ? messages_link : link;
     }
     bool owns(uint64_t id) const { return id != 0 && (id == link || id == messages_link); }
 
     uint64_t link = 0;
-    uint64_t messages_link = 0;   // with RESP2
-    uint64_t silent_link = 0;     // the last one for messages that has died silently
-    Nanos silent_since = kNever;  // it is used, and a lock is waited for
-    std::optional<protocol::Opening> opening;
-    uint64_t attempt = 0;  // counts openings
-    Nanos opened_at = 0;   // the last one
-    Nanos limit = 0;       // that of the opening for which an event is scheduled
-    Messages early;        // messages that arrived before the end of the opening
-    bool is_up = false;    // between on_connected() and the end of the connection
+    uint64_t messages_link = 0;                  // with RESP2
+    uint64_t silent_link = 0;                    // the last one for messages that has died silently
+    Nanos silent_since = kNever;                 // it is used, and a lock is waited for
+    std::unique_ptr<driver::Dialogue> dialogue;  // the attempt to connect
+    uint64_t attempt = 0;                        // counts attempts
+    Nanos opened_at = 0;                         // the last one
+    Nanos limit = 0;     // that of the attempt for which an event is scheduled
+    Messages early;      // messages that arrived before the end of the attempt
+    bool is_up = false;  // between on_connected() and the end of the connection
     bool is_dropped = false;
     bool is_closed_due = false;  // a connection ended while the process was paused
     CommandList out;
@@ -134,7 +135,7 @@ class Client : private lock::Output {
     Nanos blocked_until = 0;
 
     // Of a group.
-    Settings primary;         // that of the opening
+    Settings primary;         // that of the attempt
     bool is_seeking = false;  // no primary is named yet
     Nanos up_since = 0;
     Nanos polls_since = kNever;  // its channel has a further receiver
@@ -142,7 +143,7 @@ class Client : private lock::Output {
 
     // Of a cluster.
     const Settings *settings = nullptr;
-    std::string channel;             // that of the opening
+    std::string channel;             // that of the attempt
     bool is_asking = false;          // the last command was ASKING
     std::deque<int> slots;           // of the commands without an answer; kNoSlot: of no lock
     Nanos misplaced_since = kNever;  // its channel has the slot of another node
@@ -218,12 +219,12 @@ class Client : private lock::Output {
   void dialled(Wire &wire);
   void answer(Wire &wire, uint64_t link, const Messages &messages);
   template <class Event>
-  void open(Wire &wire, const Event &event);
+  void step(Wire &wire, const Event &event);
   void watch_limit(Wire &wire);
-  void finish_connect(Wire &wire);
-  void fail_connect(Wire &wire, const Outcome &why);
-  void end_opening(Wire &wire);
-  void check_opening(const Wire &wire);
+  void finish(Wire &wire);
+  void on_connected(Wire &wire, const ServerFacts &facts);
+  void end_attempt(Wire &wire);
+  void check_opening(const Wire &wire, const ServerFacts &facts);
   void arm();
   void on_time(uint64_t number);
   void take(Wire &wire, uint64_t link, const Messages &messages);

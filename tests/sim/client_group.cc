@@ -48,9 +48,9 @@ void Client::on_not_found(const Outcome &why) {
 void Client::on_moved() {
   Wire &wire = *wires_.front();
   const bool is_up = wire.is_up;
-  const bool is_attempt = wire.opening || wire.is_seeking;
+  const bool is_attempt = wire.dialogue || wire.is_seeking;
   wire.is_seeking = false;
-  if (wire.opening) end_opening(wire);
+  if (wire.dialogue) end_attempt(wire);
   if (is_up) return disconnect(wire);
   if (!is_attempt) return;
   hang_up(wire, Network::Ending::kSoon);

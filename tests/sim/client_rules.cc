@@ -17,7 +17,7 @@ void Client::check_openings() const {
     check_polling(*wire);
     check_silence(*wire);
     const Nanos begin = std::max(wire->opened_at, paused_until_);
-    if (!wire->opening || context_.schedule.now() - begin < limit) continue;
+    if (!wire->dialogue || context_.schedule.now() - begin < limit) continue;
     context_.verdict.broken("an opening ends within its limits", "client " + std::to_string(slot_));
   }
 }
@@ -54,8 +54,7 @@ void Client::silence_messages(size_t node) {
 }
 
 // What it found out is true, unless the server has ended the connection since.
-void Client::check_opening(const Wire &wire) {
-  const ServerFacts &facts = wire.opening->facts();
+void Client::check_opening(const Wire &wire, const ServerFacts &facts) {
   const uint64_t messages = wire.messages_link != 0 ? wire.messages_link : wire.link;
   const auto broken = [&](std::string_view rule) {
     context_.verdict.broken(rule, "client " + std::to_string(slot_));

@@ -25,7 +25,7 @@ from mutants_sentinel import SENTINEL_MUTANTS
 
 FOLDERS = (
     *("base", "timing", "protocol", "session", "operate"),
-    *("lock", "quorum", "sentinel", "cluster"),
+    *("lock", "quorum", "sentinel", "cluster", "driver"),
 )
 
 CORE_MUTANTS = (

@@ -102,8 +102,9 @@ void SlotReader::take(const Message &message) {
   if (answers_.size() < protocol::kSlotQuestions) return;
   const ReplyView info(answers_[0]), slots(answers_[1]);
   std::vector<protocol::SlotRange> ranges;
-  const auto outcome = protocol::read_cluster(
-      info.get(), slots.get(), {server_settings_.host, server_settings_.port}, ranges);
+  const auto outcome =
+      protocol::read_cluster(protocol::is_cut_off(info.get()), slots.get(),
+                             {server_settings_.host, server_settings_.port}, ranges);
   if (!outcome.ok()) return fail(outcome);
   hang_up(Network::Ending::kSoon);
   is_reading_ = false;

@@ -117,7 +117,7 @@ TEST(SlotMapTest, out_of_memory_changes_no_slot) {
 // ---- what a node says about its cluster ---------------------------------------------------------
 
 Outcome read(const MadeReply &info, const MadeReply &slots, Ranges &ranges) {
-  return protocol::read_cluster(info.get(), slots.get(), kA, ranges);
+  return protocol::read_cluster(protocol::is_cut_off(info.get()), slots.get(), kA, ranges);
 }
 
 MadeReply info(const std::string &state) {
