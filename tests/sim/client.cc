@@ -6,13 +6,10 @@
 #include <array>
 #include <utility>
 
-#include "driver/server_attempt.h"
 #include "memory.h"
 #include "reply_view.h"
 
 namespace redlatch::sim {
-
-using driver::Dialogue;
 
 namespace {
 
@@ -25,8 +22,6 @@ Clock clock_of(const Plan &plan, int slot, uint64_t life) {
   if (plan.has_worst_rates()) rate = -plan.rate_limit_ppm;
   return {start, rate};
 }
-
-Outcome not_reachable() { return failure(Status::kUnavailable, "the server is not reachable"); }
 
 }  // namespace
 
@@ -54,7 +49,6 @@ Client::Client(Context &context, int slot, uint64_t life)
     wires_.push_back(std::make_unique<Wire>(*this, node));
   }
   if (context.plan.is_group()) guide_.emplace(*this, context, settings_.front());
-  if (context.plan.is_cluster()) reader_.emplace(*this, context, settings_.front());
   make_service();
 }
 
@@ -84,7 +78,6 @@ Client::~Client() {
   *is_alive_ = false;
   const CoreMemory::Scope scope;
   for (const auto &wire : wires_) wire->dialogue.reset();
-  reader_.reset();
   service_.reset();
 }
 
@@ -259,7 +252,7 @@ void Client::settle() {
 Nanos Client::scheduling() { return random_.between(0, kSchedulingLimit); }
 
 void Client::hang_up(Wire &wire, Network::Ending ending) {
-  for (uint64_t *link : {&wire.link, &wire.messages_link}) {
+  for (uint64_t *link : {&wire.link, &wire.messages_link, &wire.sentinel_link}) {
     if (*link != 0) context_.network.close(*link, ending);
     *link = 0;
   }
@@ -276,172 +269,6 @@ void Client::disconnect(Wire &wire) {
                        wire.node);
     call([&](lock::LockService &service, Nanos now) { service.on_disconnected(wire.node, now); });
   });
-}
-
-// ---- opening -----------------------------------------------------------------------------------
-
-void Client::connect(Wire &wire) {
-  if (wire.dialogue || (guide_ && guide_->is_seeking())) return;
-  const bool reads_slots = is_cluster() && wire.node == 0;
-  if (reads_slots && reader_->is_reading()) return;
-  {
-    const CoreMemory::Scope scope;
-    if (!service_->begin_connect(wire.node, now())) return;
-  }
-  wire.opened_at = context_.schedule.now();
-  context_.stats.openings++;
-  context_.on_opening(slot_, wire.node);
-  wire.is_seeking = guide_.has_value();
-  if (reads_slots) return read_slots();
-  if (is_cluster()) return begin_opening(wire, *wire.settings);
-  guide_ ? guide_->seek() : begin_opening(wire, settings_[wire.node]);
-}
-
-void Client::begin_opening(Wire &wire, const Settings &settings) {
-  const std::string &channel = service_->channel(wire.node);
-  if (!wire.channel.empty() && wire.channel != channel) {
-    context_.checker.changed_channel(wire.channel, channel);
-  }
-  wire.channel = channel;
-  {
-    const CoreMemory::Scope scope;
-    wire.dialogue = std::make_unique<driver::ServerAttempt>(settings, wire.channel,
-                                                            service_->needs_identity(), now());
-  }
-  wire.attempt++;
-  dial(wire);
-}
-
-void Client::dial(Wire &wire) {
-  watch_limit(wire);
-  const Nanos way = context_.network.delay() + context_.network.delay();
-  later(way, [this, &wire, attempt = wire.attempt] {
-    if (wire.dialogue && wire.attempt == attempt) dialled(wire);
-  });
-}
-
-// A server that is down refuses at once. If it cannot be reached the limit ends the dial.
-void Client::dialled(Wire &wire) {
-  if (context_.schedule.now() < wire.blocked_until || is_parted(wire.at)) return;
-  const bool is_for_messages = wire.dialogue->wire() == Dialogue::kMessages;
-  uint64_t &link = wire.link_of(wire.dialogue->wire());
-  link = context_.network.open(wire, server(wire), is_for_messages);
-  const bool is_accepted = server(wire).accept(link);
-  step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
-    is_accepted ? dialogue.on_dialled(send, now()) : dialogue.on_failed(not_reachable(), now());
-  });
-}
-
-// Every event of an attempt to connect goes through here.
-template <class Event>
-void Client::step(Wire &wire, const Event &event) {
-  Dialogue &dialogue = *wire.dialogue;
-  CommandList out;
-  const auto send = [&out](Argv argv) {
-    const CoreMemory::Pause pause;
-    out.emplace_back(argv);
-  };
-  {
-    const CoreMemory::Scope scope;
-    event(dialogue, Dialogue::Send(send));
-  }
-  if (const char *broken = dialogue.check()) {
-    context_.verdict.broken("an attempt to connect is legal", broken);
-  }
-  for (const auto end : {Dialogue::kCommands, Dialogue::kMessages}) {
-    uint64_t &link = wire.link_of(end);
-    if (link == 0 || dialogue.uses(end)) continue;
-    context_.network.close(std::exchange(link, 0), Network::Ending::kSoon);
-  }
-  if (dialogue.is_over()) return finish(wire);
-  if (dialogue.is_dialling()) return dial(wire);
-  if (!out.empty()) context_.network.send_up(wire.link_of(dialogue.wire()), std::move(out));
-  watch_limit(wire);
-}
-
-void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
-  const uint64_t attempt = wire.attempt;
-  const bool is_for_messages = link == wire.messages_link;
-  for (const Message &message : messages) {
-    if (!wire.dialogue || wire.attempt != attempt) return take(wire, link, {message});
-    if (message.kind != Message::Kind::kReply) {
-      if (is_for_messages) wire.early.push_back(message);
-      continue;
-    }
-    if (now() >= wire.dialogue->limit()) break;
-    if (wire.dialogue->awaited_count() == 0) continue;
-    const ReplyView view(message.value);
-    step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
-      dialogue.on_reply(wire.end_of(link), view.get(), send, now());
-    });
-  }
-}
-
-void Client::watch_limit(Wire &wire) {
-  if (wire.limit == wire.dialogue->limit()) return;
-  wire.limit = wire.dialogue->limit();
-  const Nanos soonest = guide_ ? std::min(wire.limit, guide_->limit()) : wire.limit;
-  if (soonest == kNever) return;
-  const Nanos left = std::max<Nanos>(clock_.when(soonest) - context_.schedule.now(), 0);
-  later(left, [this, &wire, attempt = wire.attempt, limit = wire.limit] {
-    if (!wire.dialogue || wire.attempt != attempt || wire.dialogue->limit() != limit) return;
-    step(wire, [this](Dialogue &dialogue, const Dialogue::Send &) { dialogue.on_late(now()); });
-  });
-}
-
-void Client::finish(Wire &wire) {
-  const Outcome outcome = wire.dialogue->outcome();
-  const ServerFacts facts = dynamic_cast<driver::ServerAttempt &>(*wire.dialogue).facts();
-  end_attempt(wire);
-  if (!outcome.ok()) {
-    context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
-                       wire.at, outcome.message.c_str());
-    hang_up(wire, Network::Ending::kSoon);
-    wire.is_seeking = guide_.has_value();
-    return guide_ ? guide_->refute(outcome) : give_up(wire, outcome);
-  }
-  check_opening(wire, facts);
-  if (guide_ && !guide_->confirm()) {
-    hang_up(wire, Network::Ending::kSoon);
-    return give_up(wire, failure(Status::kUnavailable, "the primary has moved"));
-  }
-  on_connected(wire, facts);
-}
-
-void Client::on_connected(Wire &wire, const ServerFacts &facts) {
-  wire.is_up = true;
-  wire.slots.clear();  // also of commands that the service sent to a connection that had ended
-  wire.up_since = context_.schedule.now();
-  wire.left_since = kNever;
-  context_.trace.say(context_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
-                     slot_, wire.at, facts.run_id.c_str(),
-                     static_cast<long long>(facts.age.uptime_s));
-  // A node that does not say who it is, as one whose clock went back to before its start, is not
-  // known to have restarted. Its connection is given up.
-  if (!facts.run_id.empty()) {
-    if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
-      context_.checker.learnt_of_restart(wire.node, wire.channel);
-    }
-    wire.run_id = facts.run_id;
-  }
-  note_channel(wire, facts);
-  wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
-  call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
-  take(wire, wire.messages_link, std::exchange(wire.early, {}));
-}
-
-void Client::give_up(Wire &wire, const Outcome &why) {
-  later(scheduling(), [this, &wire, why] {
-    call([&](lock::LockService &service, Nanos now) {
-      service.on_connect_failed(wire.node, why, now);
-    });
-  });
-}
-
-void Client::end_attempt(Wire &wire) {
-  const CoreMemory::Scope scope;
-  wire.dialogue.reset();
-  wire.limit = 0;
 }
 
 // ---- time --------------------------------------------------------------------------------------
@@ -527,15 +354,10 @@ void Client::note_push(std::string_view channel, std::string_view text) {
 void Client::Wire::closed(uint64_t id) {
   if (!owns(id)) return;
   if (client.is_paused()) {
-    is_closed_due = true;
+    closed_due.push_back(id);
     return;
   }
   client.note_end(*this);
-}
-
-void Client::note_end(Wire &wire) {
-  if (!wire.dialogue) return disconnect(wire);
-  step(wire, [this](Dialogue &dialogue, const Dialogue::Send &) { dialogue.on_closed({}, now()); });
 }
 
 void Client::pause(Nanos until) {
@@ -562,7 +384,9 @@ void Client::resume() {
   }
   is_resuming_ = false;
   for (const auto &wire : wires_) {
-    if (std::exchange(wire->is_closed_due, false) && wire->link != 0) note_end(*wire);
+    for (const uint64_t link : std::exchange(wire->closed_due, {})) {
+      if (wire->owns(link)) note_end(*wire);
+    }
   }
   run_time();
 }
@@ -570,7 +394,6 @@ void Client::resume() {
 void Client::forget_connections(Network::Ending ending) {
   if (guide_) guide_->hang_up(ending);
   side_.hang_up(ending);
-  if (reader_) reader_->hang_up(ending);
   for (const auto &wire : wires_) hang_up(*wire, ending);
 }
 

@@ -19,13 +19,13 @@
 #include "cluster/cluster_client.h"
 #include "context.h"
 #include "driver/dialogue.h"
+#include "driver/slot_reading.h"
 #include "guide.h"
 #include "lock/lock_client.h"
 #include "memory.h"
 #include "network.h"
 #include "quorum/quorum_client.h"
 #include "side.h"
-#include "slot_reader.h"
 
 namespace redlatch::sim {
 
@@ -62,15 +62,14 @@ class Client : private lock::Output {
   // False for a node that only the process before this one knew.
   bool is_opening(size_t node) const {
     if (node >= wires_.size()) return false;
-    return wires_[node]->dialogue != nullptr || (guide_ && guide_->is_seeking()) ||
-           side_.is_opening() || (reader_ && node == 0 && reader_->is_reading());
+    return wires_[node]->dialogue != nullptr || side_.is_opening();
   }
   bool is_busy() const { return !calls_.empty(); }
   bool is_waiting() const { return service_->expects_push(); }
   // Its connections to `node`; 0: none.
   uint64_t link(size_t node) const {
-    if (reader_ && node == 0) return reader_->link();
-    return guide_ && guide_->link() != 0 ? guide_->link() : wires_[node]->link;
+    const Wire &wire = *wires_[node];
+    return wire.sentinel_link != 0 ? wire.sentinel_link : wire.link;
   }
   uint64_t disturb_watch(size_t sentinel) { return guide_->disturb(sentinel); }
   uint64_t messages_link(size_t node) const { return wires_[node]->messages_link; }
@@ -111,32 +110,37 @@ class Client : private lock::Output {
     const size_t node;
     size_t at = node;  // the number of the server; that of a primary changes
     driver::Dialogue::Wire end_of(uint64_t id) const {
+      if (id == sentinel_link) return driver::Dialogue::kSentinel;
       return id == messages_link ? driver::Dialogue::kMessages : driver::Dialogue::kCommands;
     }
     uint64_t &link_of(driver::Dialogue::Wire end) {
+      if (end == driver::Dialogue::kSentinel) return sentinel_link;
       return end == driver::Dialogue::kMessages ? messages_link : link;
     }
-    bool owns(uint64_t id) const { return id != 0 && (id == link || id == messages_link); }
+    bool owns(uint64_t id) const {
+      return id != 0 && (id == link || id == messages_link || id == sentinel_link);
+    }
 
     uint64_t link = 0;
     uint64_t messages_link = 0;                  // with RESP2
+    uint64_t sentinel_link = 0;                  // of the attempt to connect
     uint64_t silent_link = 0;                    // the last one for messages that has died silently
     Nanos silent_since = kNever;                 // it is used, and a lock is waited for
     std::unique_ptr<driver::Dialogue> dialogue;  // the attempt to connect
-    uint64_t attempt = 0;                        // counts attempts
+    uint64_t attempt = 0;                        // counts dials
     Nanos opened_at = 0;                         // the last one
     Nanos limit = 0;     // that of the attempt for which an event is scheduled
     Messages early;      // messages that arrived before the end of the attempt
     bool is_up = false;  // between on_connected() and the end of the connection
     bool is_dropped = false;
-    bool is_closed_due = false;  // a connection ended while the process was paused
+    std::vector<uint64_t> closed_due;  // connections that ended while the process was paused
     CommandList out;
     std::string run_id;  // the last one of the node
     Nanos blocked_until = 0;
 
     // Of a group.
-    Settings primary;         // that of the attempt
-    bool is_seeking = false;  // no primary is named yet
+    Settings primary;  // of the server that it is connected to
+    size_t sentinel = 0;
     Nanos up_since = 0;
     Nanos polls_since = kNever;  // its channel has a further receiver
     Nanos left_since = kNever;   // it was heard then that this server is no primary any more
@@ -180,14 +184,13 @@ class Client : private lock::Output {
   void disconnect(Wire &wire);
   void hang_up(Wire &wire, Network::Ending ending);
   void connect(Wire &wire);
-  void begin_opening(Wire &wire, const Settings &settings);
+  std::unique_ptr<driver::Dialogue> make_dialogue(Wire &wire);
+  std::unique_ptr<driver::Dialogue> make_slot_reading();
   void give_up(Wire &wire, const Outcome &why);
   // client_group.cc, called by the guide
   friend class Guide;
   friend class Side;
   void name_sentinels(Settings &settings) const;
-  void on_named(size_t server);
-  void on_not_found(const Outcome &why);
   void on_moved();
   void note_told(size_t old_primary);
   bool is_parted(size_t server) const;
@@ -196,15 +199,14 @@ class Client : private lock::Output {
   void check_news(int64_t epoch) const;
   void check_polling(const Wire &wire) const;
   void check_silence(Wire &wire) const;
-  // client_cluster.cc, called by the reader
-  friend class SlotReader;
+  // client_cluster.cc
   static constexpr int kNoSlot = -1;
-  bool is_cluster() const { return reader_.has_value(); }
+  bool is_cluster() const { return context_.plan.is_cluster(); }
+  // It has no connection of its own.
+  bool reads_slots(const Wire &wire) const { return is_cluster() && wire.node == 0; }
   const cluster::ClusterClient &cluster() const;
   void name_nodes(Settings &settings) const;
-  void read_slots();
   void on_slots(std::vector<protocol::SlotRange> ranges);
-  void on_no_slots(const Outcome &why);
   void note_command(Wire &wire, Argv argv);
   void note_answer(Wire &wire, const Value &value);
   void note_channel(const Wire &wire, const ServerFacts &facts);
@@ -217,13 +219,14 @@ class Client : private lock::Output {
   void check_channels();
   void dial(Wire &wire);
   void dialled(Wire &wire);
+  bool is_reachable(const Wire &wire, const Settings &target) const;
+  bool open(Wire &wire, const Settings &target);
   void answer(Wire &wire, uint64_t link, const Messages &messages);
   template <class Event>
   void step(Wire &wire, const Event &event);
   void watch_limit(Wire &wire);
   void finish(Wire &wire);
   void on_connected(Wire &wire, const ServerFacts &facts);
-  void end_attempt(Wire &wire);
   void check_opening(const Wire &wire, const ServerFacts &facts);
   void arm();
   void on_time(uint64_t number);
@@ -242,9 +245,8 @@ class Client : private lock::Output {
   std::unique_ptr<lock::LockService> service_;
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
-  std::optional<Guide> guide_;        // with sentinels
-  Side side_;                         // where replicas confirm
-  std::optional<SlotReader> reader_;  // of a cluster
+  std::optional<Guide> guide_;  // with sentinels
+  Side side_;                   // where replicas confirm
   // Of a cluster: the servers of slots, as the client was last told.
   std::vector<protocol::SlotRange> ranges_;
   std::map<uint16_t, size_t> redirects_, recent_redirects_;  // the latter since the reading began

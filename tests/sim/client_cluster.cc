@@ -43,16 +43,10 @@ void Client::open_node(size_t, const Settings &settings) {
 
 // ---- the map -----------------------------------------------------------------------------------
 
-void Client::read_slots() {
+std::unique_ptr<driver::Dialogue> Client::make_slot_reading() {
   recent_redirects_.clear();
-  std::vector<HostPort> servers;
-  {
-    const CoreMemory::Scope scope;
-    const auto known = service_->known_servers();
-    const CoreMemory::Pause pause;
-    servers = known;
-  }
-  reader_->begin(std::move(servers));
+  const CoreMemory::Scope scope;
+  return std::make_unique<driver::SlotReading>(settings_.front(), service_->known_servers(), now());
 }
 
 void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
@@ -60,14 +54,6 @@ void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
     ranges_ = ranges;
     redirects_ = recent_redirects_;
     call([&](lock::LockService &service, Nanos now) { service.on_slots_read(ranges, now); });
-  });
-}
-
-void Client::on_no_slots(const Outcome &why) {
-  later(scheduling(), [this, why] {
-    context_.trace.say(context_.schedule.now(), "client %d does not read the slots: %s", slot_,
-                       why.message.c_str());
-    call([&](lock::LockService &service, Nanos now) { service.on_connect_failed(0, why, now); });
   });
 }
 

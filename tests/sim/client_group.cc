@@ -30,31 +30,17 @@ void Client::name_sentinels(Settings &settings) const {
   }
 }
 
-void Client::on_named(size_t server) {
-  Wire &wire = *wires_.front();
-  wire.is_seeking = false;
-  wire.at = server;
-  wire.primary = settings_.front().of_primary(server_address(server));
-  begin_opening(wire, wire.primary);
-}
-
-void Client::on_not_found(const Outcome &why) {
-  wires_.front()->is_seeking = false;
-  give_up(*wires_.front(), why);
-}
-
-// The link is dropped at once, an attempt to make one ends, and the next one begins without a
-// pause.
+// The link is dropped at once. An attempt to make one is stopped, so that each step that is left
+// fails, and the next one begins without a pause.
 void Client::on_moved() {
   Wire &wire = *wires_.front();
-  const bool is_up = wire.is_up;
-  const bool is_attempt = wire.dialogue || wire.is_seeking;
-  wire.is_seeking = false;
-  if (wire.dialogue) end_attempt(wire);
-  if (is_up) return disconnect(wire);
-  if (!is_attempt) return;
-  hang_up(wire, Network::Ending::kSoon);
-  give_up(wire, failure(Status::kUnavailable, "the primary has moved"));
+  if (wire.is_up) return disconnect(wire);
+  if (!wire.dialogue) return;
+  {
+    const CoreMemory::Scope scope;
+    while (!wire.dialogue->is_over()) wire.dialogue->on_late(now());
+  }
+  finish(wire);
 }
 
 // ---- rules -------------------------------------------------------------------------------------
@@ -130,6 +116,10 @@ void Client::part_from_server(size_t server, Nanos until) {
 
 void Client::part_from_sentinel(size_t sentinel, Nanos until) {
   guide_->part_from(sentinel, until);
+  const Wire &wire = *wires_.front();
+  if (wire.sentinel_link == 0 || wire.sentinel != sentinel) return;
+  context_.network.stall(wire.sentinel_link, true, until);
+  context_.network.stall(wire.sentinel_link, false, until);
 }
 
 }  // namespace redlatch::sim

@@ -14,13 +14,9 @@
 namespace redlatch::sim {
 
 Guide::Guide(Client &client, Context &context, const Settings &settings)
-    : client_(client),
-      context_(context),
-      settings_(settings),
-      primary_watch_(settings),
-      scout_(*this, &Guide::scout_takes, &Guide::scout_fails) {
+    : client_(client), context_(context), settings_(settings), primary_watch_(settings) {
   for (size_t i = 0; i < settings.sentinel.addresses.size(); i++) {
-    posts_.push_back(std::make_unique<End>(*this, &Guide::post_takes, &Guide::post_fails));
+    posts_.push_back(std::make_unique<End>(*this));
     posts_.back()->slot = i;
     posts_.back()->undisturbed = context.schedule.now();
   }
@@ -37,17 +33,15 @@ void Guide::End::received(uint64_t id, Messages messages) {
     return guide.client_.later(0, [this, id, shared] { received(id, std::move(*shared)); });
   }
   for (const Message &message : messages) {
-    if (id == link) (guide.*take)(*this, message);
+    if (id == link) guide.post_takes(*this, message);
   }
 }
 
 void Guide::End::closed(uint64_t id) {
   if (id != link) return;
   if (guide.client_.is_paused()) return guide.client_.later(0, [this, id] { closed(id); });
-  failed();
+  guide.post_fails(*this);
 }
-
-void Guide::End::failed() { (guide.*fail)(*this); }
 
 bool Guide::is_parted(size_t sentinel) const {
   const auto found = parted_.find(sentinel);
@@ -55,16 +49,16 @@ bool Guide::is_parted(size_t sentinel) const {
 }
 
 // A sentinel that is down refuses at once; one that cannot be reached says nothing.
-void Guide::dial(End &end, size_t sentinel, End::Event dialled) {
+void Guide::dial(End &end, size_t sentinel) {
   close(end);
   end.sentinel = sentinel;
   const Nanos way = context_.network.delay() + context_.network.delay();
-  client_.later(way, [this, &end, dialled, number = end.number] {
+  client_.later(way, [this, &end, number = end.number] {
     if (end.number != number || is_parted(end.sentinel)) return;
     Sentinel &dialled_one = context_.group->sentinel(end.sentinel);
     end.link = context_.network.open(end, dialled_one);
-    if (!dialled_one.accept(end.link)) return end.failed();
-    (this->*dialled)(end);
+    if (!dialled_one.accept(end.link)) return post_fails(end);
+    post_dialled(end);
   });
 }
 
@@ -73,14 +67,8 @@ void Guide::close(End &end) {
   if (end.link != 0) context_.network.close(std::exchange(end.link, 0), Network::Ending::kSoon);
 }
 
-std::vector<Guide::End *> Guide::ends() {
-  std::vector<End *> all{&scout_};
-  for (const auto &post : posts_) all.push_back(post.get());
-  return all;
-}
-
 void Guide::hang_up(Network::Ending ending) {
-  for (End *end : ends()) {
+  for (const auto &end : posts_) {
     end->number++;
     if (end->link != 0) context_.network.close(std::exchange(end->link, 0), ending);
   }
@@ -89,7 +77,7 @@ void Guide::hang_up(Network::Ending ending) {
 void Guide::part_from(size_t sentinel, Nanos until) {
   parted_[sentinel] = std::max(parted_[sentinel], until);
   (void)disturb(sentinel);
-  for (const End *end : ends()) {
+  for (const auto &end : posts_) {
     if (end->link == 0 || end->sentinel != sentinel) continue;
     context_.network.stall(end->link, true, until);
     context_.network.stall(end->link, false, until);
@@ -110,116 +98,26 @@ Nanos Guide::heard_since(size_t sentinel) const {
       {posts_[sentinel]->undisturbed, healed, context_.group->sentinel(sentinel).up_since()});
 }
 
-// ---- discovery ---------------------------------------------------------------------------------
+// ---- attempts to connect -----------------------------------------------------------------------
 
-void Guide::seek() {
+sentinel::Knowledge Guide::begin_attempt() {
   is_hurried_ = false;
-  {
-    const CoreMemory::Scope scope;
-    discovery_.emplace(settings_, primary_watch_.begin_discovery(), now());
-  }
+  sentinel::Knowledge known = primary_watch_.begin_discovery();
   tend_watch();
-  continue_seeking();
+  return known;
 }
 
-// Every event of a discovery goes through here.
-template <class Event>
-void Guide::step(const Event &event) {
-  CommandList out;
-  const sentinel::Send send = [&out](Argv argv) {
-    const CoreMemory::Pause pause;
-    out.emplace_back(argv);
-  };
-  {
-    const CoreMemory::Scope scope;
-    event(*discovery_, send);
-  }
-  if (const char *broken = discovery_->check()) {
-    context_.verdict.broken("a discovery is legal", broken);
-  }
-  if (!out.empty()) context_.network.send_up(scout_.link, std::move(out));
-  if (discovery_->stage() == sentinel::Discovery::Stage::kAsking) return watch_limit();
-  continue_seeking();
-}
-
-void Guide::continue_seeking() {
-  using Stage = sentinel::Discovery::Stage;
-  switch (discovery_->stage()) {
-    case Stage::kDialling: {
-      const Settings &one = discovery_->sentinel();
-      dial(scout_, number_in({one.host, one.port}), &Guide::scout_dialled);
-      return watch_limit();
-    }
-    case Stage::kAsking:
-      return;
-    case Stage::kNamed:
-      close(scout_);
-      return client_.on_named(number_in(discovery_->primary()));
-    case Stage::kOver: {
-      close(scout_);
-      const Outcome outcome = discovery_->outcome();
-      {
-        const CoreMemory::Scope scope;
-        primary_watch_.on_not_found(sentinel::Knowledge(discovery_->knowledge()));
-      }
-      discovery_.reset();
-      return client_.on_not_found(outcome);
-    }
-  }
-}
-
-void Guide::scout_dialled(End &) {
-  step([](sentinel::Discovery &discovery, const sentinel::Send &send) {
-    discovery.on_dialled(send);
-  });
-}
-
-void Guide::scout_takes(End &, const Message &message) {
-  if (!discovery_ || discovery_->stage() != sentinel::Discovery::Stage::kAsking) return;
-  const ReplyView view(message.value);
-  step([&](sentinel::Discovery &discovery, const sentinel::Send &) {
-    discovery.on_reply(view.get(), now());
-  });
-}
-
-void Guide::scout_fails(End &) {
-  close(scout_);
-  if (!discovery_ || discovery_->stage() == sentinel::Discovery::Stage::kNamed) return;
-  step([&](sentinel::Discovery &discovery, const sentinel::Send &) {
-    discovery.on_failed(failure(Status::kUnavailable, "the sentinel does not answer"), now());
-  });
-}
-
-void Guide::watch_limit() {
-  const Nanos limit = discovery_->limit();
-  if (limit == kNever) return;
-  const Nanos left = std::max<Nanos>(client_.when(limit) - context_.schedule.now(), 0);
-  client_.later(left, [this, number = scout_.number, limit] {
-    if (scout_.number == number && discovery_ && discovery_->limit() == limit) scout_fails(scout_);
-  });
-}
-
-Nanos Guide::limit() const {
-  const bool is_named = discovery_ && discovery_->stage() == sentinel::Discovery::Stage::kNamed;
-  return is_named ? discovery_->limit() : kNever;
-}
-
-void Guide::refute(const Outcome &why) {
-  step([&](sentinel::Discovery &discovery, const sentinel::Send &) {
-    discovery.on_refuted(why, now());
-  });
-}
-
-// News that came meanwhile count more than what the discovery found.
-bool Guide::confirm() {
+// News that came meanwhile count more than what the attempt found.
+bool Guide::note_attempt(const driver::PrimaryAttempt &attempt) {
   const CoreMemory::Scope scope;
-  discovery_->on_confirmed();
-  sentinel::Opinion opinion = discovery_->opinion();
-  const bool is_primary =
-      primary_watch_.on_found(sentinel::Knowledge(discovery_->knowledge()), opinion);
-  is_hurried_ = !is_primary;
-  discovery_.reset();
-  return is_primary;
+  sentinel::Knowledge known = attempt.knowledge();
+  if (!attempt.outcome().ok()) {
+    primary_watch_.on_not_found(std::move(known));
+    return true;
+  }
+  sentinel::Opinion opinion = attempt.opinion();
+  is_hurried_ = !primary_watch_.on_found(std::move(known), opinion);
+  return !is_hurried_;
 }
 
 // ---- the watch ---------------------------------------------------------------------------------
@@ -254,7 +152,7 @@ void Guide::tend_watch() {
     if (!slot) break;
     End &end = *posts_[*slot];
     const Settings dialled = primary_watch_.settings_of(*slot);
-    dial(end, number_in({dialled.host, dialled.port}), &Guide::post_dialled);
+    dial(end, number_in({dialled.host, dialled.port}));
     client_.later(settings_.connect_timeout, [this, &end, number = end.number] {
       if (end.number == number && end.link == 0) post_fails(end);
     });
@@ -292,11 +190,6 @@ void Guide::post_takes(End &end, const Message &message) {
 // The old primary may accept writes for long: nothing more is sent to it.
 void Guide::on_news() {
   is_hurried_ = true;
-  close(scout_);
-  {
-    const CoreMemory::Scope scope;
-    discovery_.reset();
-  }
   client_.on_moved();
 }
 

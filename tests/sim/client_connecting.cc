@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Client: its attempts to connect. It does what the product's dialogue says, on the simulated
+// network.
+#include <algorithm>
+#include <utility>
+
+#include "client.h"
+#include "cluster.h"
+#include "driver/primary_attempt.h"
+#include "driver/server_attempt.h"
+#include "group.h"
+#include "memory.h"
+#include "reply_view.h"
+#include "sentinel.h"
+
+namespace redlatch::sim {
+
+using driver::Dialogue;
+
+namespace {
+
+Outcome not_reachable() { return failure(Status::kUnavailable, "the server is not reachable"); }
+
+}  // namespace
+
+void Client::connect(Wire &wire) {
+  if (wire.dialogue) return;
+  {
+    const CoreMemory::Scope scope;
+    if (!service_->begin_connect(wire.node, now())) return;
+  }
+  wire.opened_at = context_.schedule.now();
+  context_.stats.openings++;
+  context_.on_opening(slot_, wire.node);
+  wire.dialogue = reads_slots(wire) ? make_slot_reading() : make_dialogue(wire);
+  dial(wire);
+}
+
+std::unique_ptr<Dialogue> Client::make_dialogue(Wire &wire) {
+  const std::string &channel = service_->channel(wire.node);
+  if (!wire.channel.empty() && wire.channel != channel) {
+    context_.checker.changed_channel(wire.channel, channel);
+  }
+  wire.channel = channel;
+  const Settings &settings = wire.settings != nullptr ? *wire.settings : settings_[wire.node];
+  if (guide_) {
+    sentinel::Knowledge known = guide_->begin_attempt();
+    const CoreMemory::Scope scope;
+    return std::make_unique<driver::PrimaryAttempt>(settings, wire.channel, std::move(known),
+                                                    now());
+  }
+  const CoreMemory::Scope scope;
+  return std::make_unique<driver::ServerAttempt>(settings, wire.channel, service_->needs_identity(),
+                                                 now());
+}
+
+void Client::dial(Wire &wire) {
+  const Settings &target = wire.dialogue->target();
+  if (guide_ && !target.is_of_sentinel) wire.at = number_in({target.host, target.port});
+  wire.attempt++;
+  wire.limit = 0;
+  watch_limit(wire);
+  const Nanos way = context_.network.delay() + context_.network.delay();
+  later(way, [this, &wire, attempt = wire.attempt] {
+    if (wire.dialogue && wire.attempt == attempt) dialled(wire);
+  });
+}
+
+// A server that is down refuses at once. If it cannot be reached the limit ends the dial.
+void Client::dialled(Wire &wire) {
+  const Settings &target = wire.dialogue->target();
+  if (!is_reachable(wire, target)) return;
+  const bool is_accepted = open(wire, target);
+  step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
+    is_accepted ? dialogue.on_dialled(send, now()) : dialogue.on_failed(not_reachable(), now());
+  });
+}
+
+bool Client::is_reachable(const Wire &wire, const Settings &target) const {
+  const HostPort address{target.host, target.port};
+  if (target.is_of_sentinel) return !guide_->is_parted(number_in(address));
+  if (reads_slots(wire)) return !is_parted(server_at(address));
+  return context_.schedule.now() >= wire.blocked_until && !is_parted(wire.at);
+}
+
+bool Client::open(Wire &wire, const Settings &target) {
+  const HostPort address{target.host, target.port};
+  const Dialogue::Wire end = wire.dialogue->wire();
+  uint64_t &link = wire.link_of(end);
+  if (target.is_of_sentinel) {
+    wire.sentinel = number_in(address);
+    Sentinel &sentinel = context_.group->sentinel(wire.sentinel);
+    link = context_.network.open(wire, sentinel);
+    return sentinel.accept(link);
+  }
+  Server &server = *context_.servers[reads_slots(wire) ? server_at(address) : wire.at];
+  link = context_.network.open(wire, server, end == Dialogue::kMessages);
+  return server.accept(link);
+}
+
+// Every event of an attempt to connect goes through here.
+template <class Event>
+void Client::step(Wire &wire, const Event &event) {
+  Dialogue &dialogue = *wire.dialogue;
+  CommandList out;
+  const auto send = [&out](Argv argv) {
+    const CoreMemory::Pause pause;
+    out.emplace_back(argv);
+  };
+  {
+    const CoreMemory::Scope scope;
+    event(dialogue, Dialogue::Send(send));
+  }
+  if (const char *broken = dialogue.check()) {
+    context_.verdict.broken("an attempt to connect is legal", broken);
+  }
+  for (const auto end : {Dialogue::kCommands, Dialogue::kMessages, Dialogue::kSentinel}) {
+    uint64_t &link = wire.link_of(end);
+    if (link == 0 || dialogue.uses(end)) continue;
+    context_.network.close(std::exchange(link, 0), Network::Ending::kSoon);
+    if (end == Dialogue::kMessages) wire.early.clear();
+  }
+  if (dialogue.is_over()) return finish(wire);
+  if (dialogue.is_dialling()) return dial(wire);
+  if (!out.empty()) context_.network.send_up(wire.link_of(dialogue.wire()), std::move(out));
+  watch_limit(wire);
+}
+
+void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
+  const uint64_t attempt = wire.attempt;
+  const bool is_for_messages = link == wire.messages_link;
+  for (const Message &message : messages) {
+    if (!wire.owns(link)) return;
+    if (!wire.dialogue || wire.attempt != attempt) return take(wire, link, {message});
+    if (message.kind != Message::Kind::kReply) {
+      if (is_for_messages) wire.early.push_back(message);
+      continue;
+    }
+    if (now() >= wire.dialogue->limit()) break;
+    if (wire.dialogue->awaited_count() == 0) continue;
+    const ReplyView view(message.value);
+    step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
+      dialogue.on_reply(wire.end_of(link), view.get(), send, now());
+    });
+  }
+}
+
+void Client::watch_limit(Wire &wire) {
+  if (wire.limit == wire.dialogue->limit()) return;
+  wire.limit = wire.dialogue->limit();
+  if (wire.limit == kNever) return;
+  const Nanos left = std::max<Nanos>(clock_.when(wire.limit) - context_.schedule.now(), 0);
+  later(left, [this, &wire, attempt = wire.attempt, limit = wire.limit] {
+    if (!wire.dialogue || wire.attempt != attempt || wire.dialogue->limit() != limit) return;
+    step(wire, [this](Dialogue &dialogue, const Dialogue::Send &) { dialogue.on_late(now()); });
+  });
+}
+
+void Client::finish(Wire &wire) {
+  const std::unique_ptr<Dialogue> ended = std::move(wire.dialogue);
+  Outcome outcome = ended->outcome();
+  if (outcome.ok() && reads_slots(wire)) {
+    return on_slots(dynamic_cast<driver::SlotReading &>(*ended).ranges());
+  }
+  ServerFacts facts;
+  const auto *server = dynamic_cast<driver::ServerAttempt *>(ended.get());
+  if (server != nullptr && outcome.ok()) facts = server->facts();
+  if (const auto *primary = dynamic_cast<driver::PrimaryAttempt *>(ended.get())) {
+    if (outcome.ok()) facts = primary->facts();
+    if (!guide_->note_attempt(*primary)) outcome = {Status::kUnavailable, "the primary has moved"};
+    wire.primary = settings_.front().of_primary(primary->opinion().primary);
+  }
+  if (ended->outcome().ok()) check_opening(wire, facts);
+  if (outcome.ok()) return on_connected(wire, facts);
+  context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
+                     wire.at, outcome.message.c_str());
+  hang_up(wire, Network::Ending::kSoon);
+  give_up(wire, outcome);
+}
+
+void Client::on_connected(Wire &wire, const ServerFacts &facts) {
+  wire.is_up = true;
+  wire.slots.clear();  // also of commands that the service sent to a connection that had ended
+  wire.up_since = context_.schedule.now();
+  wire.left_since = kNever;
+  context_.trace.say(context_.schedule.now(), "client %d is connected to node %zu, %s, up %lld s",
+                     slot_, wire.at, facts.run_id.c_str(),
+                     static_cast<long long>(facts.age.uptime_s));
+  // A node that does not say who it is, as one whose clock went back to before its start, is not
+  // known to have restarted. Its connection is given up.
+  if (!facts.run_id.empty()) {
+    if (!wire.run_id.empty() && wire.run_id != facts.run_id) {
+      context_.checker.learnt_of_restart(wire.node, wire.channel);
+    }
+    wire.run_id = facts.run_id;
+  }
+  note_channel(wire, facts);
+  wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
+  call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
+  take(wire, wire.messages_link, std::exchange(wire.early, {}));
+}
+
+void Client::give_up(Wire &wire, const Outcome &why) {
+  later(scheduling(), [this, &wire, why] {
+    call([&](lock::LockService &service, Nanos now) {
+      service.on_connect_failed(wire.node, why, now);
+    });
+  });
+}
+
+void Client::note_end(Wire &wire) {
+  if (!wire.dialogue) return disconnect(wire);
+  step(wire, [this](Dialogue &dialogue, const Dialogue::Send &) { dialogue.on_closed({}, now()); });
+}
+
+}  // namespace redlatch::sim
