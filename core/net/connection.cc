@@ -18,8 +18,6 @@
 #include <new>
 #include <utility>
 
-#include "base/text.h"
-#include "base/unreachable.h"
 #include "host/clock.h"
 #include "host/poll.h"
 #include "net/resolve.h"
@@ -27,6 +25,8 @@
 namespace redlatch::net {
 
 namespace {
+
+using Kind = DialFailure::Kind;
 
 // Wait for `events` on fd. @return 1: they came; 0: the limit passed, or `wake_fd` turned readable;
 // -1: errno.
@@ -88,16 +88,20 @@ Connection::~Connection() {
 
 Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
   assert(fd_ < 0 && "a connection that was made is not dialled again");
-  address_ = settings.address();
+  peer_ = Peer(settings);
+  const DialFailure seen = connect(settings, limit, wake_fd);
+  is_nobody_there_ = seen.is_nobody_there();
+  return verdict_of(seen, peer_);
+}
+
+DialFailure Connection::connect(const Settings &settings, Nanos limit, int wake_fd) {
   AddressList list;
   addrinfo one{};
   sockaddr_un local{};
   const bool is_tcp = settings.socket_path.empty();
   if (is_tcp) {
-    auto found = resolve(settings.host, settings.port, limit, wake_fd, list);
-    if (!found.ok()) {
-      return failure(found.status, "cannot reach " + address_ + ": " + found.message);
-    }
+    auto why = resolve(settings.host, settings.port, limit, wake_fd, list);
+    if (!why.ok()) return why;
   } else {
     local.sun_family = AF_UNIX;
     settings.socket_path.copy(local.sun_path, sizeof local.sun_path - 1);
@@ -115,13 +119,12 @@ Outcome Connection::dial(const Settings &settings, Nanos limit, int wake_fd) {
     error = connect_within(fd, at->ai_addr, at->ai_addrlen, limit, wake_fd);
     if (error == 0 && prepare(fd, is_tcp, settings.command_timeout)) {
       fd_ = fd;
-      return settings.tls.is_on ? start_tls(settings, limit, wake_fd) : Outcome{};
+      return settings.tls.is_on ? start_tls(limit, wake_fd) : DialFailure{};
     }
     if (error == 0) error = errno;
     close(fd);
   }
-  is_nobody_there_ = error == ECONNREFUSED || error == ENOENT;
-  return unreachable(address_, reason_of(error));
+  return {Kind::kSystem, error, {}};
 }
 
 std::optional<size_t> Connection::send(std::string_view bytes) {
@@ -205,7 +208,7 @@ Connection::Received Connection::receive_until(Nanos limit, int wake_fd,
 Outcome Connection::why_ended(std::vector<resp::ReplyPtr> &replies) {
   if (!sealed_) return {};
   if (why_sealed().ok()) (void)receive(replies);
-  return why_sealed();
+  return verdict_of(why_sealed(), peer_);
 }
 
 Outcome Connection::ask(std::string_view bytes, Nanos limit, std::vector<resp::ReplyPtr> &replies) {
@@ -213,23 +216,23 @@ Outcome Connection::ask(std::string_view bytes, Nanos limit, std::vector<resp::R
   bool is_open = send_all(bytes, limit, -1);
   while (is_open && replies.empty()) {
     const auto received = receive_until(limit, -1, replies);
-    if (received == Received::kNothing) return unreachable(address_, kNoAnswer);
+    if (received == Received::kNothing) return verdict_of({Kind::kLate, 0, {}}, peer_);
     is_open = received != Received::kEnded;
   }
-  return replies.empty() ? end_of_connection() : Outcome{};
+  return replies.empty() ? verdict_of(end_of_connection(), peer_) : Outcome{};
 }
 
 // The failure of TLS, if there was one.
-Outcome Connection::why_sealed() const {
+DialFailure Connection::why_sealed() const {
   const MutexLock lock(sealed_->mutex);
   return sealed_->tls->why();
 }
 
-Outcome Connection::end_of_connection() const {
+DialFailure Connection::end_of_connection() const {
   if (sealed_) {
     if (auto why = why_sealed(); !why.ok()) return why;
   }
-  return unreachable(address_, kClosedByServer);
+  return {Kind::kClosed, 0, {}};
 }
 
 void Connection::shut() {
@@ -238,27 +241,25 @@ void Connection::shut() {
 
 // ---- TLS ---------------------------------------------------------------------------------------
 
-Outcome Connection::start_tls(const Settings &settings, Nanos limit, int wake_fd) {
+DialFailure Connection::start_tls(Nanos limit, int wake_fd) {
   auto sealed = std::make_unique<Sealed>();
-  if (auto outcome = Tls::make(settings, sealed->tls); !outcome.ok()) return outcome;
+  if (auto why = Tls::make(peer_, sealed->tls); !why.ok()) return why;
   sealed_ = std::move(sealed);
   Tls &tls = *sealed_->tls;
-  const auto late = [&] {
-    return unreachable(address_, "no TLS answer within the time limit, as from a port without TLS");
-  };
+  const DialFailure late{Kind::kTlsLate, 0, {}};
   Buffer buffer;
   for (;;) {
     const Tls::Step step = tls.shake_hands();
     tls.take(sealed_->out);
     bool is_sent = flush_sealed();
     while (is_sent && !sealed_->out.empty()) {
-      if (wait_for(fd_, POLLOUT, limit, wake_fd) == 0) return late();
+      if (wait_for(fd_, POLLOUT, limit, wake_fd) == 0) return late;
       is_sent = flush_sealed();
     }
     if (step == Tls::Step::kFailed) return tls.why();  // after the alert was sent
     if (is_sent && step == Tls::Step::kDone) return {};
     // If the send failed, an alert with the reason may still be unread.
-    if (is_sent && wait_for(fd_, POLLIN, limit, wake_fd) == 0) return late();
+    if (is_sent && wait_for(fd_, POLLIN, limit, wake_fd) == 0) return late;
     const ssize_t n = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && is_sent && (errno == EAGAIN || errno == EINTR)) continue;
     if (n <= 0) return end_of_connection();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/dial_failure.h"
 #include "base/mutex.h"
 #include "base/password.h"
 #include "base/settings.h"
@@ -91,9 +92,10 @@ class Connection {
   };
 
   // One thread has the connection then: no mutex is needed.
-  Outcome start_tls(const Settings &settings, Nanos limit, int wake_fd) NOT_ANALYSED;
-  Outcome why_sealed() const;
-  Outcome end_of_connection() const;
+  DialFailure start_tls(Nanos limit, int wake_fd) NOT_ANALYSED;
+  DialFailure connect(const Settings &settings, Nanos limit, int wake_fd);
+  DialFailure why_sealed() const;
+  DialFailure end_of_connection() const;
   std::optional<size_t> send_plain(std::string_view bytes);
   std::optional<size_t> send_sealed(std::string_view bytes) REQUIRES(sealed_->mutex);
   bool seal(std::string_view part) REQUIRES(sealed_->mutex);
@@ -104,7 +106,7 @@ class Connection {
   int fd_ = -1;
   bool is_nobody_there_ = false;
   bool is_drained_ = false;
-  std::string address_;
+  Peer peer_;
   resp::ReplyReader reader_;
   std::unique_ptr<Sealed> sealed_;  // nullptr: without TLS
 };

@@ -71,17 +71,15 @@ InsideOpenSsl::InsideOpenSsl() {
 
 InsideOpenSsl::~InsideOpenSsl() { pthread_rwlock_unlock(&g_forks); }
 
-const OpenSsl *openssl(Outcome &why) {
+const OpenSsl *openssl(std::string &missing) {
   static Mutex mutex;
   static OpenSsl functions GUARDED_BY(mutex);
   static bool is_loaded GUARDED_BY(mutex) = false;
   const MutexLock lock(mutex);
   if (is_loaded) return &functions;
-  const std::string missing = load(functions);
+  missing = load(functions);
   is_loaded = missing.empty();
-  if (is_loaded) return &functions;
-  why = failure(Status::kUnsupported, "TLS needs OpenSSL 3 on this host: " + missing);
-  return nullptr;
+  return is_loaded ? &functions : nullptr;
 }
 
 }  // namespace redlatch::net

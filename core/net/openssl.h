@@ -10,8 +10,7 @@
 #pragma once
 
 #include <cstdint>
-
-#include "base/status.h"
+#include <string>
 
 // The types, as OpenSSL declares them.
 typedef struct bio_method_st BIO_METHOD;
@@ -68,45 +67,28 @@ namespace redlatch::net {
   F(const char *, X509_verify_cert_error_string, (long))
 
 // Numbers of the ABI, with the names that OpenSSL has for them.
-#define REDLATCH_OPENSSL_CONSTANTS(C)           \
-  C(BIO_CTRL_PENDING, 10)                       \
-  C(ERR_LIB_SSL, 20)                            \
-  C(ERR_R_MALLOC_FAILURE, 786688)               \
-  C(OPENSSL_INIT_NO_ATEXIT, 524288)             \
-  C(SSL_AD_ACCESS_DENIED, 49)                   \
-  C(SSL_AD_BAD_CERTIFICATE, 42)                 \
-  C(SSL_AD_CERTIFICATE_EXPIRED, 45)             \
-  C(SSL_AD_CERTIFICATE_REQUIRED, 116)           \
-  C(SSL_AD_CERTIFICATE_REVOKED, 44)             \
-  C(SSL_AD_CERTIFICATE_UNKNOWN, 46)             \
-  C(SSL_AD_HANDSHAKE_FAILURE, 40)               \
-  C(SSL_AD_INSUFFICIENT_SECURITY, 71)           \
-  C(SSL_AD_PROTOCOL_VERSION, 70)                \
-  C(SSL_AD_REASON_OFFSET, 1000)                 \
-  C(SSL_AD_UNKNOWN_CA, 48)                      \
-  C(SSL_AD_UNRECOGNIZED_NAME, 112)              \
-  C(SSL_AD_UNSUPPORTED_CERTIFICATE, 43)         \
-  C(SSL_CTRL_GET_MIN_PROTO_VERSION, 130)        \
-  C(SSL_CTRL_MODE, 33)                          \
-  C(SSL_CTRL_SET_MIN_PROTO_VERSION, 123)        \
-  C(SSL_CTRL_SET_TLSEXT_HOSTNAME, 55)           \
-  C(SSL_ERROR_WANT_READ, 2)                     \
-  C(SSL_ERROR_ZERO_RETURN, 6)                   \
-  C(SSL_FILETYPE_PEM, 1)                        \
-  C(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, 2)     \
-  C(SSL_OP_NO_RENEGOTIATION, 1073741824)        \
-  C(SSL_R_CERTIFICATE_VERIFY_FAILED, 134)       \
-  C(SSL_VERIFY_NONE, 0)                         \
-  C(SSL_VERIFY_PEER, 1)                         \
-  C(TLS1_2_VERSION, 771)                        \
-  C(TLSEXT_NAMETYPE_host_name, 0)               \
-  C(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, 32)    \
-  C(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, 4)    \
-  C(X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, 18) \
-  C(X509_V_ERR_HOSTNAME_MISMATCH, 62)           \
-  C(X509_V_ERR_IP_ADDRESS_MISMATCH, 64)         \
-  C(X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, 19)   \
-  C(X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, 20)
+#define REDLATCH_OPENSSL_CONSTANTS(C)        \
+  C(BIO_CTRL_PENDING, 10)                    \
+  C(ERR_LIB_SSL, 20)                         \
+  C(ERR_R_MALLOC_FAILURE, 786688)            \
+  C(OPENSSL_INIT_NO_ATEXIT, 524288)          \
+  C(SSL_AD_REASON_OFFSET, 1000)              \
+  C(SSL_CTRL_GET_MIN_PROTO_VERSION, 130)     \
+  C(SSL_CTRL_MODE, 33)                       \
+  C(SSL_CTRL_SET_MIN_PROTO_VERSION, 123)     \
+  C(SSL_CTRL_SET_TLSEXT_HOSTNAME, 55)        \
+  C(SSL_ERROR_WANT_READ, 2)                  \
+  C(SSL_ERROR_ZERO_RETURN, 6)                \
+  C(SSL_FILETYPE_PEM, 1)                     \
+  C(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, 2)  \
+  C(SSL_OP_NO_RENEGOTIATION, 1073741824)     \
+  C(SSL_R_CERTIFICATE_VERIFY_FAILED, 134)    \
+  C(SSL_VERIFY_NONE, 0)                      \
+  C(SSL_VERIFY_PEER, 1)                      \
+  C(TLS1_2_VERSION, 771)                     \
+  C(TLSEXT_NAMETYPE_host_name, 0)            \
+  C(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, 32) \
+  C(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, 4)
 
 struct OpenSsl {
 #define REDLATCH_MEMBER(result, name, parameters) result(*name) parameters = nullptr;
@@ -137,8 +119,8 @@ class InsideOpenSsl {
   InsideOpenSsl &operator=(const InsideOpenSsl &) = delete;
 };
 
-// Load OpenSSL, once. Any thread. @return nullptr if this host has none; `why` names what is
-// missing.
-const OpenSsl *openssl(Outcome &why);
+// Load OpenSSL, once. Any thread. @return nullptr if this host has none; `missing` says what it
+// lacks.
+const OpenSsl *openssl(std::string &missing);
 
 }  // namespace redlatch::net

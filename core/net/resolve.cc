@@ -102,17 +102,16 @@ AddressList ask_resolver(const std::string &host, const std::string &port, Nanos
 
 }  // namespace
 
-Outcome resolve(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
-                AddressList &addresses) {
+DialFailure resolve(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
+                    AddressList &addresses) {
   int error = 0;
   // Numeric addresses and localhost need no name server, and no time limit.
   addresses = look_up(host, port, host == "localhost" ? 0 : AI_NUMERICHOST, error);
   if (addresses) return {};
   if (host != "localhost") addresses = ask_resolver(host, port, limit, wake_fd, error);
   if (addresses) return {};
-  const char *why = error == EAI_INPROGRESS ? "no answer from the name service within the limit"
-                                            : gai_strerror(error);
-  return failure(Status::kUnavailable, std::string("host ") + host + ": " + why);
+  if (error == EAI_INPROGRESS) return {DialFailure::Kind::kNameLate, 0, {}};
+  return {DialFailure::Kind::kNameUnknown, 0, gai_strerror(error)};
 }
 
 }  // namespace redlatch::net

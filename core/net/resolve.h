@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/status.h"
+#include "base/dial_failure.h"
 
 namespace redlatch::net {
 
@@ -20,7 +20,7 @@ struct AddressDeleter {
 using AddressList = std::unique_ptr<addrinfo, AddressDeleter>;
 
 // Look up `host` and `port` for TCP, until `limit` or until `wake_fd` turns readable.
-Outcome resolve(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
-                AddressList &addresses);
+DialFailure resolve(const std::string &host, const std::string &port, Nanos limit, int wake_fd,
+                    AddressList &addresses);
 
 }  // namespace redlatch::net

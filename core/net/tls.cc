@@ -7,19 +7,18 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cerrno>
 #include <new>
 #include <system_error>
-#include <utility>
 
-#include "base/text.h"
 #include "net/openssl.h"
 
 namespace redlatch::net {
 
 namespace {
+
+using Kind = DialFailure::Kind;
 
 std::string text_of(const OpenSsl &library, unsigned long code) {
   if (error_reason(code) == ERR_R_MALLOC_FAILURE) throw std::bad_alloc();
@@ -32,7 +31,7 @@ std::string text_of(const OpenSsl &library, unsigned long code) {
 int no_passphrase(char * /*buffer*/, int /*size*/, int /*rwflag*/, void * /*data*/) { return 0; }
 
 // The type of the file; 0, with errno, if it has none.
-mode_t kind_of(const std::string &path) {
+mode_t type_of(const std::string &path) {
   struct stat seen {};
   return stat(path.c_str(), &seen) == 0 ? seen.st_mode & S_IFMT : 0;
 }
@@ -48,38 +47,29 @@ class Context {
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
 
-  Outcome prepare();
+  DialFailure prepare();
   SSL_CTX *get() const { return context_; }
 
  private:
-  Outcome load_authorities();
-  Outcome load_certificate();
+  DialFailure load_authorities();
+  DialFailure load_certificate();
   std::string complaint() const { return text_of(library_, library_.ERR_get_error()); }
-  Outcome unusable(const char *option, const std::string &path, const std::string &why) const;
-  Outcome check_file(const char *option, const std::string &path) const;
+  DialFailure refused(Kind kind) const { return {kind, 0, complaint()}; }
 
   const OpenSsl &library_;
   const TlsSettings &settings_;
   SSL_CTX *const context_;
 };
 
-Outcome Context::unusable(const char *option, const std::string &path,
-                          const std::string &why) const {
-  return failure(Status::kInvalid, "option '" + settings_.option(option) +
-                                       "': " + quoted(path, 256) + " cannot be used: " + why);
-}
-
 // OpenSSL would block for any time on a pipe or a device.
-Outcome Context::check_file(const char *option, const std::string &path) const {
-  const mode_t kind = kind_of(path);
-  if (kind == 0) return unusable(option, path, std::generic_category().message(errno));
-  return kind == S_IFREG ? Outcome{} : unusable(option, path, "it is not a file");
+DialFailure check_file(Kind kind, const std::string &path) {
+  const mode_t type = type_of(path);
+  if (type == 0) return {kind, errno, {}};
+  return type == S_IFREG ? DialFailure{} : DialFailure{kind, 0, {}};
 }
 
-Outcome Context::prepare() {
-  if (context_ == nullptr) {
-    return failure(Status::kUnsupported, "OpenSSL of this host cannot be used: " + complaint());
-  }
+DialFailure Context::prepare() {
+  if (context_ == nullptr) return refused(Kind::kTlsUnusable);
   library_.ERR_clear_error();
   // RFC 8996: 1.0 and 1.1 must not be used. The system's configuration may require more.
   const long oldest = library_.SSL_CTX_ctrl(context_, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, nullptr);
@@ -93,39 +83,37 @@ Outcome Context::prepare() {
   const bool is_checked = settings_.verify != TlsSettings::Verify::kNone;
   library_.SSL_CTX_set_verify(context_, is_checked ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   if (is_checked) {
-    if (auto outcome = load_authorities(); !outcome.ok()) return outcome;
+    if (auto why = load_authorities(); !why.ok()) return why;
   }
   return load_certificate();
 }
 
-Outcome Context::load_authorities() {
+DialFailure Context::load_authorities() {
   const std::string &path = settings_.ca;
   if (path.empty()) {
     if (library_.SSL_CTX_set_default_verify_paths(context_) == 1) return {};
-    return failure(Status::kInvalid, "the system's authorities cannot be used: " + complaint() +
-                                         "; the option " + settings_.option("tls_ca") +
-                                         " names others");
+    return refused(Kind::kTlsNoAuthorities);
   }
-  const bool is_folder = kind_of(path) == S_IFDIR;
+  const bool is_folder = type_of(path) == S_IFDIR;
   if (!is_folder) {
-    if (auto outcome = check_file("tls_ca", path); !outcome.ok()) return outcome;
+    if (auto why = check_file(Kind::kTlsCa, path); !why.ok()) return why;
   }
   const auto load =
       is_folder ? library_.SSL_CTX_load_verify_dir : library_.SSL_CTX_load_verify_file;
-  return load(context_, path.c_str()) == 1 ? Outcome{} : unusable("tls_ca", path, complaint());
+  return load(context_, path.c_str()) == 1 ? DialFailure{} : refused(Kind::kTlsCa);
 }
 
-Outcome Context::load_certificate() {
+DialFailure Context::load_certificate() {
   if (settings_.cert.empty()) return {};
-  if (auto outcome = check_file("tls_cert", settings_.cert); !outcome.ok()) return outcome;
-  if (auto outcome = check_file("tls_key", settings_.key); !outcome.ok()) return outcome;
+  if (auto why = check_file(Kind::kTlsCert, settings_.cert); !why.ok()) return why;
+  if (auto why = check_file(Kind::kTlsKey, settings_.key); !why.ok()) return why;
   if (library_.SSL_CTX_use_certificate_chain_file(context_, settings_.cert.c_str()) != 1) {
-    return unusable("tls_cert", settings_.cert, complaint());
+    return refused(Kind::kTlsCert);
   }
   if (library_.SSL_CTX_use_PrivateKey_file(context_, settings_.key.c_str(), SSL_FILETYPE_PEM) !=
           1 ||
       library_.SSL_CTX_check_private_key(context_) != 1) {
-    return unusable("tls_key", settings_.key, complaint());
+    return refused(Kind::kTlsKey);
   }
   return {};
 }
@@ -149,35 +137,18 @@ bool set_name(const OpenSsl &library, SSL *session, const std::string &name, boo
          (!is_checked || library.SSL_set1_host(session, asked) == 1);
 }
 
-// True if this alert of the server (RFC 8446, 6.2) is permanent: a retry will not help.
-bool will_not_pass(int alert) {
-  constexpr std::array kFinal = {SSL_AD_HANDSHAKE_FAILURE,
-                                 SSL_AD_BAD_CERTIFICATE,
-                                 SSL_AD_UNSUPPORTED_CERTIFICATE,
-                                 SSL_AD_CERTIFICATE_REVOKED,
-                                 SSL_AD_CERTIFICATE_EXPIRED,
-                                 SSL_AD_CERTIFICATE_UNKNOWN,
-                                 SSL_AD_UNKNOWN_CA,
-                                 SSL_AD_ACCESS_DENIED,
-                                 SSL_AD_PROTOCOL_VERSION,
-                                 SSL_AD_INSUFFICIENT_SECURITY,
-                                 SSL_AD_UNRECOGNIZED_NAME,
-                                 SSL_AD_CERTIFICATE_REQUIRED};
-  return std::find(kFinal.begin(), kFinal.end(), alert) != kFinal.end();
-}
-
 }  // namespace
 
-Outcome Tls::make(const Settings &settings, std::unique_ptr<Tls> &tls) {
+DialFailure Tls::make(const Peer &peer, std::unique_ptr<Tls> &tls) {
   const InsideOpenSsl inside;
-  Outcome outcome;
-  const OpenSsl *library = openssl(outcome);
-  if (library == nullptr) return outcome;
-  Context context(*library, settings.tls);
-  outcome = context.prepare();
-  if (!outcome.ok()) return outcome;
-  const std::string &name = settings.tls.sni.empty() ? settings.host : settings.tls.sni;
-  tls.reset(new Tls(*library, settings, name));
+  std::string missing;
+  const OpenSsl *library = openssl(missing);
+  if (library == nullptr) return {Kind::kTlsMissing, 0, missing};
+  Context context(*library, peer.tls);
+  auto why = context.prepare();
+  if (!why.ok()) return why;
+  const std::string &name = peer.tls_name();
+  tls.reset(new Tls(*library));
   SSL *session = tls->session_ = library->SSL_new(context.get());
   if (session == nullptr) throw std::bad_alloc();
   BIO *in = library->BIO_new(library->BIO_s_mem());
@@ -185,18 +156,11 @@ Outcome Tls::make(const Settings &settings, std::unique_ptr<Tls> &tls) {
   library->SSL_set_bio(session, in, out);  // the session owns them now
   if (in == nullptr || out == nullptr) throw std::bad_alloc();
   library->SSL_set_connect_state(session);
-  if (set_name(*library, session, name, settings.tls.verify == TlsSettings::Verify::kFull)) {
+  if (set_name(*library, session, name, peer.tls.verify == TlsSettings::Verify::kFull)) {
     return {};
   }
-  return failure(Status::kInvalid, quoted(name, 256) + " is not a valid TLS server name");
+  return {Kind::kTlsName, 0, {}};
 }
-
-Tls::Tls(const OpenSsl &library, const Settings &settings, std::string name)
-    : library_(library),
-      address_(settings.address()),
-      name_(std::move(name)),
-      sni_option_(settings.tls.option("tls_sni")),
-      ca_option_(settings.tls.option("tls_ca")) {}
 
 Tls::~Tls() {
   const InsideOpenSsl inside;
@@ -256,32 +220,14 @@ void Tls::note_failure(int result) {
   const unsigned long code = library_.ERR_get_error();
   const int reason = error_library(code) == ERR_LIB_SSL ? error_reason(code) : 0;
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) return note_verdict();
-  const int alert = reason - SSL_AD_REASON_OFFSET;
-  const std::string text = text_of(library_, code);
-  if (will_not_pass(alert)) {
-    const bool is_version = alert == SSL_AD_PROTOCOL_VERSION;
-    why_ = failure(is_version ? Status::kUnsupported : Status::kDenied,
-                   address_ + " refused the connection over TLS: " + text);
-  } else {
-    why_ = failure(Status::kUnavailable, "cannot reach " + address_ + " over TLS: " + text);
-  }
+  const int alert = std::max(reason - SSL_AD_REASON_OFFSET, 0);
+  why_ = {Kind::kTls, alert, text_of(library_, code)};
 }
 
 void Tls::note_verdict() {
   const long verdict = library_.SSL_get_verify_result(session_);
-  std::string hint;
-  if (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH) {
-    hint =
-        ", it is not for " + quoted(name_, 256) + "; the option " + sni_option_ + " names another";
-  }
-  if (verdict == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
-      verdict == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
-      verdict == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY) {
-    hint = "; the option " + ca_option_ +
-           " names authorities to trust, a file, or a folder with their hashes";
-  }
-  why_ = failure(Status::kDenied, "the certificate of " + address_ + " is not accepted: " +
-                                      library_.X509_verify_cert_error_string(verdict) + hint);
+  why_ = {Kind::kCertificate, static_cast<int>(verdict),
+          library_.X509_verify_cert_error_string(verdict)};
 }
 
 }  // namespace redlatch::net

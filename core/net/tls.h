@@ -12,8 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/settings.h"
-#include "base/status.h"
+#include "base/dial_failure.h"
 
 struct ssl_st;
 
@@ -23,9 +22,9 @@ struct OpenSsl;
 
 class Tls {
  public:
-  // Make a session with the server of `settings`. Files are read each time, because certificates
+  // Make a session with `peer`. Files are read each time, because certificates
   // may be renewed while a service runs.
-  static Outcome make(const Settings &settings, std::unique_ptr<Tls> &tls);
+  static DialFailure make(const Peer &peer, std::unique_ptr<Tls> &tls);
   ~Tls();
   Tls(const Tls &) = delete;
   Tls &operator=(const Tls &) = delete;
@@ -46,19 +45,16 @@ class Tls {
   void take(std::string &sealed);
 
   // Why the session has failed. Ok: the server closed it in good order.
-  const Outcome &why() const { return why_; }
+  const DialFailure &why() const { return why_; }
 
  private:
-  Tls(const OpenSsl &library, const Settings &settings, std::string name);
+  explicit Tls(const OpenSsl &library) : library_(library) {}
   void note_failure(int result);
   void note_verdict();
 
   const OpenSsl &library_;
   ssl_st *session_ = nullptr;
-  const std::string address_;
-  const std::string name_;                    // the server's, by SNI and in the certificate
-  const std::string sni_option_, ca_option_;  // for messages
-  Outcome why_;
+  DialFailure why_;
 };
 
 }  // namespace redlatch::net

@@ -71,8 +71,8 @@ class TlsTest : public testing::Test {
     server_.reset(SSL_new(context_.get()));
     SSL_set_bio(server_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
     SSL_set_accept_state(server_.get());
-    const auto outcome = Tls::make(settings_, client_);
-    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    const auto why = Tls::make(Peer(settings_), client_);
+    EXPECT_TRUE(why.ok()) << why.text;
     for (int i = 0; i < 10; i++) {
       const Tls::Step step = client_->shake_hands();
       carry_to_server();
@@ -98,6 +98,8 @@ class TlsTest : public testing::Test {
     const std::string bytes = taken_from_server();
     if (!bytes.empty()) client_->put(bytes);
   }
+
+  Outcome verdict() const { return verdict_of(client_->why(), Peer(settings_)); }
 
   std::string read_by_client() {
     std::string text;
@@ -219,9 +221,8 @@ TEST_F(TlsTest, changed_byte_ends_the_connection) {
   client_->put(bytes);
   std::array<char, 10> part;
   EXPECT_FALSE(client_->read(part).has_value());
-  EXPECT_EQ(client_->why().status, Status::kUnavailable);
-  EXPECT_NE(client_->why().message.find("bad record mac"), std::string::npos)
-      << client_->why().message;
+  EXPECT_EQ(verdict().status, Status::kUnavailable);
+  EXPECT_NE(verdict().message.find("bad record mac"), std::string::npos) << verdict().message;
   EXPECT_EQ(client_->write("more"), Tls::Step::kFailed);
 }
 
@@ -237,8 +238,8 @@ TEST_F(TlsTest, close_notify_is_not_a_failure) {
 TEST_F(TlsTest, certificate_must_match_the_host_and_have_a_trusted_ca) {
   settings_.host = "other.example";
   EXPECT_FALSE(connect());
-  EXPECT_EQ(client_->why().status, Status::kDenied);
-  EXPECT_NE(client_->why().message.find("it is not for 'other.example'"), std::string::npos);
+  EXPECT_EQ(verdict().status, Status::kDenied);
+  EXPECT_NE(verdict().message.find("it is not for 'other.example'"), std::string::npos);
   settings_.tls.verify = TlsSettings::Verify::kCa;
   EXPECT_TRUE(connect());
   settings_.tls.verify = TlsSettings::Verify::kFull;
@@ -246,8 +247,8 @@ TEST_F(TlsTest, certificate_must_match_the_host_and_have_a_trusted_ca) {
   EXPECT_TRUE(connect());
   settings_.tls.ca.clear();
   EXPECT_FALSE(connect());
-  EXPECT_EQ(client_->why().status, Status::kDenied);
-  EXPECT_NE(client_->why().message.find("tls_ca"), std::string::npos);
+  EXPECT_EQ(verdict().status, Status::kDenied);
+  EXPECT_NE(verdict().message.find("tls_ca"), std::string::npos);
   settings_.tls.verify = TlsSettings::Verify::kNone;
   EXPECT_TRUE(connect());
 }
