@@ -12,8 +12,6 @@
 
 namespace redlatch::sim {
 
-using protocol::Handshake;
-
 // ---- the output of the service -----------------------------------------------------------------
 
 void Side::send(Argv argv) {
@@ -40,14 +38,14 @@ void Side::open() {
   server_ = client_.server_of(0);
   {
     const CoreMemory::Scope scope;
-    handshake_.emplace(Handshake::for_side(settings_));
+    attempt_.emplace(settings_, client_.now());
   }
   context_.stats.openings++;
   context_.on_opening(client_.slot(), 0);
-  set_limit(settings_.connect_timeout);
+  watch_limit();
   const Nanos way = context_.network.delay() + context_.network.delay();
-  client_.later(way, [this, attempt = ++attempt_] {
-    if (handshake_ && attempt_ == attempt) dialled();
+  client_.later(way, [this, number = number_] {
+    if (attempt_ && number_ == number) dialled();
   });
 }
 
@@ -56,14 +54,14 @@ void Side::dialled() {
   if (client_.is_parted(server_)) return;
   Server &server = *context_.servers[server_];
   link_ = context_.network.open(*this, server);
-  if (!server.accept(link_)) {
-    return fail(failure(Status::kUnavailable, "the server is not reachable"));
-  }
-  set_limit(settings_.command_timeout);
-  step([](Handshake &handshake, const Handshake::Send &send) { handshake.start(send); });
+  const bool is_accepted = server.accept(link_);
+  step([&](driver::SideAttempt &attempt, const driver::Dialogue::Send &send, Nanos now) {
+    if (is_accepted) return attempt.on_dialled(send, now);
+    attempt.on_failed(failure(Status::kUnavailable, "the server is not reachable"), now);
+  });
 }
 
-// Every event of a handshake goes through here.
+// Every event of an attempt goes through here.
 template <class Event>
 void Side::step(const Event &event) {
   CommandList out;
@@ -73,23 +71,20 @@ void Side::step(const Event &event) {
   };
   {
     const CoreMemory::Scope scope;
-    event(*handshake_, Handshake::Send(send));
+    event(*attempt_, driver::Dialogue::Send(send), client_.now());
   }
-  if (const char *broken = handshake_->check()) {
-    context_.verdict.broken("a handshake at the side is legal", broken);
+  if (const char *broken = attempt_->check()) {
+    context_.verdict.broken("an attempt at the side is legal", broken);
   }
+  if (attempt_->is_over()) return finish();
   if (!out.empty()) context_.network.send_up(link_, std::move(out));
-  if (handshake_->stage() == Handshake::Stage::kOver) finish();
+  watch_limit();
 }
 
 void Side::finish() {
-  const Outcome outcome = handshake_->outcome();
+  const Outcome outcome = attempt_->outcome();
   if (!outcome.ok()) return fail(outcome);
-  if (handshake_->facts().role == NodeRole::kReplica) {
-    return fail(failure(Status::kServer, "the server is a replica"));
-  }
-  limit_number_++;
-  handshake_.reset();
+  attempt_.reset();
   is_up_ = true;
   context_.trace.say(context_.schedule.now(), "client %d is connected to node %zu at the side",
                      client_.slot(), server_);
@@ -108,11 +103,15 @@ void Side::fail(const Outcome &why) {
   });
 }
 
-void Side::set_limit(Nanos timeout) {
-  const Nanos left = client_.when(after(client_.now(), timeout)) - context_.schedule.now();
-  client_.later(std::max<Nanos>(left, 0), [this, number = ++limit_number_] {
-    if (!handshake_ || limit_number_ != number) return;
-    fail(failure(Status::kUnavailable, "no answer within the time limit"));
+void Side::watch_limit() {
+  if (limit_ == attempt_->limit()) return;
+  limit_ = attempt_->limit();
+  const Nanos left = std::max<Nanos>(client_.when(limit_) - context_.schedule.now(), 0);
+  client_.later(left, [this, number = number_, limit = limit_] {
+    if (!attempt_ || number_ != number || attempt_->limit() != limit) return;
+    step([](driver::SideAttempt &attempt, const driver::Dialogue::Send &, Nanos now) {
+      attempt.on_late(now);
+    });
   });
 }
 
@@ -131,9 +130,10 @@ void Side::received(uint64_t id, Messages messages) {
 
 void Side::take(const Message &message) {
   const ReplyView view(message.value);
-  if (handshake_) {
-    return step([&](Handshake &handshake, const Handshake::Send &send) {
-      handshake.on_reply(view.get(), send, client_.now());
+  if (attempt_) {
+    if (client_.now() >= attempt_->limit() || attempt_->awaited_count() == 0) return;
+    return step([&](driver::SideAttempt &attempt, const driver::Dialogue::Send &send, Nanos now) {
+      attempt.on_reply(driver::Dialogue::kCommands, view.get(), send, now);
     });
   }
   if (!is_up_) return;
@@ -144,8 +144,10 @@ void Side::take(const Message &message) {
 void Side::closed(uint64_t id) {
   if (id != link_) return;
   if (client_.is_paused()) return client_.later(0, [this, id] { closed(id); });
-  if (!handshake_) return disconnect();
-  fail(failure(Status::kUnavailable, "the connection was closed by the server"));
+  if (!attempt_) return disconnect();
+  step([](driver::SideAttempt &attempt, const driver::Dialogue::Send &, Nanos now) {
+    attempt.on_closed({}, now);
+  });
 }
 
 // The service gets on_side_disconnected() a moment later, as from another thread.
@@ -161,8 +163,9 @@ void Side::disconnect() {
 
 void Side::hang_up(Network::Ending ending) {
   if (link_ != 0) context_.network.close(std::exchange(link_, 0), ending);
-  limit_number_++;
-  handshake_.reset();
+  number_++;
+  limit_ = 0;
+  attempt_.reset();
   is_up_ = is_dropped_ = false;
 }
 

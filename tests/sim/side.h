@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // Side: what core/runtime does with the connection on which replicas confirm: it opens one to the
-// server of the client's link when the service wants that, by the product's own handshake, and
+// server of the client's link when the service wants that, as the product's SideAttempt says, and
 // carries its commands and replies.
 #pragma once
 
@@ -12,8 +12,8 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "context.h"
+#include "driver/side_attempt.h"
 #include "network.h"
-#include "protocol/handshake.h"
 
 namespace redlatch::sim {
 
@@ -29,7 +29,7 @@ class Side final : public ClientEnd {
   // After each call of the service: closes, sends, or opens.
   void settle();
 
-  bool is_opening() const { return handshake_.has_value(); }
+  bool is_opening() const { return attempt_.has_value(); }
   uint64_t link() const { return link_; }  // 0: none
   void hang_up(Network::Ending ending);    // also when the process has ended
   void part_from(size_t server, Nanos until);
@@ -45,19 +45,19 @@ class Side final : public ClientEnd {
   void step(const Event &event);
   void finish();
   void fail(const Outcome &why);
-  void set_limit(Nanos timeout);
+  void watch_limit();
   void take(const Message &message);
   void disconnect();
 
   Client &client_;
   Context &context_;
   Settings settings_;  // of the attempt
-  std::optional<protocol::Handshake> handshake_;
+  std::optional<driver::SideAttempt> attempt_;
   size_t server_ = 0;
   uint64_t link_ = 0;
-  uint64_t attempt_ = 0;       // counts openings
-  uint64_t limit_number_ = 0;  // of the limit that counts
-  bool is_up_ = false;         // between on_side_connected() and the end of the connection
+  uint64_t number_ = 0;  // counts attempts that have ended
+  Nanos limit_ = 0;      // that of the attempt for which an event is scheduled
+  bool is_up_ = false;   // between on_side_connected() and the end of the connection
   bool is_dropped_ = false;
   CommandList out_;
 };
