@@ -334,7 +334,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-slack",
         "a renewal that is under way is due again and again (220f2fa)",
-        14,
+        41,
         Edit(
             "lock/lock_client.cc",
             "record->timer_ran_at != now;",

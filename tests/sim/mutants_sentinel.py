@@ -10,7 +10,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "role-unchecked",
         "a server that sentinels name is used without asking for its role",
-        10,
+        15,
         Edit(
             "protocol/handshake.cc",
             "  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
@@ -145,7 +145,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "old-count",
         "what replicas have confirmed counts on the next connection, too",
-        13,
+        41,
         Edit(
             "lock/connecting.cc",
             "    if (&record->server() == &server) record->replicas.count = 0;",
@@ -156,7 +156,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "old-side",
         "the connection at the side outlives that of the other commands",
-        3,
+        4,
         Edit(
             "lock/connecting.cc",
             "  server.confirmations.drop();\n",
