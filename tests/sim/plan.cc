@@ -215,6 +215,22 @@ void load_behind(Plan &plan, Random &random) {
   plan.owner_count = 3;
 }
 
+// A waiter is granted a short lease, which ends before it hears of that. Then a late copy of its
+// first request puts it at the end of the queue.
+void load_late(Plan &plan, Random &random) {
+  load_only(plan, random, {Fault::kCut, Fault::kLateCopy, Fault::kStall});
+  plan.name_count = plan.caller_count = 1;
+  plan.client_count = 12;
+  plan.delay_min = kMs;
+  plan.delay_max = random.between(5, 20) * kMs;
+  plan.timeout = 2'000 * kMs;
+  plan.lease_min = 50 * kMs;
+  plan.lease_max = 200 * kMs;
+  plan.hold_max = 500 * kMs;
+  plan.think_max = 50 * kMs;
+  plan.fault_interval = random.between(50, 150) * kMs;
+}
+
 void load_readers(Plan &plan, Random &random) {
   load_general(plan, random);
   plan.read_percent = static_cast<int>(random.between(40, 85));
@@ -441,6 +457,7 @@ constexpr Loaded kScenarios[] = {
     {"forgery", load_forgery},
     {"handover", load_handover},
     {"behind", load_behind},
+    {"late", load_late},
     {"readers", load_readers},
     {"reentrant", load_reentrant},
     {"redlock", load_redlock},

@@ -95,6 +95,7 @@ enum class Scenario : uint8_t {
   kForgery,   // another user publishes grants of long leases
   kHandover,  // leases go from client to client while connections break
   kBehind,    // waiters behind a holder of another library die or give up
+  kLate,      // late copies of first requests, by waiters that missed a short lease
   // Other locks than mutexes.
   kReaders,    // readers and writers, with upgrades and downgrades
   kReentrant,  // owners, shared by callers and clients, hold more than once

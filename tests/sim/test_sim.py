@@ -71,7 +71,9 @@ def test_no_seed_breaks_a_rule(
     assert struck and int(struck[1]) > 0
 
 
-@pytest.mark.parametrize("scenario", ["cut", "scarce", "batch", "flush", "heir", "stale", "behind"])
+@pytest.mark.parametrize(
+    "scenario", ["cut", "scarce", "batch", "flush", "heir", "stale", "behind", "late"]
+)
 def test_no_seed_of_a_scenario_for_mutants_breaks_a_rule(scenario: str) -> None:
     run = simulate("--scenario", scenario, "--seeds", 60, "--simulated", 2, "--jobs", 2)
     assert run.returncode == 0, run.stdout
