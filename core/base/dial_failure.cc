@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 
 #include "base/text.h"
 #include "base/unreachable.h"
@@ -40,28 +43,37 @@ constexpr int kUnableToGetIssuerCertLocally = 20;
 constexpr int kHostnameMismatch = 62;
 constexpr int kIpAddressMismatch = 64;
 
-Outcome passing(const Peer &peer, const std::string &why) {
-  return failure(Status::kUnavailable, "cannot reach " + peer.address + why);
+// One call for all the parts: a chain of + is long code at each place.
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
 }
 
-Outcome invalid(const std::string &message) { return failure(Status::kInvalid, message); }
+Outcome passing(const Peer &peer, std::initializer_list<std::string_view> why) {
+  return failure(Status::kUnavailable, joined({"cannot reach ", peer.address, joined(why)}));
+}
+
+Outcome invalid(std::initializer_list<std::string_view> message) {
+  return failure(Status::kInvalid, joined(message));
+}
 
 Outcome unusable_file(const DialFailure &seen, const Peer &peer, const char *option,
                       const std::string &path) {
   const std::string why = seen.number != 0    ? reason_of(seen.number)
                           : seen.text.empty() ? "it is not a file"
                                               : seen.text;
-  return invalid("option '" + peer.tls.option(option) + "': " + quoted(path, 256) +
-                 " cannot be used: " + why);
+  return invalid(
+      {"option '", peer.tls.option(option), "': ", quoted(path, 256), " cannot be used: ", why});
 }
 
 Outcome failed_handshake(const DialFailure &seen, const Peer &peer) {
   const int alert = seen.number;
   if (std::find(kFinalAlerts.begin(), kFinalAlerts.end(), alert) == kFinalAlerts.end()) {
-    return passing(peer, " over TLS: " + seen.text);
+    return passing(peer, {" over TLS: ", seen.text});
   }
   return failure(alert == kProtocolVersion ? Status::kUnsupported : Status::kDenied,
-                 peer.address + " refused the connection over TLS: " + seen.text);
+                 joined({peer.address, " refused the connection over TLS: ", seen.text}));
 }
 
 Outcome refused_certificate(const DialFailure &seen, const Peer &peer) {
@@ -69,20 +81,20 @@ Outcome refused_certificate(const DialFailure &seen, const Peer &peer) {
   switch (seen.number) {
     case kHostnameMismatch:
     case kIpAddressMismatch:
-      hint = ", it is not for " + quoted(peer.tls_name(), 256) + "; the option " +
-             peer.tls.option("tls_sni") + " names another";
+      hint = joined({", it is not for ", quoted(peer.tls_name(), 256), "; the option ",
+                     peer.tls.option("tls_sni"), " names another"});
       break;
     case kSelfSignedCertInChain:
     case kDepthZeroSelfSignedCert:
     case kUnableToGetIssuerCertLocally:
-      hint = "; the option " + peer.tls.option("tls_ca") +
-             " names authorities to trust, a file, or a folder with their hashes";
+      hint = joined({"; the option ", peer.tls.option("tls_ca"),
+                     " names authorities to trust, a file, or a folder with their hashes"});
       break;
     default:
       break;
   }
-  return failure(Status::kDenied,
-                 "the certificate of " + peer.address + " is not accepted: " + seen.text + hint);
+  return failure(Status::kDenied, joined({"the certificate of ", peer.address,
+                                          " is not accepted: ", seen.text, hint}));
 }
 
 }  // namespace
@@ -96,23 +108,25 @@ Outcome verdict_of(const DialFailure &seen, const Peer &peer) {
     case Kind::kNone:
       break;
     case Kind::kNameUnknown:
-      return passing(peer, ": host " + peer.host + ": " + seen.text);
+      return passing(peer, {": host ", peer.host, ": ", seen.text});
     case Kind::kNameLate:
       return passing(peer,
-                     ": host " + peer.host + ": no answer from the name service within the limit");
+                     {": host ", peer.host, ": no answer from the name service within the limit"});
     case Kind::kSystem:
-      return passing(peer, ": " + reason_of(seen.number));
+      return passing(peer, {": ", reason_of(seen.number)});
     case Kind::kLate:
       return unreachable(peer.address, kNoAnswer);
     case Kind::kClosed:
       return unreachable(peer.address, kClosedByServer);
     case Kind::kTlsMissing:
-      return failure(Status::kUnsupported, "TLS needs OpenSSL 3 on this host: " + seen.text);
+      return failure(Status::kUnsupported,
+                     joined({"TLS needs OpenSSL 3 on this host: ", seen.text}));
     case Kind::kTlsUnusable:
-      return failure(Status::kUnsupported, "OpenSSL of this host cannot be used: " + seen.text);
+      return failure(Status::kUnsupported,
+                     joined({"OpenSSL of this host cannot be used: ", seen.text}));
     case Kind::kTlsNoAuthorities:
-      return invalid("the system's authorities cannot be used: " + seen.text + "; the option " +
-                     peer.tls.option("tls_ca") + " names others");
+      return invalid({"the system's authorities cannot be used: ", seen.text, "; the option ",
+                      peer.tls.option("tls_ca"), " names others"});
     case Kind::kTlsCa:
       return unusable_file(seen, peer, "tls_ca", peer.tls.ca);
     case Kind::kTlsCert:
@@ -120,9 +134,9 @@ Outcome verdict_of(const DialFailure &seen, const Peer &peer) {
     case Kind::kTlsKey:
       return unusable_file(seen, peer, "tls_key", peer.tls.key);
     case Kind::kTlsName:
-      return invalid(quoted(peer.tls_name(), 256) + " is not a valid TLS server name");
+      return invalid({quoted(peer.tls_name(), 256), " is not a valid TLS server name"});
     case Kind::kTlsLate:
-      return passing(peer, ": no TLS answer within the time limit, as from a port without TLS");
+      return passing(peer, {": no TLS answer within the time limit, as from a port without TLS"});
     case Kind::kTls:
       return failed_handshake(seen, peer);
     case Kind::kCertificate:
