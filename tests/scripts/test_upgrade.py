@@ -219,18 +219,21 @@ def test_late_copy_of_an_earlier_upgrade_is_no_other_reader(world: World) -> Non
     assert world.queue() == [client.member(token, "u")]
 
 
-@pytest.mark.parametrize("end", ["cancel", "granted"])
+@pytest.mark.parametrize("end", ["cancel", "granted", "try"])
 def test_late_copy_of_an_earlier_upgrade_ends_with_the_call(world: World, end: str) -> None:
     (client, token), (second, other) = world.new_reader(), world.new_reader()
     wait_to_upgrade(client, token)
     wait_to_upgrade(client, token, provisional_ms=1000)
-    if end == "granted":
-        assert second.release(other) == (2, 0)
-        assert isinstance(client.upgrade(token), Held)
-    else:
+    if end == "cancel":
         assert client.cancel(client.member(token, "u")) == (1, 0)
         wait_to_upgrade(second, other)
         assert second.cancel(second.member(other, "u")) == (1, 0)
+    elif end == "granted":
+        assert second.release(other) == (2, 0)
+        assert isinstance(client.upgrade(token), Held)
+    else:
+        world.end_lease(other)
+        assert isinstance(client.upgrade(token, queues=False), Held)
     assert world.queue() == []
 
 

@@ -21,7 +21,8 @@ local owner = ARGV[3]
 --@include fragments/@FORMAT@/readers.lua
 local head = redis.call('ZRANGE', Q, 0, 0)[1]
 if mode == 'u' and head and string.sub(head, 1, 33) == string.sub(member, 1, 33) then
-  -- A late copy of an earlier UPGRADE may have taken its place.
+  -- A late copy of an earlier UPGRADE may have taken its place. The price: a late copy of a CANCEL
+  -- removes the entry of a later upgrade, whose next request is queued again.
   member = head
 end
 local was_head = head == member

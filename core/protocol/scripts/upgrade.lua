@@ -6,8 +6,8 @@
 --
 -- Two readers that wait to upgrade would wait for each other: the second one is refused.
 --
--- The queue has at most one entry of a token that waits to upgrade. A late copy of an earlier
--- UPGRADE of this token is no other reader: the last request that came has the place.
+-- The queue has at most one upgrade entry of a token. One that a late copy of an earlier UPGRADE
+-- has left is not another reader's: this request replaces it. A try does so once it has K.
 --
 -- KEYS: K, Q, F, R.
 -- ARGV: token, ttl_ms, member ('' tries only), ticket ('' for a new one), channel prefix.
@@ -28,8 +28,8 @@ local mode, fence, window = 'x', nil, nil
 if not is_mine then
   return {-1, now}
 end
-local first = redis.call('ZRANGE', Q, 0, 0)[1]
-if me ~= '' and first and first ~= me and string.sub(first, 1, 33) == token .. 'u' then
+local mine, first = token .. 'u', redis.call('ZRANGE', Q, 0, 0)[1]
+if first and first ~= me and string.sub(first, 1, 33) == mine and (me ~= '' or readers < 2) then
   redis.call('ZREM', Q, first)
 end
 if readers == 0 then
@@ -47,8 +47,7 @@ end
 while true do
   local head = redis.call('ZRANGE', Q, 0, 0, 'WITHSCORES')
   local member = head[1]
-  if not member or string.sub(member, 33, 33) ~= 'u' or
-      string.sub(member, 1, @TOKEN_SIZE@) == token then
+  if not member or string.sub(member, 33, 33) ~= 'u' or string.sub(member, 1, 33) == mine then
     break
   end
   -- One that has given up, no longer reads, or is dead blocks no other. Nothing shows that one that
