@@ -222,7 +222,7 @@ struct Request : Timed, Waitlist::Caller {
   Nanos limit() const { return std::max(due, wait_until); }
 
   const Op op;
-  const std::unique_ptr<operate::Operation> task;  // inspect, force, list
+  const std::unique_ptr<operate::Operation> task;  // of kOperate
   std::atomic<Status> status{Status::kPending};
   std::string message;  // written before the status
 

@@ -49,7 +49,9 @@ void DialogueHost::exchange() {
     keep_pushes(wire);
   }
   const Outcome why = is_open ? Outcome{} : connection.why_ended(replies_);
+  keep_pushes(wire);
   const Nanos now = boot_now();
+  if (replies_.size() < count && why.ok() && now >= limit) return dialogue_.on_late(now);
   if (replies_.size() < count) return dialogue_.on_closed(why, now);
   for (size_t i = 0; i < count; i++) dialogue_.on_reply(wire, *replies_[i], sender(), now);
 }
