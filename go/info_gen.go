@@ -56,8 +56,8 @@ func (r row) asInfo() Info {
 type Holder struct {
 	// The token, or the value of a foreign key.
 	Token string
-	// Host name and process id, or the option holder; empty if not known: the client has not waited,
-	// and has held for less than half a second, or its ACL user may not write it.
+	// Host name and process id, or the option holder; empty if not known: the holder has not waited,
+	// and has held for less than half a second, or the ACL user may not write it.
 	Who string
 	// The option label of the acquisition; empty without one.
 	Label string
@@ -85,8 +85,8 @@ func (r row) asHolder() Holder {
 type Waiter struct {
 	// The token, or the value of a foreign key.
 	Token string
-	// Host name and process id, or the option holder; empty if not known: the client has not waited,
-	// and has held for less than half a second, or its ACL user may not write it.
+	// Host name and process id, or the option holder; empty if not known: the holder has not waited,
+	// and has held for less than half a second, or the ACL user may not write it.
 	Who string
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.
@@ -114,7 +114,7 @@ type NodeInfo struct {
 	Reason string
 	// Role, as the server reports it.
 	Role NodeRole
-	// Name and version, such as Valkey 8.0.1; empty if none runs or is known.
+	// Name and version, such as Valkey 8.0.1; empty if not known.
 	Version string
 	// By which its clock was ahead of the local clock, as last measured; 0, and HasClock is false, if
 	// not known.

@@ -1515,14 +1515,14 @@ enum {
   RL_FIELD_OWNER = 203,
   /** holder, waiter: the token, or the value of a foreign key. */
   RL_FIELD_TOKEN = 204,
-  /** holder, waiter: host name and process id, or the option holder; empty if not known: the client
-      has not waited, and has held for less than half a second, or its ACL user may not write it. */
+  /** holder, waiter: host name and process id, or the option holder; empty if not known: the holder
+      has not waited, and has held for less than half a second, or the ACL user may not write it. */
   RL_FIELD_HOLDER = 205,
   /** holder: the option label of the acquisition; empty without one. */
   RL_FIELD_LABEL = 206,
   /** server: the folder of its files. */
   RL_FIELD_FOLDER = 207,
-  /** server, node: name and version, such as Valkey 8.0.1; empty if none runs or is known. */
+  /** server, node: name and version, such as Valkey 8.0.1; empty if not known. */
   RL_FIELD_VERSION = 208,
   /** node, finding: address of the server, without secrets. */
   RL_FIELD_ADDRESS = 209,

@@ -49,8 +49,8 @@ class Holder:
     token: str
     """The token, or the value of a foreign key."""
     who: str
-    """Host name and process id, or the option holder; empty if not known: the client has not
-    waited, and has held for less than half a second, or its ACL user may not write it."""
+    """Host name and process id, or the option holder; empty if not known: the holder has not
+    waited, and has held for less than half a second, or the ACL user may not write it."""
     label: str
     """The option label of the acquisition; empty without one."""
     since: Optional[datetime]
@@ -71,8 +71,8 @@ class Waiter:
     token: str
     """The token, or the value of a foreign key."""
     who: str
-    """Host name and process id, or the option holder; empty if not known: the client has not
-    waited, and has held for less than half a second, or its ACL user may not write it."""
+    """Host name and process id, or the option holder; empty if not known: the holder has not
+    waited, and has held for less than half a second, or the ACL user may not write it."""
     since: Optional[datetime]
     """When it was granted, or joined the queue; None if not known."""
     mode: WaitMode
@@ -204,7 +204,7 @@ class NodeInfo:
     role: NodeRole
     """Role, as the server reports it."""
     version: str
-    """Name and version, such as Valkey 8.0.1; empty if none runs or is known."""
+    """Name and version, such as Valkey 8.0.1; empty if not known."""
     clock_difference: Optional[float]
     """Seconds by which its clock was ahead of the local clock, as last measured; None if not
     known."""

@@ -71,8 +71,8 @@ public record LockInfo(
    * A holder of a lock: a reader, a writer, or one acquisition of an owner.
    *
    * @param tokenBytes the token, or the value of a foreign key
-   * @param who host name and process id, or the option holder; empty if not known: the client has
-   *     not waited, and has held for less than half a second, or its ACL user may not write it
+   * @param who host name and process id, or the option holder; empty if not known: the holder has
+   *     not waited, and has held for less than half a second, or the ACL user may not write it
    * @param labelBytes the option label of the acquisition; empty without one
    * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
    *     not a read-write lock
@@ -109,8 +109,8 @@ public record LockInfo(
    * A waiter for a lock.
    *
    * @param token the token, or the value of a foreign key
-   * @param who host name and process id, or the option holder; empty if not known: the client has
-   *     not waited, and has held for less than half a second, or its ACL user may not write it
+   * @param who host name and process id, or the option holder; empty if not known: the holder has
+   *     not waited, and has held for less than half a second, or the ACL user may not write it
    * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
    *     not a read-write lock
    * @param since when it was granted, or joined the queue; empty if not known

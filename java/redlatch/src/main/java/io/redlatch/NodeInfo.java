@@ -14,7 +14,7 @@ import java.util.Optional;
  * @param state the state
  * @param reason why it is polled, has no vote or is away; else empty
  * @param role role, as the server reports it
- * @param version name and version, such as Valkey 8.0.1; empty if none runs or is known
+ * @param version name and version, such as Valkey 8.0.1; empty if not known
  * @param clockDifference by which its clock was ahead of the local clock, as last measured; empty
  *     if not known
  * @param findings the findings of its last check; empty before the first
