@@ -33,7 +33,8 @@ void DialogueHost::dial() {
   outcome.ok() ? dialogue_.on_dialled(sender(), now) : dialogue_.on_failed(outcome, now);
 }
 
-// The replies that are awaited are given together, once all are there.
+// The replies that are awaited are given together, once all are there. After a refusal one more may
+// be awaited, which came with them. What is left once something is to be sent answers nothing.
 void DialogueHost::exchange() {
   const Dialogue::Wire wire = dialogue_.wire();
   const size_t count = dialogue_.awaited_count();
@@ -53,7 +54,10 @@ void DialogueHost::exchange() {
   const Nanos now = boot_now();
   if (replies_.size() < count && why.ok() && now >= limit) return dialogue_.on_late(now);
   if (replies_.size() < count) return dialogue_.on_closed(why, now);
-  for (size_t i = 0; i < count; i++) dialogue_.on_reply(wire, *replies_[i], sender(), now);
+  for (const resp::ReplyPtr &reply : replies_) {
+    if (dialogue_.awaited_count() == 0 || !bytes_.empty()) break;
+    dialogue_.on_reply(wire, *reply, sender(), now);
+  }
 }
 
 void DialogueHost::keep_pushes(Dialogue::Wire from) {
