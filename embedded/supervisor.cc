@@ -185,8 +185,7 @@ Outcome Supervisor::await_server() {
     net::Connection connection;
     std::vector<resp::ReplyPtr> replies;
     if (connection.dial(settings_, limit, -1).ok() &&
-        connection.ask(ping, boot_now() + kAnswerWithin, replies).ok() &&
-        !replies[0]->is_error()) {
+        connection.ask(ping, boot_now() + kAnswerWithin, replies).ok() && !replies[0]->is_error()) {
       return {};
     }
     sleep_for(kRetry);

@@ -18,7 +18,7 @@ inline const char *name_of(const rl_list *) { return "list"; }
 
 template <class Handle>
 std::shared_ptr<Request> make_request(const Handle *handle, Request::What what) {
-  auto request = std::make_shared<Request>(what);
+  auto request = Request::make(what);
   if constexpr (std::is_same_v<Handle, rl_lease>) {
     if (handle != nullptr) request->lease = handle->lease;
   }

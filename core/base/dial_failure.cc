@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "base/unreachable.h"
 
 namespace redlatch {
 
@@ -50,12 +49,12 @@ std::string joined(std::initializer_list<std::string_view> parts) {
   return text;
 }
 
-Outcome passing(const Peer &peer, std::initializer_list<std::string_view> why) {
-  return failure(Status::kUnavailable, joined({"cannot reach ", peer.address, joined(why)}));
+Outcome failed(Status status, std::initializer_list<std::string_view> message) {
+  return failure(status, joined(message));
 }
 
-Outcome invalid(std::initializer_list<std::string_view> message) {
-  return failure(Status::kInvalid, joined(message));
+Outcome passing(const Peer &peer, std::initializer_list<std::string_view> why) {
+  return failed(Status::kUnavailable, {"cannot reach ", peer.address, joined(why)});
 }
 
 Outcome unusable_file(const DialFailure &seen, const Peer &peer, const char *option,
@@ -63,8 +62,8 @@ Outcome unusable_file(const DialFailure &seen, const Peer &peer, const char *opt
   const std::string why = seen.number != 0    ? reason_of(seen.number)
                           : seen.text.empty() ? "it is not a file"
                                               : seen.text;
-  return invalid(
-      {"option '", peer.tls.option(option), "': ", quoted(path, 256), " cannot be used: ", why});
+  return failed(Status::kInvalid, {"option '", peer.tls.option(option), "': ", quoted(path, 256),
+                                   " cannot be used: ", why});
 }
 
 Outcome failed_handshake(const DialFailure &seen, const Peer &peer) {
@@ -72,8 +71,8 @@ Outcome failed_handshake(const DialFailure &seen, const Peer &peer) {
   if (std::find(kFinalAlerts.begin(), kFinalAlerts.end(), alert) == kFinalAlerts.end()) {
     return passing(peer, {" over TLS: ", seen.text});
   }
-  return failure(alert == kProtocolVersion ? Status::kUnsupported : Status::kDenied,
-                 joined({peer.address, " refused the connection over TLS: ", seen.text}));
+  return failed(alert == kProtocolVersion ? Status::kUnsupported : Status::kDenied,
+                {peer.address, " refused the connection over TLS: ", seen.text});
 }
 
 Outcome refused_certificate(const DialFailure &seen, const Peer &peer) {
@@ -93,11 +92,15 @@ Outcome refused_certificate(const DialFailure &seen, const Peer &peer) {
     default:
       break;
   }
-  return failure(Status::kDenied, joined({"the certificate of ", peer.address,
-                                          " is not accepted: ", seen.text, hint}));
+  return failed(Status::kDenied,
+                {"the certificate of ", peer.address, " is not accepted: ", seen.text, hint});
 }
 
 }  // namespace
+
+Outcome unreachable(const std::string &address, std::string_view why) {
+  return failed(Status::kUnavailable, {"cannot reach ", address, ": ", why});
+}
 
 bool DialFailure::is_nobody_there() const {
   return kind == Kind::kSystem && (number == ECONNREFUSED || number == ENOENT);
@@ -119,14 +122,13 @@ Outcome verdict_of(const DialFailure &seen, const Peer &peer) {
     case Kind::kClosed:
       return unreachable(peer.address, kClosedByServer);
     case Kind::kTlsMissing:
-      return failure(Status::kUnsupported,
-                     joined({"TLS needs OpenSSL 3 on this host: ", seen.text}));
+      return failed(Status::kUnsupported, {"TLS needs OpenSSL 3 on this host: ", seen.text});
     case Kind::kTlsUnusable:
-      return failure(Status::kUnsupported,
-                     joined({"OpenSSL of this host cannot be used: ", seen.text}));
+      return failed(Status::kUnsupported, {"OpenSSL of this host cannot be used: ", seen.text});
     case Kind::kTlsNoAuthorities:
-      return invalid({"the system's authorities cannot be used: ", seen.text, "; the option ",
-                      peer.tls.option("tls_ca"), " names others"});
+      return failed(Status::kInvalid,
+                    {"the system's authorities cannot be used: ", seen.text, "; the option ",
+                     peer.tls.option("tls_ca"), " names others"});
     case Kind::kTlsCa:
       return unusable_file(seen, peer, "tls_ca", peer.tls.ca);
     case Kind::kTlsCert:
@@ -134,7 +136,8 @@ Outcome verdict_of(const DialFailure &seen, const Peer &peer) {
     case Kind::kTlsKey:
       return unusable_file(seen, peer, "tls_key", peer.tls.key);
     case Kind::kTlsName:
-      return invalid({quoted(peer.tls_name(), 256), " is not a valid TLS server name"});
+      return failed(Status::kInvalid,
+                    {quoted(peer.tls_name(), 256), " is not a valid TLS server name"});
     case Kind::kTlsLate:
       return passing(peer, {": no TLS answer within the time limit, as from a port without TLS"});
     case Kind::kTls:

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/settings.h"
 #include "base/status.h"
@@ -54,6 +55,12 @@ struct Peer {
   std::string host;
   TlsSettings tls;
 };
+
+inline constexpr std::string_view kNoAnswer = "no answer within the time limit";
+inline constexpr std::string_view kClosedByServer = "the connection was closed by the server";
+
+// A retry may help.
+Outcome unreachable(const std::string &address, std::string_view why);
 
 // The outcome for the client. It is kUnavailable if a retry may help.
 Outcome verdict_of(const DialFailure &seen, const Peer &peer);

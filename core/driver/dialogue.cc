@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 #include "driver/dialogue.h"
 
-#include "base/unreachable.h"
+#include "base/dial_failure.h"
 
 namespace redlatch::driver {
 

@@ -34,7 +34,8 @@ void DialogueHost::dial() {
 }
 
 // The replies that are awaited are given together, once all are there. After a refusal one more may
-// be awaited, which came with them. What is left once something is to be sent answers nothing.
+// be awaited, which came with them. Replies that are left when something is to be sent answer
+// nothing.
 void DialogueHost::exchange() {
   const Dialogue::Wire wire = dialogue_.wire();
   const size_t count = dialogue_.awaited_count();

@@ -194,7 +194,7 @@ void Runtime::release_async(Lease &lease) {
 
 void Runtime::detach_again(const std::shared_ptr<Lease> &lease) {
   try {
-    const auto request = std::make_shared<Request>(Request::Op::kDetach);
+    const auto request = Request::make(Request::Op::kDetach);
     request->lease = lease;
     request->must_end_lease = true;
     Lock lock(wakeup_.mutex());

@@ -18,6 +18,8 @@
 
 namespace redlatch::runtime {
 
+std::shared_ptr<Request> Request::make(What what) { return std::make_shared<Request>(what); }
+
 namespace {
 
 // Sleep while `word` is Waiter::kAsleep, at most until `limit`. @return false after a signal.

@@ -27,6 +27,7 @@ struct Waiter;
 // The request and the lease of core/lock, with their waiters and watchers.
 struct Request : lock::Request {
   using lock::Request::Request;
+  static std::shared_ptr<Request> make(What what);
 
   Waiter *waiters GUARDED_BY(runtime_mutex) = nullptr;  // threads that wait for the request
   TagWatch watcher GUARDED_BY(runtime_mutex);

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unreachable.h"
+#include "base/dial_failure.h"
 #include "driver/primary_attempt.h"
 #include "driver/sentinel_survey.h"
 #include "driver/server_attempt.h"
