@@ -11,6 +11,7 @@
 //                   --> on_dialled(), or on_failed() with the reason, or on_late()
 //   otherwise       sends what it was given to wire(), and receives there
 //                   --> on_reply() for each reply, on_closed() at the end, on_late() after limit()
+//                   Replies that came too early, before what is to be sent now, are dropped.
 //
 // After each event it closes the connections that are not used() any more.
 #pragma once

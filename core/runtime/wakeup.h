@@ -27,6 +27,7 @@ struct Waiter;
 // The request and the lease of core/lock, with their waiters and watchers.
 struct Request : lock::Request {
   using lock::Request::Request;
+  // Not std::make_shared at each place: that is long code, and the library's size is limited.
   static std::shared_ptr<Request> make(What what);
 
   Waiter *waiters GUARDED_BY(runtime_mutex) = nullptr;  // threads that wait for the request
