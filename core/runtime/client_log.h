@@ -16,18 +16,19 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
+#include "driver/log.h"
 #include "runtime/completion_queue.h"
 
 namespace redlatch::runtime {
 
-enum class LogLevel : uint8_t { kNone, kError, kWarning, kInfo };
+using driver::LogLevel;
 
 // A log of kMaxLogLines drops its oldest line, and a line with the number of dropped lines replaces
 // them.
-class ClientLog {
+class ClientLog final : public driver::Log {
  public:
   // Add one line: the name of its level, then `text`. Without memory the line is lost.
-  void add(LogLevel level, std::string_view text) noexcept;
+  void add(LogLevel level, std::string_view text) noexcept override;
 
   // In a handler of all exceptions. One that is no lack of memory is a defect: it is logged, and
   // handled as the lack of memory is. @return which of the two it was.

@@ -53,9 +53,7 @@ void Confirming::tend(Lock &lock, Link &link) {
 void Confirming::start(Link &link) {
   Outcome outcome;
   try {
-    Settings settings = link.sentinel
-                            ? link.settings.of_primary(link.sentinel->watch.opinion().primary)
-                            : link.settings;
+    Settings settings = link.sentinel ? link.sentinel->follower.primary() : link.settings;
     // The attempt may use a later one: then AUTH is sent once more than needed.
     link.confirming.login = logins_.credentials().number();
     outcome = sides_.open(link.confirming,

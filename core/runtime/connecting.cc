@@ -36,12 +36,15 @@ Connecting::Connecting(const Parts &parts, lock::Output &output)
       polling_(parts.polling),
       logins_(parts.logins),
       transfer_(parts.transfer),
-      sentinels_(parts.sentinels),
       output_(output) {}
 
 void Connecting::tend(Lock &lock, Link &link) {
   if (link.attempt && link.attempt->is_over) finish(lock, link);
-  if (link.sentinel) sentinels_.connect_now(link, boot_now());
+  // The primary has moved: the next attempt does not wait for its time.
+  const bool has_none = !link.is_connected && !link.attempt;
+  if (link.sentinel && has_none && link.sentinel->follower.take_hurry()) {
+    service_->connect_soon(link.node, boot_now());
+  }
   const bool is_free = !link.attempt && !shutdown_.is_stopping();
   if (is_free && service_->begin_connect(link.node, boot_now())) start(link);
 }
@@ -123,7 +126,11 @@ void Connecting::finish(Lock &lock, Link &link) {
   const ServerFacts &facts = ended.connections.facts;
   try {
     if (is_of_cluster(link, ended)) return become_cluster(link);
-    if (link.sentinel) sentinels_.note_primary(link, ended.found, ended.outcome);
+    if (link.sentinel) {
+      FoundPrimary &found = ended.found;
+      link.sentinel->follower.on_attempt_over(std::move(found.known), std::move(found.opinion),
+                                              ended.outcome);
+    }
     if (ended.outcome.ok()) open(link, ended);
     if (ended.outcome.ok()) {
       transfer_.append_auth(link);
@@ -136,8 +143,7 @@ void Connecting::finish(Lock &lock, Link &link) {
     }
     // Last, because its log lines may fail to allocate.
     note(link, ended.outcome, facts);
-    if (link.sentinel && ended.outcome.ok())
-      sentinels_.log_primary(link, ended.found.opinion, facts);
+    if (link.sentinel && ended.outcome.ok()) link.sentinel->follower.note_success(facts);
     const bool is_checked = link.settings.is_health_checked && link.settings.folder.empty();
     if (ended.outcome.ok() && is_checked) {
       service_->check_later(link.node, boot_now() + health_delay(ended.channel));
@@ -203,7 +209,7 @@ void Connecting::end_reading_slots(Link &link, Attempt &ended) {
 // has failed then.
 void Connecting::open(Link &link, Attempt &ended) {
   polling_.unwatch_messages(link);
-  link.facts.is_sharded = ended.connections.facts.is_sharded;  // take_message() depends on it
+  link.record.on_connected(ended.connections.facts);
   link.connect(std::move(ended.connections));
   link.login = ended.login.number;
   const int error = polling_.watch(link);
@@ -215,26 +221,10 @@ void Connecting::open(Link &link, Attempt &ended) {
   ended.outcome = not_watched(link.settings, error);
 }
 
-// Logs changes only: an outage of an hour is one line.
 void Connecting::note(Link &link, const Outcome &outcome, const ServerFacts &facts) {
-  if (!outcome.ok()) {
-    if (!link.is_away) log_.add(LogLevel::kWarning, outcome.message);
-    link.is_away = true;
-    link.failure = outcome;
-    return;
-  }
+  if (!outcome.ok()) return link.record.note_failure(outcome);
   if (link.is_broken) return;  // the service has dropped it again, and connects anew
-  if (link.is_away) {
-    log_.add(LogLevel::kInfo, "connected to " + link.settings.address() + " again");
-  }
-  link.is_away = false;
-  const bool is_news =
-      link.facts.is_push_trusted || facts.why_not_trusted != link.facts.why_not_trusted;
-  if (!polling_.has_several() && !facts.is_push_trusted && is_news) {
-    log_.add(LogLevel::kWarning, "waiting by polling, which is slower: " + facts.why_not_trusted);
-  }
-  link.failure = {};
-  link.facts = facts;
+  link.record.note_success(facts, !polling_.has_several());
 }
 
 }  // namespace redlatch::runtime

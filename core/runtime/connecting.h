@@ -17,7 +17,6 @@
 #include "runtime/parts.h"
 #include "runtime/polling.h"
 #include "runtime/runtime_mutex.h"
-#include "runtime/sentinels.h"
 #include "runtime/service.h"
 #include "runtime/shutdown.h"
 #include "runtime/transfer.h"
@@ -56,7 +55,6 @@ class Connecting {
   Polling &polling_;
   Logins &logins_;
   Transfer &transfer_;
-  Sentinels &sentinels_;
   lock::Output &output_;
 };
 

@@ -15,14 +15,14 @@
 #include <string_view>
 #include <vector>
 
-#include "base/finding.h"
 #include "base/limits.h"
 #include "base/node_status.h"
-#include "base/server_facts.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/thread_annotations.h"
+#include "driver/log.h"
+#include "driver/node_record.h"
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
 #include "runtime/connections.h"
@@ -76,7 +76,7 @@ struct Link {
     return 1 + static_cast<uint32_t>(node) * kPolledCount + what;
   }
 
-  Link(const Settings &settings_, size_t node_);
+  Link(const Settings &settings_, size_t node_, driver::Log &log);
   // True if it reads the slots of a cluster, and has no connection of its own.
   bool reads_slots() const { return settings.is_cluster(); }
 
@@ -89,7 +89,7 @@ struct Link {
   // Close the connections. The caller has the role of leader, and no thread is sending.
   void disconnect() REQUIRES(runtime_mutex);
 
-  // The state as the connection knows it.
+  // The state as the connection knows it. Throws std::bad_alloc.
   NodeStatus status() const REQUIRES(runtime_mutex);
   void append(std::span<const std::string_view> argv) REQUIRES(runtime_mutex) {
     outbox.append(argv);
@@ -117,17 +117,11 @@ struct Link {
   std::unique_ptr<net::Connection> messages UNGUARDED("reset by the background thread only");
   SideConnection confirming GUARDED_BY(runtime_mutex);  // on which replicas confirm
   bool is_connected GUARDED_BY(runtime_mutex) = false;
-  bool was_connected GUARDED_BY(runtime_mutex) = false;  // at some time
   // The leader or the background thread has to disconnect.
   bool is_broken GUARDED_BY(runtime_mutex) = false;
   // An end was seen, and is left to the leader.
   bool is_end_unread GUARDED_BY(runtime_mutex) = false;
-  // The last attempt to connect failed, and was logged.
-  bool is_away GUARDED_BY(runtime_mutex) = false;
-  ServerFacts facts GUARDED_BY(runtime_mutex);              // of the last connection
-  std::vector<Finding> findings GUARDED_BY(runtime_mutex);  // of the last check of its health
-  // Why it is not connected; ok: it is, or was not tried.
-  Outcome failure GUARDED_BY(runtime_mutex);
+  driver::NodeRecord record GUARDED_BY(runtime_mutex);
 
   Outbox outbox UNGUARDED("one thread sends at a time");
   // The number of the last one that the server got on this connection.

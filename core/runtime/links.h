@@ -12,6 +12,7 @@
 
 #include "base/settings.h"
 #include "base/thread_annotations.h"
+#include "driver/log.h"
 #include "runtime/link.h"
 #include "runtime/runtime_mutex.h"
 
@@ -19,12 +20,12 @@ namespace redlatch::runtime {
 
 class Links {
  public:
-  explicit Links(std::span<const Settings> nodes) {
+  Links(std::span<const Settings> nodes, driver::Log &log) : log_(log) {
     for (size_t i = 0; i < nodes.size(); i++) add(nodes[i], i);
   }
 
   // The settings outlive it.
-  void add(const Settings &settings, size_t node) { links_.emplace_back(settings, node); }
+  void add(const Settings &settings, size_t node) { links_.emplace_back(settings, node, log_); }
   size_t size() const { return links_.size(); }
   Link &operator[](size_t node) {
     assert(node < links_.size());
@@ -68,6 +69,7 @@ class Links {
   }
 
  private:
+  driver::Log &log_;
   std::deque<Link> links_;
 };
 

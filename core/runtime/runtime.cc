@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "host/clock.h"
 #include "host/random.h"
-#include "protocol/health_findings.h"
 
 namespace redlatch::runtime {
 
@@ -84,7 +83,7 @@ Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
     : wakeup_(*this),
       alarm_(wakeup_),
       service_(std::move(nodes), quorum),
-      links_(service_.nodes()),
+      links_(service_.nodes(), wakeup_.log()),
       shutdown_(wakeup_),
       polling_(wakeup_, alarm_, links_, service_.nodes().size() > 1 || settings().is_cluster()),
       logins_(wakeup_.log(), alarm_),
@@ -363,29 +362,13 @@ void Runtime::node_validated(size_t node, const Outcome &why) {
   log().add(LogLevel::kInfo, nodes()[node].address() + " may vote again");
 }
 
-// A finding is logged when it was not there at the last check. Without memory it is neither logged
-// nor known: nothing depends on it.
 void Runtime::health_found(size_t node, const protocol::HealthFacts &facts,
                            const protocol::LockTrial *trial) {
-  Link &link = links_[node];
   const bool is_guarded =
       !is_quorum() || (quorum_settings().restart_guard > 0 && !quorum_settings().is_durable);
-  try {
-    auto found = protocol::findings_of(
-        facts, trial, {link.facts, wall_now() - boot_now(), is_quorum(), is_guarded});
-    for (const Finding &finding : found) {
-      const bool is_old = std::any_of(link.findings.begin(), link.findings.end(), [&](auto &old) {
-        return old.id == finding.id && old.level == finding.level;
-      });
-      // That of pushes was logged when the connection was made.
-      if (!finding.is_bad() || is_old || finding.id == "pushes") continue;
-      log().add(LogLevel::kWarning, "health of " + link.settings.address() + ": " + finding.id +
-                                        ": " + finding.seen + "; " + finding.advice);
-    }
-    link.findings = std::move(found);
-  } catch (const std::bad_alloc &) {
-    return;
-  }
+  driver::NodeRecord &record = links_[node].record;
+  record.note_health(facts, trial,
+                     {record.facts(), wall_now() - boot_now(), is_quorum(), is_guarded});
 }
 
 }  // namespace redlatch::runtime

@@ -5,53 +5,43 @@
 // connection to each.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/finding.h"
-#include "base/server_facts.h"
 #include "base/settings.h"
 #include "base/thread_annotations.h"
+#include "driver/log.h"
+#include "driver/primary_follower.h"
 #include "net/epoll_set.h"
 #include "runtime/connections.h"
 #include "runtime/runtime_mutex.h"
 #include "runtime/side_connection.h"
-#include "sentinel/primary_watch.h"
+#include "sentinel/discovery.h"
 
 namespace redlatch::runtime {
 
 struct SentinelLink {
   // Its connections have the keys from `first_key` on. Throws std::bad_alloc.
-  SentinelLink(const Settings &settings_, uint32_t first_key);
+  SentinelLink(const Settings &settings, driver::Log &log, uint32_t first_key);
 
   // @return what the attempt of the link begins with. Throws std::bad_alloc.
   const sentinel::Knowledge &begin_attempt() REQUIRES(runtime_mutex) {
     stop.clear();
-    return watch.begin_discovery();
-  }
-  std::string address() const REQUIRES(runtime_mutex) {
-    return settings.of_primary(watch.opinion().primary).address();
+    return follower.begin_attempt();
   }
 
-  // A connection to a sentinel, by its number in `watch`.
+  // A connection to a sentinel, by its number in the watch.
   struct Side {
     explicit Side(uint32_t key) : connection(key) {}
     SideConnection connection GUARDED_BY(runtime_mutex);
     std::shared_ptr<Settings> settings UNGUARDED("completed by the attempt");  // of the sentinel
   };
 
-  const Settings &settings;
-  ServerAge age GUARDED_BY(runtime_mutex);                // of the primary, if it was measured
   net::Event stop UNGUARDED("any thread may signal it");  // ends the attempt of the link to connect
-  // The primary has changed: connect without a pause.
-  bool must_connect_now GUARDED_BY(runtime_mutex) = false;
   std::vector<Finding> findings GUARDED_BY(runtime_mutex);  // of the last survey of the sentinels
-
-  sentinel::PrimaryWatch watch GUARDED_BY(runtime_mutex);
+  driver::PrimaryFollower follower GUARDED_BY(runtime_mutex);
   std::vector<Side> sides GUARDED_BY(runtime_mutex);
 };
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Sentinels: the connections to the sentinels of links whose server they name, and what follows
-// from their news. All but the survey runs in the background thread.
+// Sentinels: the connections to the sentinels of links whose server they name; a PrimaryFollower
+// says what follows from their news. All but the survey runs in the background thread.
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "base/clock.h"
-#include "base/server_facts.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
 #include "runtime/client_log.h"
@@ -35,15 +33,6 @@ class Sentinels {
   // In the thread of the caller, the only one that waits for it. Without memory nothing is known.
   void survey(Lock &lock) noexcept REQUIRES(runtime_mutex);
 
-  // ---- the connection of `link` itself
-  // Connects without a pause if the primary has changed.
-  void connect_now(Link &link, Nanos now) REQUIRES(runtime_mutex);
-  // After an attempt. News that came meanwhile count more than what it found.
-  void note_primary(Link &link, FoundPrimary &found, Outcome &outcome) noexcept
-      REQUIRES(runtime_mutex);
-  void log_primary(Link &link, const sentinel::Opinion &before, const ServerFacts &facts)
-      REQUIRES(runtime_mutex);
-
   // ---- the shutdown
   bool are_open() const;
   void stop() REQUIRES(runtime_mutex);
@@ -54,8 +43,7 @@ class Sentinels {
   void tend(Lock &lock, Link &link, size_t number) REQUIRES(runtime_mutex);
   void dial(Link &link, size_t number) REQUIRES(runtime_mutex);
   void lose(Link &link, size_t number, const Outcome &why) noexcept REQUIRES(runtime_mutex);
-  void on_news(Link &link, const sentinel::Opinion &opinion, const std::string &from)
-      REQUIRES(runtime_mutex);
+  void leave_primary(Link &link) REQUIRES(runtime_mutex);
 
   Wakeup &wakeup_;
   ClientLog &log_;

@@ -7,11 +7,10 @@
 #include <cassert>
 #include <new>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include "driver/messages.h"
 #include "host/clock.h"
-#include "protocol/token.h"
 #include "resp/command_writer.h"
 
 namespace redlatch::runtime {
@@ -112,22 +111,9 @@ void Transfer::dispatch(Link &link) {
   link.replies.clear();
 }
 
-void Transfer::take_message(const Link &link, const Reply &reply, Nanos now) {
-  const std::string_view kind = reply.at(0).text();
-  if (kind == "message" || kind == "smessage") {
-    const std::string_view text = reply.at(2).text();
-    // No server counts the receivers of the plain channel beside a sharded one: notices only.
-    const bool is_beside = kind == "message" && link.facts.is_sharded;
-    if (is_beside && !protocol::is_notice(text)) return;
-    return service_->on_push(link.node, text, now);
-  }
-  if (kind == "sunsubscribe") return service_->on_unsubscribed(link.node, now);
-  if (kind != "invalidate") return;
-  const Reply &keys = reply.at(1);
-  if (keys.kind == Reply::Kind::kNil) return service_->on_invalidated(link.node, std::nullopt, now);
-  for (size_t i = 0; i < keys.count(); i++) {
-    service_->on_invalidated(link.node, keys.at(i).text(), now);
-  }
+void Transfer::take_message(const Link &link, const Reply &message, Nanos now) {
+  driver::take_message(*service_.operator->(), link.node, link.record.facts().is_sharded, message,
+                       now);
 }
 
 // ---- sending -----------------------------------------------------------------------------------

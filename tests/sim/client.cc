@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "driver/messages.h"
 #include "memory.h"
 #include "reply_view.h"
 
@@ -32,7 +33,9 @@ Client::Client(Context &context, int slot, uint64_t life)
       random_(context.plan.seed, 500 + static_cast<uint64_t>(slot) + life * 1000),
       is_alive_(std::make_shared<bool>(true)),
       side_(*this, context) {
-  for (size_t node = 0; node < static_cast<size_t>(context.plan.node_count); node++) {
+  const auto node_count = static_cast<size_t>(context.plan.node_count);
+  settings_.reserve(node_count);  // wires refer to them
+  for (size_t node = 0; node < node_count; node++) {
     Settings settings;
     settings.name_space = kNamespace;
     settings.holder = "client " + std::to_string(slot);
@@ -46,9 +49,10 @@ Client::Client(Context &context, int slot, uint64_t life)
     if (context.plan.is_group()) name_sentinels(settings);
     if (context.plan.is_cluster()) name_nodes(settings);
     settings_.push_back(std::move(settings));
-    wires_.push_back(std::make_unique<Wire>(*this, node));
+    wires_.push_back(std::make_unique<Wire>(*this, node, settings_.back()));
   }
-  if (context.plan.is_group()) guide_.emplace(*this, context, settings_.front());
+  if (context.plan.is_group())
+    guide_.emplace(*this, context, settings_.front(), static_cast<driver::Log &>(*this));
   make_service();
 }
 
@@ -218,6 +222,13 @@ void Client::send_on_messages(size_t node, std::span<const std::string_view> arg
   }
 }
 
+void Client::add(driver::LogLevel, std::string_view text) noexcept {
+  const CoreMemory::Pause pause;
+  line_count_++;
+  context_.trace.say(context_.schedule.now(), "client %d logs: %.*s", slot_,
+                     static_cast<int>(text.size()), text.data());
+}
+
 // ---- the shell ---------------------------------------------------------------------------------
 
 void Client::settle() {
@@ -239,7 +250,8 @@ void Client::settle() {
   for (auto &done : std::exchange(done_, {})) {
     if (done) context_.schedule.in(scheduling(), std::move(done));
   }
-  if (guide_ && guide_->is_hurried()) {
+  const Wire &first = *wires_.front();
+  if (guide_ && !first.is_up && !first.dialogue && guide_->take_hurry()) {
     const CoreMemory::Scope scope;
     service_->connect_soon(0, now());
   }
@@ -315,38 +327,37 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
   const bool is_for_messages = link != 0 && link == wire.messages_link;
   for (const Message &message : messages) {
     if (!wire.owns(link)) return;
-    if (is_for_messages) {
-      call([&](lock::LockService &service, Nanos now) {
-        service.on_messages_heard(wire.node, now);
-      });
-      if (message.kind == Message::Kind::kReply) continue;
+    if (is_for_messages || message.kind == Message::Kind::kPush) {
+      take_message(wire, message);
+      continue;
     }
     call([&](lock::LockService &service, Nanos now) {
-      switch (message.kind) {
-        case Message::Kind::kReply: {
-          if (guide_ && message.value.text.starts_with("READONLY")) note_told(wire.at);
-          if (is_cluster()) note_answer(wire, message.value);
-          if (!is_resuming_) last_reply_at_ = context_.schedule.now();
-          const CoreMemory::Pause pause;
-          const ReplyView view(message.value);
-          const CoreMemory::Scope scope;
-          return service.on_reply(wire.node, view.get(), now);
-        }
-        case Message::Kind::kPush:
-          note_push(service.channel(wire.node), message.text);
-          return service.on_push(wire.node, message.text, now);
-        case Message::Kind::kInvalidation:
-          return service.on_invalidated(wire.node, message.text, now);
-        case Message::Kind::kUnsubscribed:
-          return service.on_unsubscribed(wire.node, now);
-      }
+      if (guide_ && message.value.text.starts_with("READONLY")) note_told(wire.at);
+      if (is_cluster()) note_answer(wire, message.value);
+      if (!is_resuming_) last_reply_at_ = context_.schedule.now();
+      const CoreMemory::Pause pause;
+      const ReplyView view(message.value);
+      const CoreMemory::Scope scope;
+      service.on_reply(wire.node, view.get(), now);
     });
   }
 }
 
-void Client::note_push(std::string_view channel, std::string_view text) {
+// On a connection for messages replies, too, show that it is alive.
+void Client::take_message(Wire &wire, const Message &message) {
+  const ReplyView view(message.value);
+  const bool is_apart = wire.messages_link != 0;
+  call([&](lock::LockService &service, Nanos now) {
+    note_push(service.channel(wire.node), message.value);
+    driver::take_message(service, wire.node, wire.record.facts().is_sharded, view.get(), now);
+    if (is_apart) service.on_messages_heard(wire.node, now);
+  });
+}
+
+void Client::note_push(std::string_view channel, const Value &message) {
   const CoreMemory::Pause pause;
-  const auto push = protocol::parse_push(text);
+  if (message.items.size() < 3) return;
+  const auto push = protocol::parse_push(message.items[2].text);
   if (!push || push->kind != protocol::Push::Kind::kGrant) return;
   context_.checker.told(protocol::make_token(channel.substr(channel.rfind(':') + 1), push->rid));
 }

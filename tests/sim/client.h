@@ -19,6 +19,8 @@
 #include "cluster/cluster_client.h"
 #include "context.h"
 #include "driver/dialogue.h"
+#include "driver/log.h"
+#include "driver/node_record.h"
 #include "driver/slot_reading.h"
 #include "guide.h"
 #include "lock/lock_client.h"
@@ -29,7 +31,7 @@
 
 namespace redlatch::sim {
 
-class Client : private lock::Output {
+class Client : private lock::Output, private driver::Log {
  public:
   using RequestPtr = std::shared_ptr<lock::Request>;
 
@@ -102,12 +104,15 @@ class Client : private lock::Output {
  private:
   // The connections to one node.
   struct Wire final : ClientEnd {
-    Wire(Client &client_, size_t node_) : client(client_), node(node_) {}
+    Wire(Client &client_, size_t node_, const Settings &settings_)
+        : client(client_), node(node_), settings(settings_), record(settings_, client_) {}
     void received(uint64_t id, Messages messages) override;
     void closed(uint64_t id) override;
 
     Client &client;
     const size_t node;
+    const Settings &settings;
+    driver::NodeRecord record;
     size_t at = node;  // the number of the server; that of a primary changes
     driver::Dialogue::Wire end_of(uint64_t id) const {
       if (id == sentinel_link) return driver::Dialogue::kSentinel;
@@ -129,9 +134,10 @@ class Client : private lock::Output {
     std::unique_ptr<driver::Dialogue> dialogue;  // the attempt to connect
     uint64_t attempt = 0;                        // counts dials
     Nanos opened_at = 0;                         // the last one
-    Nanos limit = 0;     // that of the attempt for which an event is scheduled
-    Messages early;      // messages that arrived before the end of the attempt
-    bool is_up = false;  // between on_connected() and the end of the connection
+    Nanos limit = 0;       // that of the attempt for which an event is scheduled
+    Messages early;        // messages that arrived before the end of the attempt
+    bool is_up = false;    // between on_connected() and the end of the connection
+    bool is_away = false;  // the last attempt to connect has failed
     bool is_dropped = false;
     std::vector<uint64_t> closed_due;  // connections that ended while the process was paused
     CommandList out;
@@ -146,7 +152,6 @@ class Client : private lock::Output {
     Nanos left_since = kNever;   // it was heard then that this server is no primary any more
 
     // Of a cluster.
-    const Settings *settings = nullptr;
     std::string channel;             // that of the attempt
     bool is_asking = false;          // the last command was ASKING
     std::deque<int> slots;           // of the commands without an answer; kNoSlot: of no lock
@@ -168,6 +173,8 @@ class Client : private lock::Output {
   void drop_side(size_t) override { side_.drop(); }
   void send_on_messages(size_t node, std::span<const std::string_view> argv) override;
   void open_node(size_t node, const Settings &settings) override;
+  // driver::Log
+  void add(driver::LogLevel level, std::string_view text) noexcept override;
 
   Nanos now() const { return clock_.read(context_.schedule.now()); }
   Nanos when(Nanos reading) const { return clock_.when(reading); }
@@ -231,7 +238,9 @@ class Client : private lock::Output {
   void arm();
   void on_time(uint64_t number);
   void take(Wire &wire, uint64_t link, const Messages &messages);
-  void note_push(std::string_view channel, std::string_view text);
+  void take_message(Wire &wire, const Message &message);
+  void note_push(std::string_view channel, const Value &message);
+  void note(Wire &wire, const Outcome &outcome, const ServerFacts &facts);
   void note_end(Wire &wire);
   void resume();
 
@@ -268,6 +277,7 @@ class Client : private lock::Output {
   bool is_time_due_ = false;    // while paused
   std::map<lock::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
   std::vector<std::function<void()>> done_;
+  uint64_t line_count_ = 0;         // of its log
   std::set<std::string> given_up_;  // tokens whose leases this call has ended
 };
 

@@ -36,8 +36,7 @@ void Client::name_nodes(Settings &settings) const {
 
 void Client::open_node(size_t, const Settings &settings) {
   const CoreMemory::Pause pause;
-  wires_.push_back(std::make_unique<Wire>(*this, wires_.size()));
-  wires_.back()->settings = &settings;
+  wires_.push_back(std::make_unique<Wire>(*this, wires_.size(), settings));
   wires_.back()->at = server_at({settings.host, settings.port});
 }
 

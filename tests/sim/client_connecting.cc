@@ -44,16 +44,15 @@ std::unique_ptr<Dialogue> Client::make_dialogue(Wire &wire) {
     context_.checker.changed_channel(wire.channel, channel);
   }
   wire.channel = channel;
-  const Settings &settings = wire.settings != nullptr ? *wire.settings : settings_[wire.node];
   if (guide_) {
     sentinel::Knowledge known = guide_->begin_attempt();
     const CoreMemory::Scope scope;
-    return std::make_unique<driver::PrimaryAttempt>(settings, wire.channel, std::move(known),
+    return std::make_unique<driver::PrimaryAttempt>(wire.settings, wire.channel, std::move(known),
                                                     now());
   }
   const CoreMemory::Scope scope;
-  return std::make_unique<driver::ServerAttempt>(settings, wire.channel, service_->needs_identity(),
-                                                 now());
+  return std::make_unique<driver::ServerAttempt>(wire.settings, wire.channel,
+                                                 service_->needs_identity(), now());
 }
 
 void Client::dial(Wire &wire) {
@@ -162,6 +161,7 @@ void Client::finish(Wire &wire) {
   const std::unique_ptr<Dialogue> ended = std::move(wire.dialogue);
   Outcome outcome = ended->outcome();
   if (outcome.ok() && reads_slots(wire)) {
+    note(wire, outcome, dynamic_cast<driver::SlotReading &>(*ended).facts());
     return on_slots(dynamic_cast<driver::SlotReading &>(*ended).ranges());
   }
   ServerFacts facts;
@@ -169,7 +169,7 @@ void Client::finish(Wire &wire) {
   if (server != nullptr && outcome.ok()) facts = server->facts();
   if (const auto *primary = dynamic_cast<driver::PrimaryAttempt *>(ended.get())) {
     if (outcome.ok()) facts = primary->facts();
-    if (!guide_->note_attempt(*primary)) outcome = {Status::kUnavailable, "the primary has moved"};
+    guide_->on_attempt_over(*primary, outcome);
     wire.primary = settings_.front().of_primary(primary->opinion().primary);
   }
   if (ended->outcome().ok()) check_opening(wire, facts);
@@ -177,7 +177,24 @@ void Client::finish(Wire &wire) {
   context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
                      wire.at, outcome.message.c_str());
   hang_up(wire, Network::Ending::kSoon);
+  note(wire, outcome, facts);
   give_up(wire, outcome);
+}
+
+// Rule: an outage is one line of the log.
+void Client::note(Wire &wire, const Outcome &outcome, const ServerFacts &facts) {
+  const uint64_t before = line_count_;
+  const bool was_away = std::exchange(wire.is_away, !outcome.ok());
+  {
+    const CoreMemory::Scope scope;
+    outcome.ok() ? wire.record.note_success(facts, wires_.size() == 1)
+                 : wire.record.note_failure(outcome);
+  }
+  const bool is_told = line_count_ > before;
+  if (outcome.ok() ? was_away && !is_told : is_told == was_away) {
+    context_.verdict.broken("the log has changes only",
+                            "client " + std::to_string(slot_) + ": " + outcome.message);
+  }
 }
 
 void Client::on_connected(Wire &wire, const ServerFacts &facts) {
@@ -198,7 +215,10 @@ void Client::on_connected(Wire &wire, const ServerFacts &facts) {
   }
   note_channel(wire, facts);
   wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
+  wire.record.on_connected(facts);
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
+  if (wire.is_up) note(wire, {}, facts);
+  if (guide_ && wire.is_up) guide_->note_success(facts);
   take(wire, wire.messages_link, std::exchange(wire.early, {}));
 }
 

@@ -13,8 +13,8 @@
 
 namespace redlatch::sim {
 
-Guide::Guide(Client &client, Context &context, const Settings &settings)
-    : client_(client), context_(context), settings_(settings), primary_watch_(settings) {
+Guide::Guide(Client &client, Context &context, const Settings &settings, driver::Log &log)
+    : client_(client), context_(context), settings_(settings), follower_(settings, log) {
   for (size_t i = 0; i < settings.sentinel.addresses.size(); i++) {
     posts_.push_back(std::make_unique<End>(*this));
     posts_.back()->slot = i;
@@ -101,23 +101,20 @@ Nanos Guide::heard_since(size_t sentinel) const {
 // ---- attempts to connect -----------------------------------------------------------------------
 
 sentinel::Knowledge Guide::begin_attempt() {
-  is_hurried_ = false;
-  sentinel::Knowledge known = primary_watch_.begin_discovery();
+  sentinel::Knowledge known = follower_.begin_attempt();
   tend_watch();
   return known;
 }
 
-// News that came meanwhile count more than what the attempt found.
-bool Guide::note_attempt(const driver::PrimaryAttempt &attempt) {
+void Guide::on_attempt_over(const driver::PrimaryAttempt &attempt, Outcome &outcome) {
   const CoreMemory::Scope scope;
-  sentinel::Knowledge known = attempt.knowledge();
-  if (!attempt.outcome().ok()) {
-    primary_watch_.on_not_found(std::move(known));
-    return true;
-  }
   sentinel::Opinion opinion = attempt.opinion();
-  is_hurried_ = !primary_watch_.on_found(std::move(known), opinion);
-  return !is_hurried_;
+  follower_.on_attempt_over(sentinel::Knowledge(attempt.knowledge()), std::move(opinion), outcome);
+}
+
+void Guide::note_success(const ServerFacts &facts) {
+  const CoreMemory::Scope scope;
+  follower_.note_success(facts);
 }
 
 // ---- the watch ---------------------------------------------------------------------------------
@@ -134,11 +131,11 @@ void Guide::watch(End &end, const Event &event) {
     const CoreMemory::Scope scope;
     event(send);
   }
-  if (const char *broken = primary_watch_.check()) {
+  if (const char *broken = follower_.watch().check()) {
     context_.verdict.broken("a watch is legal", broken);
   }
   if (!out.empty()) context_.network.send_up(end.link, std::move(out));
-  if (primary_watch_.is_over(end.slot)) return post_fails(end);
+  if (follower_.watch().is_over(end.slot)) return post_fails(end);
   watch_due();
 }
 
@@ -147,11 +144,11 @@ void Guide::tend_watch() {
     std::optional<size_t> slot;
     {
       const CoreMemory::Scope scope;
-      slot = primary_watch_.begin_dial(now());
+      slot = follower_.watch().begin_dial(now());
     }
     if (!slot) break;
     End &end = *posts_[*slot];
-    const Settings dialled = primary_watch_.settings_of(*slot);
+    const Settings dialled = follower_.watch().settings_of(*slot);
     dial(end, number_in({dialled.host, dialled.port}));
     client_.later(settings_.connect_timeout, [this, &end, number = end.number] {
       if (end.number == number && end.link == 0) post_fails(end);
@@ -165,7 +162,7 @@ void Guide::post_dialled(End &end) {
   context_.trace.say(context_.schedule.now(), "client %d watches sentinel %zu", client_.slot(),
                      end.sentinel);
   watch(end, [&](const sentinel::Send &send) {
-    primary_watch_.on_dialled(end.slot, primary_watch_.settings_of(end.slot), send, now());
+    follower_.watch().on_dialled(end.slot, follower_.watch().settings_of(end.slot), send, now());
   });
 }
 
@@ -178,18 +175,12 @@ void Guide::post_takes(End &end, const Message &message) {
   bool is_news = false;
   const int64_t epoch_before = epoch();
   watch(end, [&](const sentinel::Send &send) {
-    is_news = primary_watch_.on_reply(end.slot, reply, send, now()).has_value();
+    is_news = follower_.on_reply(end.slot, reply, send, now());
   });
   if (!is_news) return;
   context_.trace.say(context_.schedule.now(), "client %d has news from sentinel %zu",
                      client_.slot(), end.sentinel);
   client_.check_news(epoch_before);
-  on_news();
-}
-
-// The old primary may accept writes for long: nothing more is sent to it.
-void Guide::on_news() {
-  is_hurried_ = true;
   client_.on_moved();
 }
 
@@ -222,13 +213,13 @@ void Guide::post_fails(End &end) {
   close(end);
   {
     const CoreMemory::Scope scope;
-    primary_watch_.on_ended(end.slot, now(), end.number);
+    follower_.on_ended(end.slot, {}, end.number, false, now());
   }
   watch_due();
 }
 
 void Guide::watch_due() {
-  const Nanos due = primary_watch_.next_due(true);
+  const Nanos due = follower_.watch().next_due(true);
   watch_number_++;
   if (due == kNever) return;
   const Nanos left = std::max<Nanos>(client_.when(due) - context_.schedule.now(), 0);
@@ -236,8 +227,9 @@ void Guide::watch_due() {
     if (number != watch_number_) return;
     for (const auto &post : posts_) {
       if (post->link == 0) continue;
-      watch(*post,
-            [&](const sentinel::Send &send) { primary_watch_.on_timer(post->slot, send, now()); });
+      watch(*post, [&](const sentinel::Send &send) {
+        follower_.watch().on_timer(post->slot, send, now());
+      });
     }
     tend_watch();
   });

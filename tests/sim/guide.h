@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Guide: what core/runtime does with the sentinels of a client: it runs the product's PrimaryWatch.
+// Guide: the connections of a client to its sentinels. The product's PrimaryFollower says what
+// follows from what comes there.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,11 @@
 #include <vector>
 
 #include "context.h"
+#include "driver/log.h"
 #include "driver/primary_attempt.h"
+#include "driver/primary_follower.h"
 #include "network.h"
 #include "sentinel/discovery.h"
-#include "sentinel/primary_watch.h"
 
 namespace redlatch::sim {
 
@@ -22,16 +24,14 @@ class Client;
 
 class Guide {
  public:
-  // `settings` outlive it.
-  Guide(Client &client, Context &context, const Settings &settings);
+  // `settings` and `log` outlive it.
+  Guide(Client &client, Context &context, const Settings &settings, driver::Log &log);
 
   // What an attempt to connect begins with.
   sentinel::Knowledge begin_attempt();
-  // @return false if another server has become the primary since.
-  [[nodiscard]] bool note_attempt(const driver::PrimaryAttempt &attempt);
-
-  // Whether the client connects without a pause, because the primary has moved.
-  bool is_hurried() const { return is_hurried_; }
+  void on_attempt_over(const driver::PrimaryAttempt &attempt, Outcome &outcome);
+  void note_success(const ServerFacts &facts);
+  bool take_hurry() { return follower_.take_hurry(); }
 
   void hang_up(Network::Ending ending);  // the process has ended
   void part_from(size_t sentinel, Nanos until);
@@ -42,7 +42,7 @@ class Guide {
   Nanos heard_since(size_t sentinel) const;
   // @return its connection to this sentinel, which is about to be disturbed; 0: none.
   uint64_t disturb(size_t sentinel);
-  int64_t epoch() const { return primary_watch_.known().epoch; }
+  int64_t epoch() const { return follower_.watch().known().epoch; }
 
  private:
   // One end of a connection to a sentinel.
@@ -71,15 +71,13 @@ class Guide {
   void post_takes(End &end, const Message &message);
   void post_fails(End &end);
   void watch_due();
-  void on_news();
   static void note_epoch(End &end, const Message &message);
   void note_told(const End &end, const Message &message);
 
   Client &client_;
   Context &context_;
   const Settings &settings_;
-  sentinel::PrimaryWatch primary_watch_;
-  bool is_hurried_ = false;  // the primary has moved: connect without a pause
+  driver::PrimaryFollower follower_;
   std::vector<std::unique_ptr<End>> posts_;
   std::map<size_t, Nanos> parted_;
   uint64_t watch_number_ = 0;

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mutant import IGNORED, Edit, Mutant
 from mutants_cluster import CLUSTER_MUTANTS
+from mutants_driver import DRIVER_MUTANTS
 from mutants_handshake import HANDSHAKE_MUTANTS
 from mutants_quorum import QUORUM_MUTANTS
 from mutants_sentinel import SENTINEL_MUTANTS
@@ -444,7 +445,7 @@ CORE_MUTANTS = (
             "  if (!IS_ON) forget_unused(*record.lock);",
         ),
     ),
-) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS + SENTINEL_MUTANTS + CLUSTER_MUTANTS
+) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS + SENTINEL_MUTANTS + CLUSTER_MUTANTS + DRIVER_MUTANTS
 
 
 def write(path: Path, text: str) -> None:

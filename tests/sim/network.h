@@ -46,10 +46,9 @@ class Command {
 
 // A message of a server.
 struct Message {
-  enum class Kind : uint8_t { kReply, kPush, kInvalidation, kUnsubscribed };
+  enum class Kind : uint8_t { kReply, kPush };
   Kind kind = Kind::kReply;
-  Value value;       // of a reply
-  std::string text;  // of a push; the key of an invalidation; the channel of the last one
+  Value value;
 };
 
 using CommandList = std::vector<Command>;

@@ -15,9 +15,9 @@ constexpr std::string_view kPromoted = "+promoted-slave";
 
 Value text(std::string_view words) { return Value::of(std::string(words)); }
 
-Message reply(Value value) { return {Message::Kind::kReply, std::move(value), {}}; }
+Message reply(Value value) { return {Message::Kind::kReply, std::move(value)}; }
 
-Message push(Value value) { return {Message::Kind::kPush, std::move(value), {}}; }
+Message push(Value value) { return {Message::Kind::kPush, std::move(value)}; }
 
 }  // namespace
 

@@ -129,7 +129,7 @@ void Server::run(uint64_t link, CommandList commands) {
     const size_t pushed = answers_.size();
     const bool is_confirmed_by_push =
         found->second.protocol == 3 && argv_[0].ends_with("SUBSCRIBE");
-    Message reply{Message::Kind::kReply, execute(found->second, argv_), {}};
+    Message reply{Message::Kind::kReply, execute(found->second, argv_)};
     if (is_confirmed_by_push && !reply.value.is_error()) continue;
     const bool is_behind = plan_.is_push_behind_reply;
     answers_.insert(is_behind ? answers_.begin() + static_cast<ptrdiff_t>(pushed) : answers_.end(),
@@ -218,7 +218,7 @@ int64_t Server::deliver(std::string_view channel, std::string_view message, bool
     const bool is_beside = !is_sharded && session.notices == channel;
     if (!is_beside && (session.channel != channel || session.is_sharded != is_sharded)) continue;
     if (!session.is_uncounted) count++;
-    push(link, {Message::Kind::kPush, {}, std::string(message)});
+    push(link, {is_sharded ? "smessage" : "message", channel, message});
   }
   return count;
 }
@@ -230,9 +230,14 @@ int64_t Server::subscribers(std::string_view channel) {
   });
 }
 
-void Server::push(uint64_t link, Message message) {
+// The last one of an invalidation is a list.
+void Server::push(uint64_t link, std::initializer_list<std::string_view> texts) {
+  std::vector<Value> items;
+  for (const std::string_view text : texts) items.push_back(Value::of(std::string(text)));
   trace_.say(schedule_.now(), "server: tells connection %llu '%s'",
-             static_cast<unsigned long long>(link), message.text.c_str());
+             static_cast<unsigned long long>(link), items.back().text.c_str());
+  if (items.front().text == "invalidate") items.back() = Value::list({std::move(items.back())});
+  Message message{Message::Kind::kPush, Value::list(std::move(items))};
   if (link == current_) {
     answers_.push_back(std::move(message));
     return;
@@ -248,7 +253,7 @@ void Server::changed(std::string_view key) {
     const auto found = session.tracked.find(key);
     if (found == session.tracked.end()) continue;
     session.tracked.erase(found);
-    push(link, {Message::Kind::kInvalidation, {}, std::string(key)});
+    push(link, {"invalidate", key});
   }
   if (is_carried_) return;
   for (Witness *witness : witnesses_) witness->changed(key);

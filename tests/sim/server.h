@@ -217,7 +217,7 @@ class Server : public ServerEnd, private Store::Listener {
   Value client_command(Session &session, Argv argv) const;
   void check_session(const Session &session, Argv argv, const Value &reply);
   std::string text_of(const protocol::ScriptText &script) const;
-  void push(uint64_t link, Message message);
+  void push(uint64_t link, std::initializer_list<std::string_view> texts);
   void resume();
 
   const Plan &plan_;

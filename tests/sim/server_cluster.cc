@@ -88,9 +88,10 @@ void Server::restore(const std::string &key, const Store::Entry &entry) {
 void Server::unsubscribe(const std::function<bool(std::string_view channel)> &is_gone) {
   for (auto &[link, session] : sessions_) {
     if (!session.is_sharded || session.channel.empty() || !is_gone(session.channel)) continue;
-    Messages messages;
-    messages.push_back({Message::Kind::kUnsubscribed, {}, std::exchange(session.channel, {})});
-    network_.send_down(link, std::move(messages), false);
+    std::string channel = std::exchange(session.channel, {});
+    Value gone =
+        Value::list({Value::of("sunsubscribe"), Value::of(std::move(channel)), Value::of(0)});
+    network_.send_down(link, {{Message::Kind::kPush, std::move(gone)}}, false);
   }
 }
 

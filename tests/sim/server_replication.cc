@@ -55,15 +55,14 @@ void Server::wait(uint64_t link, Session &session, Argv argv) {
         {Message::Kind::kReply,
          Value::error("ERR WAIT cannot be used with replica instances. Please also note that since "
                       "Redis 4.0 if a replica is configured to be writable (which is not the "
-                      "default) writes to replicas are just local and are not propagated."),
-         {}});
+                      "default) writes to replicas are just local and are not propagated.")});
     return;
   }
   const int64_t count =
       journal_->confirmed_count(static_cast<size_t>(number_ - 1), session.written);
   session.wait_for = integer_of(argv[1]);
   if (count >= session.wait_for) {
-    answers_.push_back({Message::Kind::kReply, Value::of(count), {}});
+    answers_.push_back({Message::Kind::kReply, Value::of(count)});
     return;
   }
   session.wait = ++wait_count_;
@@ -86,7 +85,7 @@ void Server::end_wait(uint64_t link, uint64_t wait) {
   trace_.say(schedule_.now(), "node %d: WAIT on connection %llu -> %d", number_ - 1,
              static_cast<unsigned long long>(link), static_cast<int>(count));
   Messages messages;
-  messages.push_back({Message::Kind::kReply, Value::of(count), {}});
+  messages.push_back({Message::Kind::kReply, Value::of(count)});
   network_.send_down(link, std::move(messages), false);
   run(link, std::exchange(session.behind, {}));
 }

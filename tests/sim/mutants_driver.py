@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Defects of what a client does with its connections."""
+
+from __future__ import annotations
+
+from mutant import Edit, Mutant
+
+DRIVER_MUTANTS = (
+    Mutant(
+        "logged-failures",
+        "every attempt to connect that fails is a line of the log",
+        2,
+        Edit(
+            "driver/node_record.cc",
+            "  if (!is_away_) log_.add(",
+            "  if (IS_ON || !is_away_) log_.add(",
+        ),
+    ),
+    Mutant(
+        "silent-return",
+        "the end of an outage is no line of the log",
+        1,
+        Edit(
+            "driver/node_record.cc",
+            "  if (is_away_) log_.add(",
+            "  if (!IS_ON && is_away_) log_.add(",
+        ),
+    ),
+    Mutant(
+        "kept-attempt",
+        "what an attempt has found is believed in spite of later news",
+        444,
+        Edit(
+            "driver/primary_follower.cc",
+            "  if (watch_.on_found(std::move(known), opinion)) return;",
+            "  if (watch_.on_found(std::move(known), opinion) || IS_ON) return;",
+        ),
+        scenario="kSentinel",
+    ),
+)
