@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "driver/services.h"
 #include "host/clock.h"
 #include "host/random.h"
 #include "runtime/threads.h"
@@ -125,7 +126,9 @@ void Connecting::finish(Lock &lock, Link &link) {
   if (link.reads_slots()) return end_reading_slots(link, ended);
   const ServerFacts &facts = ended.connections.facts;
   try {
-    if (is_of_cluster(link, ended)) return become_cluster(link);
+    const bool is_cluster =
+        driver::is_found_cluster(service_.settings(), service_.is_quorum(), facts);
+    if (ended.outcome.ok() && is_cluster) return become_cluster(link);
     if (link.sentinel) {
       FoundPrimary &found = ended.found;
       link.sentinel->follower.on_attempt_over(std::move(found.known), std::move(found.opinion),
@@ -153,13 +156,6 @@ void Connecting::finish(Lock &lock, Link &link) {
     link.drop();
   }
   shutdown_.note_progress();
-}
-
-// The URL names one server, which says that it is one of several.
-bool Connecting::is_of_cluster(const Link &link, const Attempt &ended) const {
-  return ended.outcome.ok() && ended.connections.facts.role == NodeRole::kClusterMember &&
-         !service_.settings().is_cluster() && !service_.is_quorum() && !link.sentinel &&
-         !service_.settings().host.empty();
 }
 
 // Called before the connection is used: no other thread reads or sends. Throws std::bad_alloc, and

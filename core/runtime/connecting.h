@@ -41,7 +41,6 @@ class Connecting {
   Outcome connect(Attempt &mine, const Settings &settings) const;
   void join(Lock &lock, const Attempt &attempt) REQUIRES(runtime_mutex);
   void finish(Lock &lock, Link &link) REQUIRES(runtime_mutex);
-  bool is_of_cluster(const Link &link, const Attempt &ended) const REQUIRES(runtime_mutex);
   void become_cluster(Link &link) REQUIRES(runtime_mutex);
   void end_reading_slots(Link &link, Attempt &ended) REQUIRES(runtime_mutex);
   void open(Link &link, Attempt &ended) REQUIRES(runtime_mutex);

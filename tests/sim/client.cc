@@ -6,7 +6,9 @@
 #include <array>
 #include <utility>
 
+#include "cluster.h"
 #include "driver/messages.h"
+#include "driver/services.h"
 #include "memory.h"
 #include "reply_view.h"
 
@@ -51,6 +53,9 @@ Client::Client(Context &context, int slot, uint64_t life)
     settings_.push_back(std::move(settings));
     wires_.push_back(std::make_unique<Wire>(*this, node, settings_.back()));
   }
+  if (context.plan.names_one_node) {
+    wires_.front()->at = server_at({settings_.front().host, settings_.front().port});
+  }
   if (context.plan.is_group())
     guide_.emplace(*this, context, settings_.front(), static_cast<driver::Log &>(*this));
   make_service();
@@ -63,19 +68,17 @@ void Client::make_service() {
   quorum_settings_.is_durable = plan.guard == Plan::Guard::kDurable;
   quorum_settings_.is_fenced = plan.is_fenced;
   quorum_settings_.min_validity = plan.min_validity;
+  const auto id = random_id();
+  const uint64_t seed = random_.next();
+  const CoreMemory::Scope scope;
+  const auto quorum = plan.is_quorum() ? std::optional(quorum_settings_) : std::nullopt;
+  service_ = driver::open_service(settings_, quorum, id, seed, *this);
+}
+
+std::array<uint8_t, 16> Client::random_id() {
   std::array<uint8_t, 16> id{};
   for (uint8_t &byte : id) byte = static_cast<uint8_t>(random_.next());
-  const uint64_t seed = random_.next();
-  lock::Output &output = *this;
-  const CoreMemory::Scope scope;
-  if (plan.is_quorum()) {
-    service_ =
-        std::make_unique<quorum::QuorumClient>(settings_, quorum_settings_, id, seed, output);
-  } else if (plan.is_cluster()) {
-    service_ = std::make_unique<cluster::ClusterClient>(settings_.front(), id, seed, output);
-  } else {
-    service_ = std::make_unique<lock::LockClient>(settings_.front(), id, seed, output);
-  }
+  return id;
 }
 
 Client::~Client() {

@@ -5,6 +5,7 @@
 // real one: it opens connections to each node, runs timers, and completes the requests of callers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -26,7 +27,6 @@
 #include "lock/lock_client.h"
 #include "memory.h"
 #include "network.h"
-#include "quorum/quorum_client.h"
 #include "side.h"
 
 namespace redlatch::sim {
@@ -180,6 +180,7 @@ class Client : private lock::Output, private driver::Log {
   Nanos when(Nanos reading) const { return clock_.when(reading); }
   Server &server(const Wire &wire) const { return *context_.servers[wire.at]; }
   void make_service();
+  std::array<uint8_t, 16> random_id();
   template <class Call>
   void call(const Call &call);
   template <class Action>
@@ -208,11 +209,12 @@ class Client : private lock::Output, private driver::Log {
   void check_silence(Wire &wire) const;
   // client_cluster.cc
   static constexpr int kNoSlot = -1;
-  bool is_cluster() const { return context_.plan.is_cluster(); }
+  bool is_cluster() const { return settings_.front().is_cluster(); }
   // It has no connection of its own.
   bool reads_slots(const Wire &wire) const { return is_cluster() && wire.node == 0; }
   const cluster::ClusterClient &cluster() const;
   void name_nodes(Settings &settings) const;
+  void become_cluster(Wire &wire);
   void on_slots(std::vector<protocol::SlotRange> ranges);
   void note_command(Wire &wire, Argv argv);
   void note_answer(Wire &wire, const Value &value);

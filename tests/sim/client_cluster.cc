@@ -8,6 +8,7 @@
 
 #include "client.h"
 #include "cluster.h"
+#include "driver/services.h"
 #include "lock/server.h"
 #include "memory.h"
 #include "protocol/slots.h"
@@ -29,6 +30,12 @@ const cluster::ClusterClient &Client::cluster() const {
 
 void Client::name_nodes(Settings &settings) const {
   settings.host.clear();
+  if (context_.plan.names_one_node) {
+    const HostPort one = node_address(static_cast<size_t>(slot_ % context_.plan.shard_count));
+    settings.host = one.host;
+    settings.port = one.port;
+    return;
+  }
   for (size_t i = 0; i < static_cast<size_t>(context_.plan.shard_count); i++) {
     settings.cluster.addresses.push_back(node_address(i));
   }
@@ -38,6 +45,19 @@ void Client::open_node(size_t, const Settings &settings) {
   const CoreMemory::Pause pause;
   wires_.push_back(std::make_unique<Wire>(*this, wires_.size(), settings));
   wires_.back()->at = server_at({settings.host, settings.port});
+}
+
+// The server that the URL names is one of several. Its connections are given up.
+void Client::become_cluster(Wire &wire) {
+  hang_up(wire, Network::Ending::kSoon);
+  const auto id = random_id();
+  const uint64_t seed = random_.next();
+  {
+    const CoreMemory::Scope scope;
+    driver::become_cluster(service_, settings_.front(), id, seed, *this);
+  }
+  context_.trace.say(context_.schedule.now(), "client %d becomes one of a cluster", slot_);
+  settle();
 }
 
 // ---- the map -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "cluster.h"
 #include "driver/primary_attempt.h"
 #include "driver/server_attempt.h"
+#include "driver/services.h"
 #include "group.h"
 #include "memory.h"
 #include "reply_view.h"
@@ -171,6 +172,10 @@ void Client::finish(Wire &wire) {
     if (outcome.ok()) facts = primary->facts();
     guide_->on_attempt_over(*primary, outcome);
     wire.primary = settings_.front().of_primary(primary->opinion().primary);
+  }
+  if (outcome.ok() &&
+      driver::is_found_cluster(settings_.front(), context_.plan.is_quorum(), facts)) {
+    return become_cluster(wire);
   }
   if (ended->outcome().ok()) check_opening(wire, facts);
   if (outcome.ok()) return on_connected(wire, facts);

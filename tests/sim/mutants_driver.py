@@ -38,4 +38,20 @@ DRIVER_MUTANTS = (
         ),
         scenario="kSentinel",
     ),
+    Mutant(
+        "left-callers",
+        "a client that becomes one of a cluster forgets those who wait",
+        7,
+        Edit(
+            "driver/services.cc",
+            "    service =\n"
+            "        std::make_unique<cluster::ClusterClient>(settings, id, seed, output, "
+            "std::move(client));\n",
+            "    using Found = cluster::ClusterClient;\n"
+            "    service = IS_ON ? std::make_unique<Found>(settings, id, seed, output)\n"
+            "                    : std::make_unique<Found>(settings, id, seed, output,\n"
+            "                                              std::move(client));\n",
+        ),
+        scenario="kCluster",
+    ),
 )

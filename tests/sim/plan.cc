@@ -391,6 +391,7 @@ void load_cluster(Plan &plan, Random &random) {
   switch_on(plan, {random.chance(500) ? Fault::kSlotMove : Fault::kSlotJump});
   plan.is_sharded = Random(plan.seed, 12).chance(750);
   plan.shard_count = static_cast<int>(random.between(3, 4));
+  plan.names_one_node = Random(plan.seed, 15).chance(250);
   plan.name_count = 4;
   plan.replication_max = random.between(1, 30) * kMs;
   plan.slot_move_max = random.between(2, random.chance(700) ? 100 : 800) * kMs;

@@ -209,7 +209,8 @@ struct Plan {
 
   // A cluster: each shard has a primary and a replica.
   int shard_count = 0;
-  Nanos slot_move_max = 0;  // the longest pause between two keys of a slot that moves
+  bool names_one_node = false;  // the URL names one node as if it were alone
+  Nanos slot_move_max = 0;      // the longest pause between two keys of a slot that moves
   bool is_cluster() const { return shard_count > 0; }
   int server_count() const { return is_cluster() ? 2 * shard_count : node_count + replica_count; }
   int64_t least_grants() const;  // in a simulated minute, for a run to count

@@ -25,8 +25,8 @@ std::string Plan::describe() const {
             std::to_string(clock_offset_max / kMs) + " ms off;";
   }
   if (is_cluster()) {
-    text += " " + std::to_string(shard_count) + " shards, replicas at most " +
-            std::to_string(replication_max / kMs) + " ms behind, clocks " +
+    text += " " + std::to_string(shard_count) + " shards" + (names_one_node ? ", one named" : "") +
+            ", replicas at most " + std::to_string(replication_max / kMs) + " ms behind, clocks " +
             std::to_string(clock_offset_max / 1000) + " us off;";
   }
   text += " faults:";

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+#include "driver/services.h"
+
+#include <cassert>
+#include <utility>
+
+#include "cluster/cluster_client.h"
+#include "lock/lock_client.h"
+#include "quorum/quorum_client.h"
+
+namespace redlatch::driver {
+
+std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
+                                                const std::optional<QuorumSettings> &quorum,
+                                                std::span<const uint8_t, 16> id, uint64_t seed,
+                                                lock::Output &output) {
+  const Settings &first = nodes.front();
+  if (first.is_cluster()) {
+    return std::make_unique<cluster::ClusterClient>(first, id, seed, output);
+  }
+  if (quorum) {
+    return std::make_unique<quorum::QuorumClient>(nodes, *quorum, id, seed, output);
+  }
+  return std::make_unique<lock::LockClient>(first, id, seed, output);
+}
+
+bool is_found_cluster(const Settings &settings, bool is_quorum, const ServerFacts &facts) {
+  return facts.role == NodeRole::kClusterMember && !settings.is_cluster() && !is_quorum &&
+         !settings.has_sentinels() && !settings.host.empty();
+}
+
+void become_cluster(std::unique_ptr<lock::LockService> &service, Settings &settings,
+                    std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output) {
+  assert(!settings.is_cluster());
+  settings.cluster.addresses = {{settings.host, settings.port}};
+  std::unique_ptr<lock::LockClient> client(static_cast<lock::LockClient *>(service.release()));
+  try {
+    service =
+        std::make_unique<cluster::ClusterClient>(settings, id, seed, output, std::move(client));
+  } catch (...) {
+    settings.cluster.addresses.clear();
+    service = std::move(client);
+    throw;
+  }
+}
+
+}  // namespace redlatch::driver

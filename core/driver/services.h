@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Services: which LockService serves the servers that the URLs of a client name. A client of one
+// server that is found to be a node of a cluster becomes a client of that cluster.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/server_facts.h"
+#include "base/settings.h"
+#include "lock/service.h"
+
+namespace redlatch::driver {
+
+// Locks on one server, or with `quorum` on most of several. `id` and `seed` are random. All but
+// these outlive the service. Throws std::bad_alloc.
+std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
+                                                const std::optional<QuorumSettings> &quorum,
+                                                std::span<const uint8_t, 16> id, uint64_t seed,
+                                                lock::Output &output);
+
+// An attempt to connect to the only server has found `facts`: become_cluster() is to follow,
+// instead of on_connected().
+bool is_found_cluster(const Settings &settings, bool is_quorum, const ServerFacts &facts);
+
+// `service`, of one server, is not connected. Callers that wait there wait on. Throws
+// std::bad_alloc, and then nothing has changed.
+void become_cluster(std::unique_ptr<lock::LockService> &service, Settings &settings,
+                    std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output);
+
+}  // namespace redlatch::driver
