@@ -112,6 +112,7 @@ bool Client::is_through() const {
 
 void Client::start(const RequestPtr &request, std::function<void()> done) {
   tell("starts", *request);
+  note_start(*request);
   calls_.emplace(request.get(), std::pair(request, std::move(done)));
   // A caller that asks for a downgrade counts as a reader from now on.
   if (request->op == lock::Request::Op::kDowngrade) {
@@ -133,6 +134,7 @@ bool Client::is_held(const lock::Lease &lease) const {
 }
 
 void Client::shut_down() {
+  for (const auto &wire : wires_) wire->redials.hurry();
   call([](lock::LockService &service, Nanos now) { service.shut_down(now); });
 }
 
@@ -255,6 +257,7 @@ void Client::settle() {
   }
   const Wire &first = *wires_.front();
   if (guide_ && !first.is_up && !first.dialogue && guide_->take_hurry()) {
+    wires_.front()->redials.hurry();
     const CoreMemory::Scope scope;
     service_->connect_soon(0, now());
   }
@@ -282,6 +285,7 @@ void Client::disconnect(Wire &wire) {
   later(scheduling(), [this, &wire] {
     context_.trace.say(context_.schedule.now(), "client %d is disconnected from node %zu", slot_,
                        wire.node);
+    note_pause(wire);
     call([&](lock::LockService &service, Nanos now) { service.on_disconnected(wire.node, now); });
   });
 }
@@ -330,6 +334,7 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
   const bool is_for_messages = link != 0 && link == wire.messages_link;
   for (const Message &message : messages) {
     if (!wire.owns(link)) return;
+    if (message.kind == Message::Kind::kReply && !is_for_messages) note_reply(wire, message.value);
     if (is_for_messages || message.kind == Message::Kind::kPush) {
       take_message(wire, message);
       continue;

@@ -27,6 +27,7 @@
 #include "lock/lock_client.h"
 #include "memory.h"
 #include "network.h"
+#include "redials.h"
 #include "side.h"
 
 namespace redlatch::sim {
@@ -81,7 +82,8 @@ class Client : private lock::Output, private driver::Log {
   size_t server_of(size_t node) const { return wires_[node]->at; }
   Nanos settled_since() const { return wires_.front()->up_since; }
 
-  // Check that no opening lasts too long, and that no server is kept that is no primary any more.
+  // Check that no opening and no pause lasts too long, and that no server is kept that is no
+  // primary any more.
   void check_openings() const;
 
   int slot() const { return slot_; }
@@ -143,6 +145,10 @@ class Client : private lock::Output, private driver::Log {
     CommandList out;
     std::string run_id;  // the last one of the node
     Nanos blocked_until = 0;
+    Redials redials{Redials::kOfServer};
+    bool may_skip_pause = false;  // its channel was taken
+    Nanos must_pause_until = 0;   // an answer does not end the long pauses before
+    Nanos down_since = kNever;    // since the first attempt for the calls under way
 
     // Of a group.
     Settings primary;  // of the server that it is connected to
@@ -207,6 +213,12 @@ class Client : private lock::Output, private driver::Log {
   void check_news(int64_t epoch) const;
   void check_polling(const Wire &wire) const;
   void check_silence(Wire &wire) const;
+  void check_redials(const Wire &wire) const;
+  Nanos opening_limit() const;
+  void note_start(const lock::Request &request);
+  void note_dial(Wire &wire);
+  void note_pause(Wire &wire);
+  void note_reply(Wire &wire, const Value &value);
   // client_cluster.cc
   static constexpr int kNoSlot = -1;
   bool is_cluster() const { return settings_.front().is_cluster(); }
@@ -270,6 +282,7 @@ class Client : private lock::Output, private driver::Log {
   std::map<uint16_t, Nanos> heard_at_;  // the last answer to a script about a slot
   std::map<const lock::TokenRecord *, std::pair<std::string, std::string>> tickets_;
   std::map<size_t, Nanos> parted_;  // servers that are not reached until then
+  Nanos redirected_at_ = -kSecond;  // by its clock: slots may have moved
   Nanos last_reply_at_ = 0;         // last reply that no pause of this process has delayed
   bool is_resuming_ = false;
   Nanos timer_at_ = kNever;  // of the pending timer event

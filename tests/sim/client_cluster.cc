@@ -70,8 +70,15 @@ std::unique_ptr<driver::Dialogue> Client::make_slot_reading() {
 
 void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
   later(scheduling(), [this, ranges = std::move(ranges)] {
+    const bool is_known = std::equal(ranges.begin(), ranges.end(), ranges_.begin(), ranges_.end(),
+                                     [](const auto &one, const auto &other) {
+                                       return one.first == other.first && one.last == other.last &&
+                                              one.primary == other.primary;
+                                     });
+    if (!is_known || !redirects_.empty()) redirected_at_ = now();
     ranges_ = ranges;
     redirects_ = recent_redirects_;
+    wires_.front()->redials.may_restart();
     call([&](lock::LockService &service, Nanos now) { service.on_slots_read(ranges, now); });
   });
 }

@@ -32,6 +32,7 @@ void Client::connect(Wire &wire) {
     const CoreMemory::Scope scope;
     if (!service_->begin_connect(wire.node, now())) return;
   }
+  note_dial(wire);
   wire.opened_at = context_.schedule.now();
   context_.stats.openings++;
   context_.on_opening(slot_, wire.node);
@@ -204,6 +205,9 @@ void Client::note(Wire &wire, const Outcome &outcome, const ServerFacts &facts) 
 
 void Client::on_connected(Wire &wire, const ServerFacts &facts) {
   wire.is_up = true;
+  wire.down_since = kNever;
+  wire.may_skip_pause = facts.is_channel_taken;
+  if (facts.channel_owner) redirected_at_ = now();
   wire.slots.clear();  // also of commands that the service sent to a connection that had ended
   wire.up_since = context_.schedule.now();
   wire.left_since = kNever;
@@ -229,6 +233,7 @@ void Client::on_connected(Wire &wire, const ServerFacts &facts) {
 
 void Client::give_up(Wire &wire, const Outcome &why) {
   later(scheduling(), [this, &wire, why] {
+    note_pause(wire);
     call([&](lock::LockService &service, Nanos now) {
       service.on_connect_failed(wire.node, why, now);
     });

@@ -9,13 +9,25 @@
 
 namespace redlatch::sim {
 
+namespace {
+
+constexpr Nanos kLongestPause = Redials::kOfServer.last;
+
+}  // namespace
+
 // Two dials, two handshakes, an identity and a probe, and the error of the clock.
+Nanos Client::opening_limit() const {
+  return 6 * context_.plan.timeout + context_.plan.timeout / 10 + kSecond;
+}
+
 void Client::check_openings() const {
-  const Nanos limit = 6 * context_.plan.timeout + context_.plan.timeout / 10 + kSecond;
+  if (guide_) guide_->check_redials();
+  const Nanos limit = opening_limit();
   for (const auto &wire : wires_) {
     check_left(*wire);
     check_polling(*wire);
     check_silence(*wire);
+    check_redials(*wire);
     const Nanos begin = std::max(wire->opened_at, paused_until_);
     if (!wire->dialogue || context_.schedule.now() - begin < limit) continue;
     context_.verdict.broken("an opening ends within its limits", "client " + std::to_string(slot_));
@@ -51,6 +63,63 @@ void Client::silence_messages(size_t node) {
   for (const bool is_up : {true, false}) {
     context_.network.stall(wire.messages_link, is_up, context_.schedule.now() + kLong);
   }
+}
+
+// ---- pauses between attempts to connect --------------------------------------------------------
+
+// Calls that do not wait dial at once. A client without calls needs no server.
+void Client::note_start(const lock::Request &request) {
+  if (!is_busy()) {
+    for (const auto &wire : wires_) wire->down_since = kNever;
+  }
+  using Op = lock::Request::Op;
+  const bool is_patient =
+      request.op == Op::kRelease ||
+      ((request.op == Op::kAcquire || request.op == Op::kUpgrade) && request.wait_ms != 0);
+  if (is_patient) return;
+  for (const auto &wire : wires_) wire->redials.hurry();
+}
+
+// Rule: a server that cannot be reached is dialled ever more seldom. Not so a node of a quorum,
+// which every round of a request dials; and a node of a cluster is dialled when a slot comes to it,
+// once the commands about the slot are answered, or lost.
+void Client::note_dial(Wire &wire) {
+  const Nanos settled = redirected_at_ + 2 * context_.plan.timeout + kLongestPause + kSecond;
+  if (context_.plan.is_quorum() || (is_cluster() && now() < settled)) wire.redials.hurry();
+  wire.down_since = std::min(wire.down_since, context_.schedule.now());
+  if (wire.redials.begin(now())) return;
+  context_.verdict.broken("a server that is away is dialled ever more seldom",
+                          "client " + std::to_string(slot_) + ", node " + std::to_string(wire.at));
+}
+
+void Client::note_pause(Wire &wire) {
+  wire.redials.ended(now(), std::exchange(wire.may_skip_pause, false));
+}
+
+// One that has shown to be a replica is left, and its answers count less for a while.
+void Client::note_reply(Wire &wire, const Value &value) {
+  if (value.is_error()) {
+    const std::string_view text = value.text;
+    if (text.starts_with("MOVED") || text.starts_with("ASK")) redirected_at_ = now();
+    if (text.starts_with("READONLY")) wire.must_pause_until = now() + kSecond;
+    return;
+  }
+  wire.redials.may_restart();
+  if (now() >= wire.must_pause_until) wire.redials.must_restart();
+}
+
+// Rules: what has calls to serve does not pause for too long; and once nothing disturbs it, it is
+// connected after the longest pause and the time of an opening.
+void Client::check_redials(const Wire &wire) const {
+  if (context_.plan.is_quorum() || is_cluster() || !is_busy() || is_paused()) return;
+  const auto who = [&] { return "client " + std::to_string(slot_); };
+  if (wire.redials.is_too_long(clock_.read(paused_until_), now())) {
+    context_.verdict.broken("a client that is needed dials again in time", who());
+  }
+  const Nanos since = std::max({wire.down_since, context_.calm_since, paused_until_});
+  const bool is_late = context_.schedule.now() - since > kLongestPause + opening_limit();
+  if (!context_.is_calm || wire.down_since == kNever || !is_late) return;
+  context_.verdict.broken("a server that is there again is found", who());
 }
 
 // What it found out is true, unless the server has ended the connection since.

@@ -148,6 +148,11 @@ void Guide::tend_watch() {
     }
     if (!slot) break;
     End &end = *posts_[*slot];
+    if (!end.redials.begin(now())) {
+      context_.verdict.broken(
+          "a sentinel that is away is dialled ever more seldom",
+          "client " + std::to_string(client_.slot()) + ", slot " + std::to_string(*slot));
+    }
     const Settings dialled = follower_.watch().settings_of(*slot);
     dial(end, number_in({dialled.host, dialled.port}));
     client_.later(settings_.connect_timeout, [this, &end, number = end.number] {
@@ -172,11 +177,14 @@ void Guide::post_takes(End &end, const Message &message) {
   const ReplyView view(message.value);
   Reply reply = view.get();
   if (message.kind == Message::Kind::kPush) reply.kind = Reply::Kind::kPush;
+  end.redials.may_restart();
   bool is_news = false;
   const int64_t epoch_before = epoch();
   watch(end, [&](const sentinel::Send &send) {
     is_news = follower_.on_reply(end.slot, reply, send, now());
   });
+  // It answers questions once it has taken the subscription.
+  if (end.said_epoch >= 0 && end.link != 0) end.redials.must_restart();
   if (!is_news) return;
   context_.trace.say(context_.schedule.now(), "client %d has news from sentinel %zu",
                      client_.slot(), end.sentinel);
@@ -211,11 +219,22 @@ void Guide::post_fails(End &end) {
   context_.trace.say(context_.schedule.now(), "client %d does not watch sentinel %zu",
                      client_.slot(), end.sentinel);
   close(end);
+  end.redials.ended(now(), false);
   {
     const CoreMemory::Scope scope;
     follower_.on_ended(end.slot, {}, end.number, false, now());
   }
   watch_due();
+}
+
+void Guide::check_redials() const {
+  if (client_.is_paused()) return;
+  for (const auto &end : posts_) {
+    if (!end->redials.is_too_long(client_.clock_.read(client_.paused_until()), now())) continue;
+    context_.verdict.broken(
+        "a sentinel is dialled again in time",
+        "client " + std::to_string(client_.slot()) + ", sentinel " + std::to_string(end->slot));
+  }
 }
 
 void Guide::watch_due() {

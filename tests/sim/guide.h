@@ -16,6 +16,7 @@
 #include "driver/primary_attempt.h"
 #include "driver/primary_follower.h"
 #include "network.h"
+#include "redials.h"
 #include "sentinel/discovery.h"
 
 namespace redlatch::sim {
@@ -42,6 +43,8 @@ class Guide {
   Nanos heard_since(size_t sentinel) const;
   // @return its connection to this sentinel, which is about to be disturbed; 0: none.
   uint64_t disturb(size_t sentinel);
+  // Check that no pause between dials is too long.
+  void check_redials() const;
   int64_t epoch() const { return follower_.watch().known().epoch; }
 
  private:
@@ -58,6 +61,7 @@ class Guide {
     size_t slot = 0;          // of the watch
     int64_t said_epoch = -1;  // by the last answer of the sentinel; -1: none yet
     Nanos undisturbed = 0;    // since then
+    Redials redials{Redials::kOfSentinel};
   };
 
   Nanos now() const;

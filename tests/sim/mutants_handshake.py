@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Defects of the handshake and of the opening of connections."""
+"""Defects of the handshake, of the opening of connections, and of the pauses between attempts."""
 
 from __future__ import annotations
 
@@ -122,6 +122,39 @@ HANDSHAKE_MUTANTS = (
             "  is_dialling_ = false;\n  limit_ = after(now, settings_.command_timeout);\n",
             "  is_dialling_ = false;\n"
             "  limit_ = IS_ON ? kNever : after(now, settings_.command_timeout);\n",
+        ),
+    ),
+    Mutant(
+        "no-back-off",
+        "a server that is away is dialled after the same pause always",
+        1,
+        Edit(
+            "session/session.cc",
+            "  state_ = State::kDown;\n  connect_at_ = after(now, ",
+            "  state_ = State::kDown;\n"
+            "  if (IS_ON) reconnect_.reset();\n"
+            "  connect_at_ = after(now, ",
+        ),
+    ),
+    Mutant(
+        "endless-back-off",
+        "the pause between attempts to connect grows without a limit",
+        1,
+        Edit(
+            "session/session.h",
+            "timing::Backoff reconnect_ = timing::kReconnect;",
+            "timing::Backoff reconnect_ =\n"
+            "      IS_ON ? timing::Backoff(10 * kMs, 3'600'000 * kMs) : timing::kReconnect;",
+        ),
+    ),
+    Mutant(
+        "kept-back-off",
+        "the pause is as long after an answer as before",
+        1,
+        Edit(
+            "session/session.cc",
+            "    if (is_up() && now >= keeps_pauses_until_) reconnect_.reset();",
+            "    if (!IS_ON && is_up() && now >= keeps_pauses_until_) reconnect_.reset();",
         ),
     ),
 )

@@ -187,4 +187,37 @@ SENTINEL_MUTANTS = (
         ),
         scenario="kSentinelReplicas",
     ),
+    Mutant(
+        "watch-no-back-off",
+        "a sentinel that is away is dialled after the same pause always",
+        1,
+        Edit(
+            "sentinel/primary_watch.cc",
+            "  slot.dial_at = after(now, slot.backoff",
+            "  if (IS_ON) slot.backoff.reset();\n  slot.dial_at = after(now, slot.backoff",
+        ),
+        scenario="kSentinel",
+    ),
+    Mutant(
+        "watch-endless",
+        "the pause between dials of a sentinel grows without a limit",
+        14,
+        Edit(
+            "sentinel/primary_watch.h",
+            "timing::Backoff backoff{50 * kMs, 5'000 * kMs};",
+            "timing::Backoff backoff{50 * kMs, (IS_ON ? 3'600'000 : 5'000) * kMs};",
+        ),
+        scenario="kSentinel",
+    ),
+    Mutant(
+        "watch-kept-pause",
+        "the pause between dials of a sentinel is as long after an answer as before",
+        2,
+        Edit(
+            "sentinel/primary_watch.cc",
+            "    slot.backoff.reset();\n    was_deaf_ = false;",
+            "    if (!IS_ON) slot.backoff.reset();\n    was_deaf_ = false;",
+        ),
+        scenario="kSentinel",
+    ),
 )
