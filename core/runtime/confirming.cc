@@ -55,7 +55,7 @@ void Confirming::start(Link &link) {
   try {
     Settings settings = link.sentinel ? link.sentinel->follower.primary() : link.settings;
     // The attempt may use a later one: then AUTH is sent once more than needed.
-    link.confirming.login = logins_.credentials().number();
+    link.confirming.auth.begin(logins_.credentials().number());
     outcome = sides_.open(link.confirming,
                           [this, settings = std::move(settings)](
                               int wake_fd, std::unique_ptr<net::Connection> &connection) {
@@ -93,7 +93,7 @@ void Confirming::read(Lock &lock, Link &link) {
     const Nanos now = boot_now();
     for (const resp::ReplyPtr &reply : replies) {
       if (reply->kind == Reply::Kind::kPush || side.is_broken) continue;
-      const uint64_t login = side.auths.take();
+      const uint64_t login = side.auth.take();
       if (login == 0) {
         service_->on_side_reply(link.node, *reply, now);
       } else {

@@ -207,7 +207,7 @@ void Connecting::open(Link &link, Attempt &ended) {
   polling_.unwatch_messages(link);
   link.record.on_connected(ended.connections.facts);
   link.connect(std::move(ended.connections));
-  link.login = ended.login.number;
+  link.auth.begin(ended.login.number);
   const int error = polling_.watch(link);
   if (error == 0) return;
   polling_.unwatch(link);

@@ -30,8 +30,8 @@ void Link::connect(Connections &&opened) {
   commands = std::move(opened.commands);
   messages = std::move(opened.messages);
   is_connected = true;
-  is_login_refused = false;
-  auths.clear();
+  refusals.clear();
+  auth.clear();
 }
 
 void Link::drop() {
@@ -46,7 +46,7 @@ void Link::disconnect() {
   is_broken = false;
   is_ready = false;
   outbox.clear();
-  auths.clear();
+  auth.clear();
   replies.clear();
   commands.reset();
   if (messages) messages->shut();

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/thread_annotations.h"
+#include "driver/authentication.h"
 #include "driver/log.h"
 #include "driver/node_record.h"
 #include "embedded/server_attachment.h"
@@ -93,7 +94,7 @@ struct Link {
   NodeStatus status() const REQUIRES(runtime_mutex);
   void append(std::span<const std::string_view> argv) REQUIRES(runtime_mutex) {
     outbox.append(argv);
-    auths.on_append();
+    auth.on_append();
   }
   bool begin_send() REQUIRES(runtime_mutex) { return is_usable() && outbox.begin(); }
   // @return true if output is left because the socket is full.
@@ -124,10 +125,8 @@ struct Link {
   driver::NodeRecord record GUARDED_BY(runtime_mutex);
 
   Outbox outbox UNGUARDED("one thread sends at a time");
-  // The number of the last one that the server got on this connection.
-  uint64_t login GUARDED_BY(runtime_mutex) = 0;
-  bool is_login_refused GUARDED_BY(runtime_mutex) = false;
-  AuthReplies auths GUARDED_BY(runtime_mutex);
+  driver::Authentication auth GUARDED_BY(runtime_mutex);
+  driver::Refusals refusals GUARDED_BY(runtime_mutex);  // also on the connection at the side
 
   // The other links that the leader is about to read, or the sending thread to send on. Noted under
   // the mutex, and followed without it: the number of links may grow meanwhile.

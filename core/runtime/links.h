@@ -54,7 +54,7 @@ class Links {
   }
   bool awaits_auth() const REQUIRES(runtime_mutex) {
     for (const Link &link : links_) {
-      if (!link.auths.is_empty()) return true;
+      if (link.auth.is_awaited()) return true;
     }
     return false;
   }

@@ -31,7 +31,7 @@ class Logins {
   const Credentials &credentials() const { return credentials_; }
 
   // Connects with the passwords of this moment. In a thread that may block, without the mutex.
-  // `dial` is called again with another password if the server refuses one.
+  // `dial` is called again with another password if the server refuses one: driver::LoginAttempt.
   using Dial = std::function<Outcome(const Settings &)>;
   Outcome connect(const Settings &settings, Login &login, const Dial &dial);
 
@@ -44,8 +44,6 @@ class Logins {
       REQUIRES(runtime_mutex);
 
  private:
-  Outcome complete(Settings &settings, Login &login);
-
   ClientLog &log_;
   Alarm &alarm_;
   Credentials credentials_;

@@ -19,9 +19,9 @@
 
 #include "base/status.h"
 #include "base/thread_annotations.h"
+#include "driver/authentication.h"
 #include "net/connection.h"
 #include "resp/command_writer.h"
-#include "runtime/credentials.h"
 #include "runtime/runtime_mutex.h"
 
 namespace redlatch::runtime {
@@ -58,15 +58,14 @@ struct SideConnection {
   // Wake the background thread after the last one.
   void append(std::span<const std::string_view> argv) REQUIRES(runtime_mutex) {
     resp::append_command(out, argv);
-    auths.on_append();
+    auth.on_append();
   }
 
   const uint32_t key;
   std::unique_ptr<net::Connection> connection UNGUARDED("reset by the background thread only");
   bool is_broken GUARDED_BY(runtime_mutex) = false;  // the background thread has to close it
   std::string out GUARDED_BY(runtime_mutex);         // to be sent
-  uint64_t login GUARDED_BY(runtime_mutex) = 0;  // the number of the last one that the server got
-  AuthReplies auths GUARDED_BY(runtime_mutex);
+  driver::Authentication auth GUARDED_BY(runtime_mutex);
   std::unique_ptr<Attempt> attempt GUARDED_BY(runtime_mutex);
 };
 

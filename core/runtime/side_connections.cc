@@ -70,7 +70,7 @@ std::optional<Outcome> SideConnections::end_attempt(Lock &lock, SideConnection &
   assert(side.attempt && !side.connection);
   const auto ended = std::move(side.attempt);
   side.out.clear();
-  side.auths.clear();
+  side.auth.clear();
   if (ended->outcome.ok()) {
     side.connection = std::move(ended->connection);
     const int error = polling_.background().add(side.connection->fd(), side.key);
@@ -105,7 +105,7 @@ void SideConnections::close(SideConnection &side) noexcept {
   side.connection.reset();
   side.is_broken = false;
   wipe(side.out);  // it may hold a password
-  side.auths.clear();
+  side.auth.clear();
 }
 
 void SideConnections::end(Lock &lock, SideConnection &side) {

@@ -102,7 +102,7 @@ void Transfer::dispatch(Link &link) {
   for (const resp::ReplyPtr &reply : link.replies) {
     if (reply->kind == Reply::Kind::kPush) {
       take_message(link, *reply, now);
-    } else if (const uint64_t login = link.auths.take(); login != 0) {
+    } else if (const uint64_t login = link.auth.take(); login != 0) {
       logins_.note_reply(link, login, *reply, now);
     } else {
       service_->on_reply(link.node, *reply, now);
