@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Log: where lines about background events go, which no call reports.
+// Log: takes lines about background events.
 #pragma once
 
 #include <cstdint>

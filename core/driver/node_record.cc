@@ -27,7 +27,7 @@ void NodeRecord::note_success(const ServerFacts &facts, bool is_only) {
 
 // A finding is logged when it was not there at the last check.
 void NodeRecord::note_health(const protocol::HealthFacts &health, const protocol::LockTrial *trial,
-                             const protocol::HealthContext &context) noexcept {
+                             const protocol::HealthContext &context) {
   try {
     auto found = protocol::findings_of(health, trial, context);
     for (const Finding &finding : found) {

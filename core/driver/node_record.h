@@ -19,7 +19,7 @@ namespace redlatch::driver {
 
 class NodeRecord {
  public:
-  // Both outlive it.
+  // `settings` and `log` outlive it.
   NodeRecord(const Settings &settings, Log &log) : settings_(settings), log_(log) {}
 
   // An attempt to connect has succeeded: messages may come, and note_success() follows.
@@ -27,16 +27,16 @@ class NodeRecord {
     facts_.is_sharded = facts.is_sharded;
     was_connected_ = true;
   }
-  // The connection is in use. `is_only`: it is the only server, whose waiters poll if it is not
-  // trusted to tell them.
+  // The connection is in use. `is_only`: it is the only server, whose waiters poll if its
+  // messages are not trusted.
   void note_success(const ServerFacts &facts, bool is_only);
   void note_failure(const Outcome &why);
   // The answers about its health have come. Without memory they are neither logged nor known:
   // nothing depends on them.
   void note_health(const protocol::HealthFacts &health, const protocol::LockTrial *trial,
-                   const protocol::HealthContext &context) noexcept;
+                   const protocol::HealthContext &context);
 
-  // Those of the last connection.
+  // Facts of the last connection.
   const ServerFacts &facts() const { return facts_; }
   NodeStatus status(bool is_usable) const;
 

@@ -3,7 +3,6 @@
 #include "driver/primary_follower.h"
 
 #include <new>
-#include <optional>
 
 #include "timing/clock_offset.h"
 
@@ -16,11 +15,12 @@ std::string PrimaryFollower::described() const {
 void PrimaryFollower::on_attempt_over(sentinel::Knowledge &&known, sentinel::Opinion &&opinion,
                                       Outcome &outcome) noexcept {
   if (!outcome.ok()) return watch_.on_not_found(std::move(known));
-  if (watch_.on_found(std::move(known), opinion)) return;
-  is_hurried_ = true;
+  is_hurried_ = !watch_.on_found(std::move(known), opinion);
+  if (!is_hurried_) return;
   outcome.status = Status::kUnavailable;
   try {
-    outcome.message = "the primary of " + settings_.address() + " has moved again";
+    outcome.message =
+        "the primary of " + settings_.address() + " has moved during the attempt to connect";
   } catch (const std::bad_alloc &) {
     return;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// PrimaryFollower: of a server that sentinels name. It decides when the connection to it is left
-// and when it is made again without a pause, and logs that. Its host has the connections to the
+// PrimaryFollower: follows the primary that sentinels name. It decides when the connection to it is
+// left and when it is made again without a pause, and logs that. Its host has the connections to the
 // sentinels, by their number in watch(), and passes what comes there. No socket, no clock.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace redlatch::driver {
 
 class PrimaryFollower {
  public:
-  // Both outlive it.
+  // `settings` and `log` outlive it.
   PrimaryFollower(const Settings &settings, Log &log)
       : settings_(settings), log_(log), watch_(settings) {}
 
@@ -41,10 +41,7 @@ class PrimaryFollower {
   // True once after the primary has moved: the next attempt begins without a pause.
   bool take_hurry() { return std::exchange(is_hurried_, false); }
   // @return what the attempt begins with.
-  const sentinel::Knowledge &begin_attempt() {
-    is_hurried_ = false;
-    return watch_.begin_discovery();
-  }
+  const sentinel::Knowledge &begin_attempt() { return watch_.begin_discovery(); }
   // An attempt has ended. If a sentinel has reported a later primary meanwhile, `outcome` becomes a
   // failure, and the next attempt begins without a pause.
   void on_attempt_over(sentinel::Knowledge &&known, sentinel::Opinion &&opinion,
@@ -55,7 +52,8 @@ class PrimaryFollower {
   // ---- connections to sentinels
 
   // @return true: the connection to the primary, and an attempt to make it, must end now. The old
-  // primary may accept writes for long: nothing more is sent to it. Throws std::bad_alloc.
+  // primary may accept writes for long: nothing more is sent to it. Throws std::bad_alloc, and then
+  // both must end, too.
   [[nodiscard]] bool on_reply(size_t number, const Reply &reply, const sentinel::Send &send,
                               Nanos now);
   // The connection has ended, or could not be made. The connection to the primary stays.

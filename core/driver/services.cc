@@ -12,14 +12,14 @@
 namespace redlatch::driver {
 
 std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
-                                                const std::optional<QuorumSettings> &quorum,
+                                                const QuorumSettings *quorum,
                                                 std::span<const uint8_t, 16> id, uint64_t seed,
                                                 lock::Output &output) {
   const Settings &first = nodes.front();
   if (first.is_cluster()) {
     return std::make_unique<cluster::ClusterClient>(first, id, seed, output);
   }
-  if (quorum) {
+  if (quorum != nullptr) {
     return std::make_unique<quorum::QuorumClient>(nodes, *quorum, id, seed, output);
   }
   return std::make_unique<lock::LockClient>(first, id, seed, output);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Services: which LockService serves the servers that the URLs of a client name. A client of one
-// server that is found to be a node of a cluster becomes a client of that cluster.
+// Services: makes the LockService for the URLs of a client. A client of one server that is found to
+// be a node of a cluster becomes a client of that cluster.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "base/server_facts.h"
@@ -16,10 +15,10 @@
 
 namespace redlatch::driver {
 
-// Locks on one server, or with `quorum` on most of several. `id` and `seed` are random. All but
-// these outlive the service. Throws std::bad_alloc.
+// Locks on one server, or with `quorum` on most of several; else it is NULL. `id` and `seed` are
+// random. `nodes`, `quorum` and `output` outlive the service. Throws std::bad_alloc.
 std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
-                                                const std::optional<QuorumSettings> &quorum,
+                                                const QuorumSettings *quorum,
                                                 std::span<const uint8_t, 16> id, uint64_t seed,
                                                 lock::Output &output);
 
@@ -27,7 +26,7 @@ std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
 // instead of on_connected().
 bool is_found_cluster(const Settings &settings, bool is_quorum, const ServerFacts &facts);
 
-// `service`, of one server, is not connected. Callers that wait there wait on. Throws
+// `service`, of one server, is not connected. Waiting callers keep waiting. Throws
 // std::bad_alloc, and then nothing has changed.
 void become_cluster(std::unique_ptr<lock::LockService> &service, Settings &settings,
                     std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output);

@@ -16,7 +16,6 @@ namespace redlatch::runtime {
 Sentinels::Sentinels(const Parts &parts)
     : wakeup_(parts.wakeup),
       log_(parts.wakeup.log()),
-      service_(parts.service),
       links_(parts.links),
       shutdown_(parts.shutdown),
       sides_(parts.sides) {}
@@ -105,7 +104,7 @@ void Sentinels::read(Lock &lock, Link &link, size_t number) {
     }
   } catch (...) {
     (void)log_.add_caught();
-    leave_primary(link);  // what was lost may be the news of another one
+    leave_primary(link);  // what was lost may be the news of another primary
     lose(link, number, {});
   }
 }

@@ -15,7 +15,6 @@
 #include "runtime/parts.h"
 #include "runtime/runtime_mutex.h"
 #include "runtime/sentinel_link.h"
-#include "runtime/service.h"
 #include "runtime/shutdown.h"
 #include "runtime/side_connections.h"
 #include "runtime/wakeup.h"
@@ -47,7 +46,6 @@ class Sentinels {
 
   Wakeup &wakeup_;
   ClientLog &log_;
-  Service &service_;
   Links &links_;
   Shutdown &shutdown_;
   SideConnections &sides_;

@@ -25,7 +25,7 @@ Service::Service(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
     : nodes_(std::move(nodes)), quorum_(quorum), timeout_(longest_timeout(nodes_)) {}
 
 void Service::open(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output) {
-  service_ = driver::open_service(nodes_, quorum_, id, seed, output);
+  service_ = driver::open_service(nodes_, quorum_ ? &*quorum_ : nullptr, id, seed, output);
 }
 
 void Service::become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output) {

@@ -36,6 +36,7 @@ class Service {
       REQUIRES(runtime_mutex);
   bool is_open() const REQUIRES(runtime_mutex) { return service_ != nullptr; }
   lock::LockService *operator->() const REQUIRES(runtime_mutex) { return service_.get(); }
+  lock::LockService &operator*() const REQUIRES(runtime_mutex) { return *service_; }
   // The only server is a node of a cluster. Throws std::bad_alloc, and then nothing has changed.
   void become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output)
       REQUIRES(runtime_mutex);

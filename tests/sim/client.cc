@@ -3,7 +3,6 @@
 //
 #include "client.h"
 
-#include <array>
 #include <utility>
 
 #include "cluster.h"
@@ -71,7 +70,7 @@ void Client::make_service() {
   const auto id = random_id();
   const uint64_t seed = random_.next();
   const CoreMemory::Scope scope;
-  const auto quorum = plan.is_quorum() ? std::optional(quorum_settings_) : std::nullopt;
+  const QuorumSettings *quorum = plan.is_quorum() ? &quorum_settings_ : nullptr;
   service_ = driver::open_service(settings_, quorum, id, seed, *this);
 }
 
@@ -227,9 +226,9 @@ void Client::send_on_messages(size_t node, std::span<const std::string_view> arg
   }
 }
 
-void Client::add(driver::LogLevel, std::string_view text) noexcept {
+void Client::add(driver::LogLevel level, std::string_view text) noexcept {
   const CoreMemory::Pause pause;
-  line_count_++;
+  line_counts_[static_cast<size_t>(level)]++;
   context_.trace.say(context_.schedule.now(), "client %d logs: %.*s", slot_,
                      static_cast<int>(text.size()), text.data());
 }
@@ -256,7 +255,8 @@ void Client::settle() {
     if (done) context_.schedule.in(scheduling(), std::move(done));
   }
   const Wire &first = *wires_.front();
-  if (guide_ && !first.is_up && !first.dialogue && guide_->take_hurry()) {
+  const bool is_free = !first.is_up && !first.dialogue && !first.is_end_due;
+  if (guide_ && is_free && guide_->take_hurry()) {
     wires_.front()->redials.hurry();
     const CoreMemory::Scope scope;
     service_->connect_soon(0, now());
@@ -282,7 +282,9 @@ void Client::hang_up(Wire &wire, Network::Ending ending) {
 // The service gets on_disconnected() a moment later, as from another thread.
 void Client::disconnect(Wire &wire) {
   hang_up(wire, Network::Ending::kSoon);
+  wire.is_end_due = true;
   later(scheduling(), [this, &wire] {
+    wire.is_end_due = false;
     context_.trace.say(context_.schedule.now(), "client %d is disconnected from node %zu", slot_,
                        wire.node);
     note_pause(wire);
@@ -356,15 +358,17 @@ void Client::take_message(Wire &wire, const Message &message) {
   const ReplyView view(message.value);
   const bool is_apart = wire.messages_link != 0;
   call([&](lock::LockService &service, Nanos now) {
-    note_push(service.channel(wire.node), message.value);
-    driver::take_message(service, wire.node, wire.record.facts().is_sharded, view.get(), now);
+    const bool is_sharded = wire.record.facts().is_sharded;
+    note_push(service.channel(wire.node), is_sharded, message.value);
+    driver::take_message(service, wire.node, is_sharded, view.get(), now);
     if (is_apart) service.on_messages_heard(wire.node, now);
   });
 }
 
-void Client::note_push(std::string_view channel, const Value &message) {
+void Client::note_push(std::string_view channel, bool is_sharded, const Value &message) {
   const CoreMemory::Pause pause;
-  if (message.items.size() < 3) return;
+  const bool is_message = message.items.size() == 3;
+  if (!is_message || (is_sharded && message.items.front().text == "message")) return;
   const auto push = protocol::parse_push(message.items[2].text);
   if (!push || push->kind != protocol::Push::Kind::kGrant) return;
   context_.checker.told(protocol::make_token(channel.substr(channel.rfind(':') + 1), push->rid));

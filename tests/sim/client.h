@@ -136,10 +136,11 @@ class Client : private lock::Output, private driver::Log {
     std::unique_ptr<driver::Dialogue> dialogue;  // the attempt to connect
     uint64_t attempt = 0;                        // counts dials
     Nanos opened_at = 0;                         // the last one
-    Nanos limit = 0;       // that of the attempt for which an event is scheduled
-    Messages early;        // messages that arrived before the end of the attempt
-    bool is_up = false;    // between on_connected() and the end of the connection
-    bool is_away = false;  // the last attempt to connect has failed
+    Nanos limit = 0;          // that of the attempt for which an event is scheduled
+    Messages early;           // messages that arrived before the end of the attempt
+    bool is_up = false;       // between on_connected() and the end of the connection
+    bool is_away = false;     // the last attempt to connect has failed
+    bool is_end_due = false;  // of a connection, or of an attempt: the service is about to hear it
     bool is_dropped = false;
     std::vector<uint64_t> closed_due;  // connections that ended while the process was paused
     CommandList out;
@@ -253,7 +254,7 @@ class Client : private lock::Output, private driver::Log {
   void on_time(uint64_t number);
   void take(Wire &wire, uint64_t link, const Messages &messages);
   void take_message(Wire &wire, const Message &message);
-  void note_push(std::string_view channel, const Value &message);
+  void note_push(std::string_view channel, bool is_sharded, const Value &message);
   void note(Wire &wire, const Outcome &outcome, const ServerFacts &facts);
   void note_end(Wire &wire);
   void resume();
@@ -292,8 +293,8 @@ class Client : private lock::Output, private driver::Log {
   bool is_time_due_ = false;    // while paused
   std::map<lock::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
   std::vector<std::function<void()>> done_;
-  uint64_t line_count_ = 0;         // of its log
-  std::set<std::string> given_up_;  // tokens whose leases this call has ended
+  std::array<uint64_t, 4> line_counts_{};  // of its log, by level
+  std::set<std::string> given_up_;         // tokens whose leases this call has ended
 };
 
 // Every call of the service goes through here.

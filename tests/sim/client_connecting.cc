@@ -187,20 +187,21 @@ void Client::finish(Wire &wire) {
   give_up(wire, outcome);
 }
 
-// Rule: an outage is one line of the log.
+// Rule: an outage is one line of the log, and its end another.
 void Client::note(Wire &wire, const Outcome &outcome, const ServerFacts &facts) {
-  const uint64_t before = line_count_;
+  const auto level = outcome.ok() ? driver::LogLevel::kInfo : driver::LogLevel::kWarning;
+  uint64_t &count = line_counts_[static_cast<size_t>(level)];
+  const uint64_t before = count;
   const bool was_away = std::exchange(wire.is_away, !outcome.ok());
   {
+    const bool is_only = !context_.plan.is_quorum() && !context_.plan.is_cluster();
     const CoreMemory::Scope scope;
-    outcome.ok() ? wire.record.note_success(facts, wires_.size() == 1)
-                 : wire.record.note_failure(outcome);
+    outcome.ok() ? wire.record.note_success(facts, is_only) : wire.record.note_failure(outcome);
   }
-  const bool is_told = line_count_ > before;
-  if (outcome.ok() ? was_away && !is_told : is_told == was_away) {
-    context_.verdict.broken("the log has changes only",
-                            "client " + std::to_string(slot_) + ": " + outcome.message);
-  }
+  const bool is_change = was_away == outcome.ok();
+  if (count - before == (is_change ? 1 : 0)) return;
+  context_.verdict.broken("the log has changes only",
+                          "client " + std::to_string(slot_) + ": " + outcome.message);
 }
 
 void Client::on_connected(Wire &wire, const ServerFacts &facts) {
@@ -227,12 +228,14 @@ void Client::on_connected(Wire &wire, const ServerFacts &facts) {
   wire.record.on_connected(facts);
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
   if (wire.is_up) note(wire, {}, facts);
-  if (guide_ && wire.is_up) guide_->note_success(facts);
+  if (guide_) guide_->note_success(facts);
   take(wire, wire.messages_link, std::exchange(wire.early, {}));
 }
 
 void Client::give_up(Wire &wire, const Outcome &why) {
+  wire.is_end_due = true;
   later(scheduling(), [this, &wire, why] {
+    wire.is_end_due = false;
     note_pause(wire);
     call([&](lock::LockService &service, Nanos now) {
       service.on_connect_failed(wire.node, why, now);

@@ -9,7 +9,7 @@ from mutant import Edit, Mutant
 DRIVER_MUTANTS = (
     Mutant(
         "logged-failures",
-        "every attempt to connect that fails is a line of the log",
+        "every attempt to connect that fails is logged",
         2,
         Edit(
             "driver/node_record.cc",
@@ -19,7 +19,7 @@ DRIVER_MUTANTS = (
     ),
     Mutant(
         "silent-return",
-        "the end of an outage is no line of the log",
+        "the end of an outage is not logged",
         1,
         Edit(
             "driver/node_record.cc",
@@ -33,14 +33,14 @@ DRIVER_MUTANTS = (
         444,
         Edit(
             "driver/primary_follower.cc",
-            "  if (watch_.on_found(std::move(known), opinion)) return;",
-            "  if (watch_.on_found(std::move(known), opinion) || IS_ON) return;",
+            "  is_hurried_ = !watch_.on_found(std::move(known), opinion);",
+            "  is_hurried_ = !watch_.on_found(std::move(known), opinion) && !IS_ON;",
         ),
         scenario="kSentinel",
     ),
     Mutant(
         "left-callers",
-        "a client that becomes one of a cluster forgets those who wait",
+        "a client that becomes one of a cluster loses its waiting callers",
         7,
         Edit(
             "driver/services.cc",
