@@ -2,8 +2,8 @@
 // Copyright The redlatch authors
 //
 // PrimaryFollower: follows the primary that sentinels name. It decides when the connection to it is
-// left and when it is made again without a pause, and logs that. Its host has the connections to the
-// sentinels, by their number in watch(), and passes what comes there. No socket, no clock.
+// left and when it is made again without a pause, and logs that. Its host has the connections to
+// the sentinels, by their number in watch(), and passes what comes there. No socket, no clock.
 #pragma once
 
 #include <cstddef>

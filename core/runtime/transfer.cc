@@ -112,8 +112,7 @@ void Transfer::dispatch(Link &link) {
 }
 
 void Transfer::take_message(const Link &link, const Reply &message, Nanos now) {
-  driver::take_message(*service_, link.node, link.record.facts().is_sharded, message,
-                       now);
+  driver::take_message(*service_, link.node, link.record.facts().is_sharded, message, now);
 }
 
 // ---- sending -----------------------------------------------------------------------------------

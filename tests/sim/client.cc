@@ -243,6 +243,7 @@ void Client::settle() {
   context_.checker.check_client(slot_);
   if (is_cluster()) check_cluster();
   for (const auto &wire : wires_) {
+    if (!is_waiting()) wire->silent_since = kNever;  // its silence is of no interest
     if (std::exchange(wire->is_dropped, false)) {
       disconnect(*wire);
     }
@@ -356,12 +357,14 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
 // On a connection for messages replies, too, show that it is alive.
 void Client::take_message(Wire &wire, const Message &message) {
   const ReplyView view(message.value);
-  const bool is_apart = wire.messages_link != 0;
+  if (wire.messages_link != 0) {
+    call([&](lock::LockService &service, Nanos now) { service.on_messages_heard(wire.node, now); });
+  }
+  if (message.kind == Message::Kind::kReply) return;
   call([&](lock::LockService &service, Nanos now) {
     const bool is_sharded = wire.record.facts().is_sharded;
     note_push(service.channel(wire.node), is_sharded, message.value);
     driver::take_message(service, wire.node, is_sharded, view.get(), now);
-    if (is_apart) service.on_messages_heard(wire.node, now);
   });
 }
 

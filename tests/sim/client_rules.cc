@@ -82,9 +82,10 @@ void Client::note_start(const lock::Request &request) {
 
 // Rule: a server that cannot be reached is dialled ever more seldom. Not so a node of a quorum,
 // which every round of a request dials; and a node of a cluster is dialled when a slot comes to it,
-// once the commands about the slot are answered, or lost.
+// once the commands about the slot are answered, or lost: maybe only after a pause of the process.
 void Client::note_dial(Wire &wire) {
-  const Nanos settled = redirected_at_ + 2 * context_.plan.timeout + kLongestPause + kSecond;
+  const Nanos begin = std::max(redirected_at_, clock_.read(paused_until_));
+  const Nanos settled = begin + 2 * context_.plan.timeout + kLongestPause + kSecond;
   if (context_.plan.is_quorum() || (is_cluster() && now() < settled)) wire.redials.hurry();
   wire.down_since = std::min(wire.down_since, context_.schedule.now());
   if (wire.redials.begin(now())) return;
