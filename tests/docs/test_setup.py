@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from support.build import ROOT
+from support.build import ROOT, alone
 from support.program import is_alive
 from support.wait import wait_until
 
@@ -404,12 +404,13 @@ def test_a_name_with_a_space_is_no_step(steps: Path, machine: Path) -> None:
 def test_uninstall_leaves_nothing(tmp_path: Path) -> None:
     """Of two installations, each by its own name, and of others' files none."""
     prefixes = [tmp_path / "a (b)+", tmp_path / "c"]
-    for prefix in prefixes:
-        done = run("cmake", "--install", RELEASE, "--prefix", prefix, folder=tmp_path)
-        assert done.returncode == 0, done.stdout
-    (prefixes[0] / "bin/another").touch()
-    done = run("cmake", "--build", RELEASE, "--target", "uninstall", folder=tmp_path)
-    assert done.returncode == 0 and f"from {prefixes[1]}" in done.stdout, done.stdout
+    with alone("install"):
+        for prefix in prefixes:
+            done = run("cmake", "--install", RELEASE, "--prefix", prefix, folder=tmp_path)
+            assert done.returncode == 0, done.stdout
+        (prefixes[0] / "bin/another").touch()
+        done = run("cmake", "--build", RELEASE, "--target", "uninstall", folder=tmp_path)
+        assert done.returncode == 0 and f"from {prefixes[1]}" in done.stdout, done.stdout
     assert not prefixes[1].exists() and (prefixes[0] / "bin/redlatch").exists()
     done = run(ROOT / "scripts/setup", "--uninstall", prefixes[0].name, folder=tmp_path)
     assert done.returncode == 0, done.stdout
