@@ -75,7 +75,7 @@ class Authentication {
 class Refusals {
  public:
   void clear() { is_refused_ = false; }
-  // The reply to an AUTH. @return the line about the server at `address`; empty: there is none.
+  // `reply`: to an AUTH. @return the line for the log; empty if none is to be logged.
   std::string note(const Reply &reply, const std::string &address);
 
  private:
