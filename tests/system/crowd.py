@@ -7,7 +7,8 @@ from __future__ import annotations
 from .actor import Actor
 
 PROCESSES, THREADS = 4, 50  # 100 that may hold, and 100 that wait behind them
-NAMES = ("even", "odd")  # with ten digits each: 20 locks
+NAMES = ("even", "odd")  # with ten digits each
+LOCKS = 20
 SERVE_MS = 8000
 
 

@@ -21,7 +21,7 @@ from support.servers import available_kinds, has_sharded_channels
 
 from .actor import Spawn
 from .conftest import queued_tokens
-from .crowd import NAMES, PROCESSES, SERVE_MS, Crowd
+from .crowd import LOCKS, NAMES, PROCESSES, SERVE_MS, Crowd
 from .test_cluster import names_at
 
 Figure = Callable[[str], None]
@@ -74,7 +74,7 @@ def test_a_crowd_and_slots_that_move(
                f"{handoff:.2f} script calls a hand-off")  # fmt: skip
         # How many fit into the time depends on the machine.
         assert count >= (MOVES if IS_LONG else 1)
-        assert grants > 500
+        assert grants > LOCKS  # hand-overs too
         most = MOST_CALLS if has_sharded_channels(kind) else MOST_CALLS_CONFIRMED
         assert handoff <= most
     history.judge(is_fifo=True, calm_ns=calm_ns, serve_ms=SERVE_MS)
@@ -126,5 +126,5 @@ def test_a_crowd_and_failovers(spawn: Spawn, history: History, figure: Figure) -
         )
         figure(f"cluster, {kind}: {grants} grants to 200 threads; time without a grant, next to "
                f"the cluster's own: {shown}")  # fmt: skip
-        assert grants > 500
+        assert grants > LOCKS  # hand-overs too
     history.judge(calm_ns=calm_ns, serve_ms=SERVE_MS)
