@@ -100,10 +100,11 @@ Acquisition::Step Acquisition::on_message(const Message &message, const Front &f
     if (is_unanswered_) poll_hint_at_ = now;
     return {.command = Command::kAcquire};
   }
-  const Nanos end = std::min(deadline, now + front.ttl);
+  // From the grant on: of a late message little of the provisional lease is left.
+  const Nanos renewal_at = timing::renewal_of(*message.granted_at, std::min(ttl, front.ttl));
   return {.transition = Transition::kGranted,
-          .grant = {.deadline = end,
-                    .renewal_at = std::min(timing::renewal_of(now, std::min(ttl, front.ttl)), end),
+          .grant = {.deadline = std::min(deadline, now + front.ttl),
+                    .renewal_at = std::max(now, renewal_at),
                     .fence = message.fence,
                     .since_ms = message.server_ms,
                     .is_provisional = true}};

@@ -262,7 +262,7 @@ TEST_F(MessageTest, pushed_grant_is_a_provisional_lease_from_the_time_of_the_gra
   const Step step = tell(message());
   EXPECT_EQ(step.transition, Transition::kGranted);
   EXPECT_EQ(step.grant.deadline, timing::deadline_of(now_ - 5 * kMs, kProvisional));
-  EXPECT_EQ(step.grant.renewal_at, now_ + kProvisional / 3);
+  EXPECT_EQ(step.grant.renewal_at, now_ - 5 * kMs + kProvisional / 3);
   EXPECT_TRUE(step.grant.is_provisional);
   EXPECT_EQ(step.grant.fence, kFence);
 }
@@ -277,7 +277,16 @@ TEST_F(MessageTest, pushed_grant_is_not_valid_longer_than_the_callers_ttl) {
   front_.ttl = 1'000 * kMs;
   const Step step = tell(message());
   EXPECT_EQ(step.grant.deadline, now_ + 1'000 * kMs);
-  EXPECT_EQ(step.grant.renewal_at, now_ + front_.ttl / 3) << "not when the lease is over";
+  EXPECT_EQ(step.grant.renewal_at, now_ - 5 * kMs + front_.ttl / 3) << "not when the lease is over";
+}
+
+TEST_F(MessageTest, late_pushed_grant_is_renewed_while_it_is_valid) {
+  Message late = message();
+  late.granted_at = now_ - kProvisional * 4 / 5;
+  const Step step = tell(late);
+  EXPECT_EQ(step.transition, Transition::kGranted);
+  EXPECT_GT(step.grant.deadline, now_);
+  EXPECT_EQ(step.grant.renewal_at, now_);
 }
 
 TEST_F(MessageTest, late_pushed_grant_is_confirmed_first) {
