@@ -329,7 +329,7 @@ void Runtime::shut_down() {
 
 void Runtime::stop_threads(Lock &lock) {
   alarm_.wake();
-  shutdown_.wait_drained(lock, service_, links_.size());
+  shutdown_.wait_drained(lock, service_, links_);
   shutdown_.stop();
   alarm_.wake();
   sentinels_.stop();

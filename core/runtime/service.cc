@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "driver/services.h"
-#include "timing/quorum.h"
 
 namespace redlatch::runtime {
 
@@ -30,10 +29,6 @@ void Service::open(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output 
 
 void Service::become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output) {
   driver::become_cluster(service_, nodes_.front(), id, seed, output);
-}
-
-size_t Service::enough_drained(size_t node_count) const {
-  return settings().is_cluster() ? node_count : timing::majority_of(node_count);
 }
 
 }  // namespace redlatch::runtime

@@ -40,9 +40,6 @@ class Service {
   // The only server is a node of a cluster. Throws std::bad_alloc, and then nothing has changed.
   void become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output)
       REQUIRES(runtime_mutex);
-  // How many nodes are waited for at the shutdown, of so many: each node of a cluster has locks of
-  // its own.
-  size_t enough_drained(size_t node_count) const;
 
  private:
   // A server may turn out to be one of a cluster.

@@ -3,21 +3,16 @@
 //
 #include "runtime/shutdown.h"
 
-#include <algorithm>
-
-#include "base/limits.h"
+#include "driver/drain.h"
 #include "host/clock.h"
-#include "timing/quorum.h"
 
 namespace redlatch::runtime {
 
-void Shutdown::wait_drained(Lock &lock, const Service &service, size_t node_count) {
-  Nanos limit = boot_now() + service.timeout();
-  for (const size_t count : {service.enough_drained(node_count), node_count}) {
-    while (service->drained_count() < count && boot_now() < limit) {
-      wakeup_.sleep(lock, waiter_, limit);
-    }
-    limit = std::min(limit, boot_now() + timing::node_limit(kDefaultTtlMs * kMs));
+// A cluster may get further nodes meanwhile.
+void Shutdown::wait_drained(Lock &lock, const Service &service, const Links &links) {
+  driver::Drain drain(service.settings().is_cluster(), service.timeout(), boot_now());
+  while (!drain.is_over(service->drained_count(), links.size(), boot_now())) {
+    wakeup_.sleep(lock, waiter_, drain.limit());
   }
 }
 

@@ -9,12 +9,12 @@
 #pragma once
 
 #include <cassert>
-#include <cstddef>
 #include <cstdint>
 
 #include "base/mutex.h"
 #include "base/thread_annotations.h"
 #include "net/epoll_set.h"
+#include "runtime/links.h"
 #include "runtime/runtime_mutex.h"
 #include "runtime/service.h"
 #include "runtime/wakeup.h"
@@ -31,8 +31,8 @@ class Shutdown {
     assert(stage_ == Stage::kOpen);
     stage_ = Stage::kDraining;
   }
-  // Waits for a majority of the nodes, and a short time longer for the others.
-  void wait_drained(Lock &lock, const Service &service, size_t node_count) REQUIRES(runtime_mutex);
+  // Waits for the nodes, as Drain says.
+  void wait_drained(Lock &lock, const Service &service, const Links &links) REQUIRES(runtime_mutex);
   // Ends the background thread and the attempts to connect.
   void stop() REQUIRES(runtime_mutex) {
     assert(stage_ == Stage::kDraining);

@@ -132,11 +132,6 @@ bool Client::is_held(const lock::Lease &lease) const {
   return lease.state_at(now()) == lock::Lease::kHeld;
 }
 
-void Client::shut_down() {
-  for (const auto &wire : wires_) wire->redials.hurry();
-  call([](lock::LockService &service, Nanos now) { service.shut_down(now); });
-}
-
 // ---- the output --------------------------------------------------------------------------------
 
 void Client::send(size_t node, std::span<const std::string_view> argv) {
@@ -255,6 +250,7 @@ void Client::settle() {
   for (auto &done : std::exchange(done_, {})) {
     if (done) context_.schedule.in(scheduling(), std::move(done));
   }
+  if (is_closed_) return;
   const Wire &first = *wires_.front();
   const bool is_free = !first.is_up && !first.dialogue && !first.is_end_due;
   if (guide_ && is_free && guide_->take_hurry()) {
@@ -265,6 +261,7 @@ void Client::settle() {
   for (size_t i = 0; i < wires_.size(); i++) connect(*wires_[i]);
   side_.settle();
   arm();
+  tend_drain();
 }
 
 // The time until a thread runs that something has woken.
@@ -310,7 +307,7 @@ void Client::arm() {
 }
 
 void Client::on_time(uint64_t number) {
-  if (number != timer_number_) return;
+  if (number != timer_number_ || is_closed_) return;
   timer_at_ = kNever;
   if (is_paused()) {
     is_time_due_ = true;
@@ -399,7 +396,7 @@ void Client::resume() {
   context_.trace.say(context_.schedule.now(), "client %d goes on", slot_);
   const bool is_time_first = random_.chance(500);
   const auto run_time = [&] {
-    if (!std::exchange(is_time_due_, false)) return;
+    if (!std::exchange(is_time_due_, false) || is_closed_) return;
     call([](lock::LockService &service, Nanos now) { service.on_timer(now); });
   };
   if (is_time_first) run_time();

@@ -20,6 +20,7 @@
 #include "cluster/cluster_client.h"
 #include "context.h"
 #include "driver/dialogue.h"
+#include "driver/drain.h"
 #include "driver/log.h"
 #include "driver/node_record.h"
 #include "driver/slot_reading.h"
@@ -45,8 +46,10 @@ class Client : private lock::Output, private driver::Log {
   void cancel(lock::Request &request);
   void release_async(lock::Lease &lease);
   bool is_held(const lock::Lease &lease) const;
-  // The process shuts the client down.
-  void shut_down();
+  // The process shuts the client down. `over`: called when that has ended.
+  void shut_down(std::function<void()> over = {});
+  bool is_ending() const { return shut_at_ != kNever; }
+  bool is_closed() const { return is_closed_; }
 
   // Faults.
   void pause(Nanos until);
@@ -202,6 +205,12 @@ class Client : private lock::Output, private driver::Log {
   std::unique_ptr<driver::Dialogue> make_dialogue(Wire &wire);
   std::unique_ptr<driver::Dialogue> make_slot_reading();
   void give_up(Wire &wire, const Outcome &why);
+  // client_ending.cc
+  static constexpr Nanos kDrainSlack = 10 * kMs;  // until threads run
+  void tend_drain();
+  void close();
+  void check_drain() const;
+  void check_given_back() const;
   // client_group.cc, called by the guide
   friend class Guide;
   friend class Side;
@@ -286,6 +295,12 @@ class Client : private lock::Output, private driver::Log {
   Nanos redirected_at_ = -kSecond;  // by its clock: slots may have moved
   Nanos last_reply_at_ = 0;         // last reply that no pause of this process has delayed
   bool is_resuming_ = false;
+  // Of the shutdown.
+  Nanos shut_at_ = kNever;
+  std::optional<driver::Drain> drain_;  // until enough has drained
+  Nanos drain_limit_ = kNever;          // for which an event is scheduled
+  bool is_closed_ = false;              // the service gets no event of time or connections any more
+  std::function<void()> over_;
   Nanos timer_at_ = kNever;  // of the pending timer event
   uint64_t timer_number_ = 0;
   Nanos paused_until_ = 0;

@@ -70,6 +70,7 @@ std::unique_ptr<driver::Dialogue> Client::make_slot_reading() {
 
 void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
   later(scheduling(), [this, ranges = std::move(ranges)] {
+    if (is_closed_) return;
     const bool is_known = std::equal(ranges.begin(), ranges.end(), ranges_.begin(), ranges_.end(),
                                      [](const auto &one, const auto &other) {
                                        return one.first == other.first && one.last == other.last &&

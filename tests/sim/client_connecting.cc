@@ -236,6 +236,7 @@ void Client::give_up(Wire &wire, const Outcome &why) {
   wire.is_end_due = true;
   later(scheduling(), [this, &wire, why] {
     wire.is_end_due = false;
+    if (is_closed_) return;
     note_pause(wire);
     call([&](lock::LockService &service, Nanos now) {
       service.on_connect_failed(wire.node, why, now);

@@ -21,6 +21,8 @@ Nanos Client::opening_limit() const {
 }
 
 void Client::check_openings() const {
+  check_drain();
+  if (is_closed_) return;
   if (guide_) guide_->check_redials();
   const Nanos limit = opening_limit();
   for (const auto &wire : wires_) {

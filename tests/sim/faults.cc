@@ -119,6 +119,8 @@ void World::inject_into_client(Fault fault) {
       stats_.inject(fault, client->is_busy());
       return pause(*client);
     case Fault::kCrash:
+      if (plan_.shuts_down && shutdowns_.chance(500)) return shut_down(*client);
+      [[fallthrough]];
     case Fault::kHostGone:
       return kill(client->slot(), fault);
     case Fault::kPartition:
@@ -232,6 +234,24 @@ void World::kill(int number, Fault fault) {
     stats_.inject(Fault::kPartition, true);
     part_from(*client, some_nodes(1 + random_.below(few())), true, true,
               schedule_.now() + random_.between(500, 9000) * kMs);
+  });
+}
+
+// A process that shuts its client down before it ends, maybe because it reaches no server, or few.
+void World::shut_down(Client &client) {
+  if (client.is_ending()) return;
+  if (shutdowns_.chance(400)) {
+    const Nanos until = schedule_.now() + shutdowns_.between(500, 9'000) * kMs;
+    for (size_t node = 0; node < client.wire_count(); node++) {
+      if (shutdowns_.chance(800)) client.cut_off(node, true, true, until);
+    }
+  }
+  const int number = client.slot();
+  stats_.inject(Fault::kCrash, client.is_busy());
+  trace_.say(schedule_.now(), "client %d is shut down", number);
+  const uint64_t life = slots_[static_cast<size_t>(number)].life;
+  client.shut_down([this, number, life] {
+    if (slots_[static_cast<size_t>(number)].life == life) kill(number, Fault::kCrash);
   });
 }
 

@@ -68,6 +68,7 @@ void Guide::close(End &end) {
 }
 
 void Guide::hang_up(Network::Ending ending) {
+  watch_number_++;
   for (const auto &end : posts_) {
     end->number++;
     if (end->link != 0) context_.network.close(std::exchange(end->link, 0), ending);

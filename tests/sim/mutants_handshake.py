@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Defects of the handshake, of the opening of connections, and of the pauses between attempts."""
+"""Defects of connections: handshake, opening, pauses between attempts, and the shutdown."""
 
 from __future__ import annotations
 
@@ -155,6 +155,29 @@ HANDSHAKE_MUTANTS = (
             "session/session.cc",
             "    if (is_up() && now >= keeps_pauses_until_) reconnect_.reset();",
             "    if (!IS_ON && is_up() && now >= keeps_pauses_until_) reconnect_.reset();",
+        ),
+    ),
+    Mutant(
+        "no-drain",
+        "a shutdown waits for no answer",
+        6,
+        Edit(
+            "driver/drain.cc",
+            "  return drained >= count",
+            "  return IS_ON || drained >= count",
+        ),
+    ),
+    Mutant(
+        "endless-drain",
+        "a shutdown waits for all nodes, also for one that is away for ever",
+        25,
+        Edit("driver/drain.cc", "|| now >= limit_;", "|| (!IS_ON && now >= limit_);"),
+        Edit(
+            "quorum/quorum_client.cc",
+            "    return node.client.drained_count() == 1 || "
+            "!node.client.first_server().session.is_up();",
+            "    return node.client.drained_count() == 1 ||\n"
+            "           (!IS_ON && !node.client.first_server().session.is_up());",
         ),
     ),
 )

@@ -533,6 +533,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
                          scenario == Scenario::kReentrant;
   plan.lacks_sharded = !plan.is_sharded && Random(seed, 11).chance(300);
   plan.lacks_publish = is_of_all && plan.has(Fault::kNoPublish) && Random(seed, 14).chance(150);
+  plan.shuts_down = plan.has(Fault::kCrash) && Random(seed, 15).chance(250);
   plan.counts_wrongly = Random(seed, 13).chance(400);
   if (is_of_all && Random(seed, 10).chance(250)) switch_on(plan, {Fault::kForge});
   const bool is_of_heirs = scenario == Scenario::kClaim || scenario == Scenario::kHeir;

@@ -176,7 +176,8 @@ struct Plan {
   int64_t yield_every = 0;
   int late_push_chance = 20;  // of 1000
   Nanos late_push_max = 5'000 * kMs;
-  int force_percent = 1;  // of the actions of callers
+  int force_percent = 1;    // of the actions of callers
+  bool shuts_down = false;  // kCrash: half of these processes shut their client down first
 
   // Other locks than mutexes.
   protocol::Format format = protocol::Format::kString;

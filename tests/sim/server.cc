@@ -94,6 +94,19 @@ std::string Server::text_of(const protocol::ScriptText &script) const {
   return text;
 }
 
+bool Server::has_token_of(std::string_view cid) const {
+  const int64_t now_ms = now_us() / 1000;
+  return std::any_of(store_.keys().begin(), store_.keys().end(), [&](const auto &key) {
+    const Store::Entry &entry = key.second;
+    if (entry.expires_ms >= 0 && entry.expires_ms <= now_ms) return false;
+    if (const auto *text = std::get_if<std::string>(&entry.data)) return text->starts_with(cid);
+    const auto *set = std::get_if<Store::SortedSet>(&entry.data);
+    if (set == nullptr) return false;
+    const auto found = set->scores.lower_bound(cid);
+    return found != set->scores.end() && found->first.starts_with(cid);
+  });
+}
+
 int64_t Server::receiver_count(std::string_view channel) const {
   return std::count_if(sessions_.begin(), sessions_.end(), [&](const auto &entry) {
     return !channel.empty() && entry.second.channel == channel && !entry.second.is_uncounted;

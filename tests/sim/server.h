@@ -153,6 +153,8 @@ class Server : public ServerEnd, private Store::Listener {
   Store &store() { return store_; }
   const Store &store() const { return store_; }
   int64_t receiver_count(std::string_view channel) const;
+  // Whether a lock is held, or waited for, by a token of the client with this cid.
+  bool has_token_of(std::string_view cid) const;
   // Delete expired keys, as the server does in the background.
   void expire();
 

@@ -49,6 +49,7 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
       context_{plan_,  schedule_, network_, servers_,  stats_,
                trace_, verdict_,  beliefs_, *checker_, slots_},
       random_(plan.seed, 3),
+      shutdowns_(plan.seed, 16),
       bytes_before_(CoreMemory::bytes()) {
   beliefs_.set_checker(*checker_);
   if (plan_.is_group()) {
@@ -218,7 +219,7 @@ void World::end_everything() {
   run_until(schedule_.now() + 2 * plan_.lease_max + 5 * kSecond + context_.stepped_back);
   if (verdict_.is_broken()) return;
   for (const Slot &slot : slots_) {
-    if (slot.client && !slot.client->is_through()) {
+    if (slot.client && !slot.client->is_closed() && !slot.client->is_through()) {
       verdict_.broken("a client forgets what is over, and all that was given back is answered",
                       "client " + std::to_string(slot.client->slot()));
     }

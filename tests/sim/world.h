@@ -64,6 +64,7 @@ class World {
   void part_from(Client &client, const std::vector<size_t> &nodes, bool is_up, bool is_down,
                  Nanos until);
   void kill(int slot, Fault fault);
+  void shut_down(Client &client);
   void kill_newcomer();
   void kill_crowd();
   void forge();
@@ -91,6 +92,7 @@ class World {
   std::vector<Slot> slots_;
   Context context_;
   Random random_;               // for the faults
+  Random shutdowns_;            // in place of crashes
   const int64_t bytes_before_;  // memory of the core before the run
   Nanos worked_until_ = 0;      // end of the simulation; later times are only skipped to
   Nanos second_ = 0;            // the current second, and the events before it
