@@ -354,15 +354,15 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
 // On a connection for messages replies, too, show that it is alive.
 void Client::take_message(Wire &wire, const Message &message) {
   const ReplyView view(message.value);
-  if (wire.messages_link != 0) {
-    call([&](lock::LockService &service, Nanos now) { service.on_messages_heard(wire.node, now); });
+  if (message.kind != Message::Kind::kReply) {
+    call([&](lock::LockService &service, Nanos now) {
+      const bool is_sharded = wire.record.facts().is_sharded;
+      note_push(service.channel(wire.node), is_sharded, message.value);
+      driver::take_message(service, wire.node, is_sharded, view.get(), now);
+    });
   }
-  if (message.kind == Message::Kind::kReply) return;
-  call([&](lock::LockService &service, Nanos now) {
-    const bool is_sharded = wire.record.facts().is_sharded;
-    note_push(service.channel(wire.node), is_sharded, message.value);
-    driver::take_message(service, wire.node, is_sharded, view.get(), now);
-  });
+  if (wire.messages_link == 0) return;
+  call([&](lock::LockService &service, Nanos now) { service.on_messages_heard(wire.node, now); });
 }
 
 void Client::note_push(std::string_view channel, bool is_sharded, const Value &message) {
