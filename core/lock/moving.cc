@@ -83,12 +83,13 @@ void LockClient::move(const Moves &moves, Nanos now) {
 }
 
 void LockClient::resume(const Moves &moves, Nanos now) {
-  std::set<Server *> servers;
-  for (const auto &[slot, server] : moves) servers.insert(server);
+  std::set<const Server *> affected;
+  for (const auto &[slot, server] : moves) affected.insert(server);
   for (const auto &[slot, server] : moves) redirects_.reopen(slot);
-  for (Server *server : servers) {
-    server->session.is_up() ? resume_records(*server, &moves, now)
-                            : server->session.connect_soon(now);
+  // In their own order: that of the set is the order of addresses, which differs from run to run.
+  for (Server &server : servers_) {
+    if (!affected.contains(&server)) continue;
+    server.session.is_up() ? resume_records(server, &moves, now) : server.session.connect_soon(now);
   }
   requests_.resume(moves, now);
 }

@@ -110,6 +110,13 @@ def test_trace_tells_the_events_in_words() -> None:
     assert hash_in(story) == hash_in(simulate(*BROKEN).stdout)
 
 
+# Addresses in memory are others with a trace: nothing may be done in their order.
+@pytest.mark.parametrize("of", ["", "--redlock", "--sentinel", "--cluster"])
+def test_a_trace_changes_nothing(of: str) -> None:
+    args = [*of.split(), "--seed", 7, "--simulated", 2]
+    assert hash_in(simulate(*args, "--trace").stdout) == hash_in(simulate(*args).stdout)
+
+
 def test_summary_is_also_json(tmp_path: Path) -> None:
     path = tmp_path / "summary.json"
     options = ["--from", 4, "--seeds", 2, "--simulated", 2, "--mutant", "blind-delete"]
