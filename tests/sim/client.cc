@@ -33,6 +33,7 @@ Client::Client(Context &context, int slot, uint64_t life)
       clock_(clock_of(context.plan, slot, life)),
       random_(context.plan.seed, 500 + static_cast<uint64_t>(slot) + life * 1000),
       is_alive_(std::make_shared<bool>(true)),
+      wallet_(*this, context, life),
       side_(*this, context) {
   const auto node_count = static_cast<size_t>(context.plan.node_count);
   settings_.reserve(node_count);  // wires refer to them
@@ -58,6 +59,7 @@ Client::Client(Context &context, int slot, uint64_t life)
   if (context.plan.is_group())
     guide_.emplace(*this, context, settings_.front(), static_cast<driver::Log &>(*this));
   make_service();
+  wallet_.begin();
 }
 
 void Client::make_service() {
@@ -83,7 +85,10 @@ std::array<uint8_t, 16> Client::random_id() {
 Client::~Client() {
   *is_alive_ = false;
   const CoreMemory::Scope scope;
-  for (const auto &wire : wires_) wire->dialogue.reset();
+  for (const auto &wire : wires_) {
+    wire->dialogue.reset();
+    wire->login_try.reset();
+  }
   service_.reset();
 }
 
@@ -139,6 +144,7 @@ void Client::send(size_t node, std::span<const std::string_view> argv) {
   context_.checker.sent(node, slot_, argv);
   if (is_cluster()) note_command(*wires_[node], argv);
   wires_[node]->out.emplace_back(argv);
+  wires_[node]->auth.on_append();
 }
 
 void Client::send_on_side(size_t, std::span<const std::string_view> argv) {
@@ -240,6 +246,7 @@ void Client::settle() {
   for (const auto &wire : wires_) {
     if (!is_waiting()) wire->silent_since = kNever;  // its silence is of no interest
     if (std::exchange(wire->is_dropped, false)) {
+      check_drop(*wire);
       disconnect(*wire);
     }
     if (wire->is_up && !wire->out.empty()) {
@@ -252,7 +259,7 @@ void Client::settle() {
   }
   if (is_closed_) return;
   const Wire &first = *wires_.front();
-  const bool is_free = !first.is_up && !first.dialogue && !first.is_end_due;
+  const bool is_free = !first.is_up && !first.login_try && !first.is_end_due;
   if (guide_ && is_free && guide_->take_hurry()) {
     wires_.front()->redials.hurry();
     const CoreMemory::Scope scope;
@@ -334,8 +341,12 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
   const bool is_for_messages = link != 0 && link == wire.messages_link;
   for (const Message &message : messages) {
     if (!wire.owns(link)) return;
-    if (message.kind == Message::Kind::kReply && !is_for_messages) note_reply(wire, message.value);
-    if (is_for_messages || message.kind == Message::Kind::kPush) {
+    const bool is_reply = message.kind == Message::Kind::kReply;
+    if (is_reply && !is_for_messages) {
+      if (take_auth(wire, message.value)) continue;
+      note_reply(wire, message.value);
+    }
+    if (is_for_messages || !is_reply) {
       take_message(wire, message);
       continue;
     }

@@ -19,6 +19,7 @@
 
 #include "cluster/cluster_client.h"
 #include "context.h"
+#include "driver/authentication.h"
 #include "driver/dialogue.h"
 #include "driver/drain.h"
 #include "driver/log.h"
@@ -30,6 +31,7 @@
 #include "network.h"
 #include "redials.h"
 #include "side.h"
+#include "wallet.h"
 
 namespace redlatch::sim {
 
@@ -64,6 +66,7 @@ class Client : private lock::Output, private driver::Log {
   void part_from_server(size_t server, Nanos until);
   void part_from_sentinel(size_t sentinel, Nanos until);
   void heal();
+  Wallet &wallet() { return wallet_; }
   bool is_connected(size_t node) const { return wires_[node]->is_up; }
   // False for a node that only the process before this one knew.
   bool is_opening(size_t node) const {
@@ -136,7 +139,9 @@ class Client : private lock::Output, private driver::Log {
     uint64_t sentinel_link = 0;                  // of the attempt to connect
     uint64_t silent_link = 0;                    // the last one for messages that has died silently
     Nanos silent_since = kNever;                 // it is used, and a lock is waited for
-    std::unique_ptr<driver::Dialogue> dialogue;  // the attempt to connect
+    std::unique_ptr<LoginTry> login_try;         // the attempt to connect
+    std::unique_ptr<driver::Dialogue> dialogue;  // .. with the password of the moment
+    sentinel::Knowledge known;                   // what that begins with
     uint64_t attempt = 0;                        // counts dials
     Nanos opened_at = 0;                         // the last one
     Nanos limit = 0;          // that of the attempt for which an event is scheduled
@@ -145,6 +150,9 @@ class Client : private lock::Output, private driver::Log {
     bool is_away = false;     // the last attempt to connect has failed
     bool is_end_due = false;  // of a connection, or of an attempt: the service is about to hear it
     bool is_dropped = false;
+    driver::Authentication auth;
+    driver::Refusals refusals;
+    Nanos refused_at = kNever;         // the last AUTH on this connection
     std::vector<uint64_t> closed_due;  // connections that ended while the process was paused
     CommandList out;
     std::string run_id;  // the last one of the node
@@ -202,8 +210,11 @@ class Client : private lock::Output, private driver::Log {
   void disconnect(Wire &wire);
   void hang_up(Wire &wire, Network::Ending ending);
   void connect(Wire &wire);
+  void prepare(Wire &wire);
+  void go_on(Wire &wire);
+  void wake_tries();
   std::unique_ptr<driver::Dialogue> make_dialogue(Wire &wire);
-  std::unique_ptr<driver::Dialogue> make_slot_reading();
+  std::unique_ptr<driver::Dialogue> make_slot_reading(const Settings &settings);
   void give_up(Wire &wire, const Outcome &why);
   // client_ending.cc
   static constexpr Nanos kDrainSlack = 10 * kMs;  // until threads run
@@ -214,6 +225,15 @@ class Client : private lock::Output, private driver::Log {
   // client_group.cc, called by the guide
   friend class Guide;
   friend class Side;
+  // client_logins.cc
+  friend class LoginTry;
+  friend class Wallet;
+  void authenticate();
+  void authenticate(Wire &wire);
+  bool take_auth(Wire &wire, const Value &value);
+  void note_auth(Wire &wire, uint64_t login, const Reply &reply);
+  void check_drop(const Wire &wire) const;
+  void check_promise(const lock::Lease &lease);
   void name_sentinels(Settings &settings) const;
   void on_moved();
   void note_told(size_t old_primary);
@@ -279,7 +299,8 @@ class Client : private lock::Output, private driver::Log {
   const std::shared_ptr<bool> is_alive_;  // events outlive the client
 
   std::optional<Guide> guide_;  // with sentinels
-  Side side_;                   // where replicas confirm
+  Wallet wallet_;
+  Side side_;  // where replicas confirm
   // Of a cluster: the servers of slots, as the client was last told.
   std::vector<protocol::SlotRange> ranges_;
   std::map<uint16_t, size_t> redirects_, recent_redirects_;  // the latter since the reading began

@@ -62,10 +62,10 @@ void Client::become_cluster(Wire &wire) {
 
 // ---- the map -----------------------------------------------------------------------------------
 
-std::unique_ptr<driver::Dialogue> Client::make_slot_reading() {
+std::unique_ptr<driver::Dialogue> Client::make_slot_reading(const Settings &settings) {
   recent_redirects_.clear();
   const CoreMemory::Scope scope;
-  return std::make_unique<driver::SlotReading>(settings_.front(), service_->known_servers(), now());
+  return std::make_unique<driver::SlotReading>(settings, service_->known_servers(), now());
 }
 
 void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
@@ -138,6 +138,7 @@ void Client::note_command(Wire &wire, Argv argv) {
 // ones are let off: two nodes that name each other for 100 ms are not asked all the time.
 void Client::note_loss(const lock::Lease &lease) {
   context_.stats.lost++;
+  check_promise(lease);
   const bool is_promised = context_.plan.scenario == Scenario::kClusterClocks &&
                            context_.plan.lease_min >= kSecond &&
                            lease.loss == lock::LossReason::kExpired &&

@@ -27,34 +27,65 @@ Outcome not_reachable() { return failure(Status::kUnavailable, "the server is no
 }  // namespace
 
 void Client::connect(Wire &wire) {
-  if (wire.dialogue) return;
+  if (wire.login_try) return;
   {
     const CoreMemory::Scope scope;
     if (!service_->begin_connect(wire.node, now())) return;
   }
   note_dial(wire);
-  wire.opened_at = context_.schedule.now();
-  context_.stats.openings++;
-  context_.on_opening(slot_, wire.node);
-  wire.dialogue = reads_slots(wire) ? make_slot_reading() : make_dialogue(wire);
-  dial(wire);
+  wire.login_try = std::make_unique<LoginTry>(*this, context_, wire.settings);
+  prepare(wire);
+  go_on(wire);
 }
 
-std::unique_ptr<Dialogue> Client::make_dialogue(Wire &wire) {
+void Client::prepare(Wire &wire) {
+  if (reads_slots(wire)) return;
   const std::string &channel = service_->channel(wire.node);
   if (!wire.channel.empty() && wire.channel != channel) {
     context_.checker.changed_channel(wire.channel, channel);
   }
   wire.channel = channel;
+  if (guide_) wire.known = guide_->begin_attempt();
+}
+
+// Dials with the password of the moment, or waits for it.
+void Client::go_on(Wire &wire) {
+  const auto stage = wire.login_try->go_on();
+  if (stage == LoginTry::Stage::kWaiting) return;
+  if (stage == LoginTry::Stage::kOver) {
+    Outcome outcome = wire.login_try->outcome();
+    wire.login_try.reset();
+    if (guide_) guide_->note_no_attempt(std::move(wire.known));
+    note(wire, outcome, {});
+    context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
+                       wire.at, outcome.message.c_str());
+    return give_up(wire, outcome);
+  }
+  wire.opened_at = context_.schedule.now();
+  context_.stats.openings++;
+  context_.on_opening(slot_, wire.node);
+  const Settings &settings = wire.login_try->settings();
+  wire.dialogue = reads_slots(wire) ? make_slot_reading(settings) : make_dialogue(wire);
+  dial(wire);
+}
+
+void Client::wake_tries() {
+  for (size_t i = 0; i < wires_.size(); i++) {
+    if (wires_[i]->login_try && !wires_[i]->dialogue) go_on(*wires_[i]);
+  }
+  side_.wake_try();
+}
+
+std::unique_ptr<Dialogue> Client::make_dialogue(Wire &wire) {
+  const Settings &settings = wire.login_try->settings();
   if (guide_) {
-    sentinel::Knowledge known = guide_->begin_attempt();
     const CoreMemory::Scope scope;
-    return std::make_unique<driver::PrimaryAttempt>(wire.settings, wire.channel, std::move(known),
+    return std::make_unique<driver::PrimaryAttempt>(settings, wire.channel, std::move(wire.known),
                                                     now());
   }
   const CoreMemory::Scope scope;
-  return std::make_unique<driver::ServerAttempt>(wire.settings, wire.channel,
-                                                 service_->needs_identity(), now());
+  return std::make_unique<driver::ServerAttempt>(settings, wire.channel, service_->needs_identity(),
+                                                 now());
 }
 
 void Client::dial(Wire &wire) {
@@ -161,7 +192,15 @@ void Client::watch_limit(Wire &wire) {
 
 void Client::finish(Wire &wire) {
   const std::unique_ptr<Dialogue> ended = std::move(wire.dialogue);
-  Outcome outcome = ended->outcome();
+  const auto *primary = dynamic_cast<driver::PrimaryAttempt *>(ended.get());
+  wire.login_try->dialled(ended->outcome());
+  if (wire.login_try->go_on() != LoginTry::Stage::kOver) {
+    hang_up(wire, Network::Ending::kSoon);
+    if (primary != nullptr) wire.known = primary->knowledge();
+    return go_on(wire);
+  }
+  const std::unique_ptr<LoginTry> login_try = std::move(wire.login_try);
+  Outcome outcome = login_try->outcome();
   if (outcome.ok() && reads_slots(wire)) {
     note(wire, outcome, dynamic_cast<driver::SlotReading &>(*ended).facts());
     return on_slots(dynamic_cast<driver::SlotReading &>(*ended).ranges());
@@ -169,7 +208,7 @@ void Client::finish(Wire &wire) {
   ServerFacts facts;
   const auto *server = dynamic_cast<driver::ServerAttempt *>(ended.get());
   if (server != nullptr && outcome.ok()) facts = server->facts();
-  if (const auto *primary = dynamic_cast<driver::PrimaryAttempt *>(ended.get())) {
+  if (primary != nullptr) {
     if (outcome.ok()) facts = primary->facts();
     guide_->on_attempt_over(*primary, outcome);
     wire.primary = settings_.front().of_primary(primary->opinion().primary);
@@ -179,6 +218,7 @@ void Client::finish(Wire &wire) {
     return become_cluster(wire);
   }
   if (ended->outcome().ok()) check_opening(wire, facts);
+  wire.auth.begin(login_try->login());
   if (outcome.ok()) return on_connected(wire, facts);
   context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
                      wire.at, outcome.message.c_str());
@@ -209,6 +249,9 @@ void Client::on_connected(Wire &wire, const ServerFacts &facts) {
   wire.down_since = kNever;
   wire.may_skip_pause = facts.is_channel_taken;
   if (facts.channel_owner) redirected_at_ = now();
+  wire.auth.clear();
+  wire.refusals.clear();
+  wire.refused_at = kNever;
   wire.slots.clear();  // also of commands that the service sent to a connection that had ended
   wire.up_since = context_.schedule.now();
   wire.left_since = kNever;
@@ -226,6 +269,7 @@ void Client::on_connected(Wire &wire, const ServerFacts &facts) {
   note_channel(wire, facts);
   wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
   wire.record.on_connected(facts);
+  authenticate(wire);
   call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
   if (wire.is_up) note(wire, {}, facts);
   if (guide_) guide_->note_success(facts);

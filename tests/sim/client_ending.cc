@@ -37,7 +37,10 @@ void Client::close() {
   is_closed_ = true;
   {
     const CoreMemory::Scope scope;
-    for (const auto &wire : wires_) wire->dialogue.reset();
+    for (const auto &wire : wires_) {
+      wire->dialogue.reset();
+      wire->login_try.reset();
+    }
   }
   call([](lock::LockService &service, Nanos) { service.give_up(); });
   if (is_busy()) {

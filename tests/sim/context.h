@@ -22,6 +22,7 @@ namespace redlatch::sim {
 
 class Cluster;
 class Group;
+class Passwords;
 struct Slot;
 
 struct Context {
@@ -38,9 +39,10 @@ struct Context {
 
   Group *group = nullptr;  // of one server with replicas
   Cluster *cluster = nullptr;
-  bool is_working = true;  // callers begin new work
-  bool is_calm = false;    // no new faults
-  Nanos calm_from = 0;     // the last fault
+  Passwords *passwords = nullptr;  // that change
+  bool is_working = true;          // callers begin new work
+  bool is_calm = false;            // no new faults
+  Nanos calm_from = 0;             // the last fault
   Nanos calm_since = 0;
   Nanos crowd_killed_at = 0;
   Nanos stepped_back = 0;         // sum of the steps back of all servers' clocks

@@ -32,6 +32,7 @@ Target target_of(Fault fault) {
       Fault::kScriptFlush, Fault::kMemory,       Fault::kNoPublish,  Fault::kReplica,
       Fault::kClockBack,   Fault::kClockForward, Fault::kMinority,   Fault::kMajority,
       Fault::kForget};
+  if (fault == Fault::kPassword) return Target::kNode;
   if (fault >= Fault::kSlotMove) return Target::kCluster;
   if (fault >= Fault::kFailover) return Target::kGroup;
   if (std::ranges::find(kOfClients, fault) != std::end(kOfClients)) return Target::kClient;
@@ -70,9 +71,10 @@ void World::inject() {
   if (plan_.kills_newcomers()) return kill_newcomer();
   if (plan_.kills_crowds()) return kill_crowd();
   // With one server, three faults of clients for each of the server, which stops all clients.
-  const bool is_for_client = random_.chance(plan_.is_quorum() ? 500 : 750);
+  const bool has_passwords = plan_.scenario == Scenario::kPasswords;
+  const bool is_for_client = random_.chance(plan_.is_quorum() || has_passwords ? 500 : 750);
   Target target = is_for_client ? Target::kClient : Target::kNode;
-  if (plan_.is_group() && random_.chance(600)) target = Target::kGroup;
+  if (plan_.is_group() && random_.chance(has_passwords ? 200 : 600)) target = Target::kGroup;
   if (plan_.is_cluster() && random_.chance(700)) target = Target::kCluster;
   std::vector<Fault> kinds;
   for (size_t i = 0; i < kFaultCount; i++) {
@@ -319,6 +321,8 @@ void World::inject_into_node(Fault fault, size_t node) {
   trace_.say(schedule_.now(), "at node %zu", node);
   const int64_t longest = plan_.is_quorum() ? 3000 : 1500;  // in ms; shorter for the only server
   switch (fault) {
+    case Fault::kPassword:
+      return stats_.inject(fault, passwords_->rotate());
     case Fault::kServerPause:
       stats_.inject(fault, false);
       return server.pause(schedule_.now() +

@@ -118,6 +118,12 @@ void Guide::note_success(const ServerFacts &facts) {
   follower_.note_success(facts);
 }
 
+void Guide::note_no_attempt(sentinel::Knowledge known) {
+  const CoreMemory::Scope scope;
+  Outcome none = failure(Status::kUnavailable, "no password");
+  follower_.on_attempt_over(std::move(known), {}, none);
+}
+
 // ---- the watch ---------------------------------------------------------------------------------
 
 // Every event of a connection to a sentinel goes through here.

@@ -33,6 +33,8 @@ class Guide {
   void on_attempt_over(const driver::PrimaryAttempt &attempt, Outcome &outcome);
   void note_success(const ServerFacts &facts);
   bool take_hurry() { return follower_.take_hurry(); }
+  // None was made.
+  void note_no_attempt(sentinel::Knowledge known);
 
   void hang_up(Network::Ending ending);  // the process has ended
   void part_from(size_t sentinel, Nanos until);

@@ -21,6 +21,7 @@ from mutant import IGNORED, Edit, Mutant
 from mutants_cluster import CLUSTER_MUTANTS
 from mutants_driver import DRIVER_MUTANTS
 from mutants_handshake import HANDSHAKE_MUTANTS
+from mutants_logins import LOGIN_MUTANTS
 from mutants_quorum import QUORUM_MUTANTS
 from mutants_sentinel import SENTINEL_MUTANTS
 
@@ -445,7 +446,9 @@ CORE_MUTANTS = (
             "  if (!IS_ON) forget_unused(*record.lock);",
         ),
     ),
-) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS + SENTINEL_MUTANTS + CLUSTER_MUTANTS + DRIVER_MUTANTS
+) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS + SENTINEL_MUTANTS + CLUSTER_MUTANTS + DRIVER_MUTANTS + (
+    LOGIN_MUTANTS
+)
 
 
 def write(path: Path, text: str) -> None:

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
     "minority",       "majority",     "forget",      "failover",       "primary-crash",
     "old-primary",    "split",        "replica-lag", "stale-sentinel", "sentinel-down",
     "watch-cut",      "slot-move",    "slot-jump",   "shard-failover", "shard-crash",
-    "stale-map",      "cluster-down"};
+    "stale-map",      "cluster-down", "password"};
 
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
@@ -387,7 +387,7 @@ void load_cluster(Plan &plan, Random &random) {
   switch_off(plan, {Fault::kServerLoss, Fault::kServerAmnesia, Fault::kMemory, Fault::kNoPublish,
                     Fault::kReplica, Fault::kClockBack, Fault::kClockForward, Fault::kForeign,
                     Fault::kForce, Fault::kAttach});
-  draw(plan, random, number(Fault::kSlotMove), kFaultCount, 600);
+  draw(plan, random, number(Fault::kSlotMove), kClusterFaultEnd, 600);
   switch_on(plan, {random.chance(500) ? Fault::kSlotMove : Fault::kSlotJump});
   plan.is_sharded = Random(plan.seed, 12).chance(750);
   plan.shard_count = static_cast<int>(random.between(3, 4));
@@ -430,6 +430,30 @@ void load_cluster_clocks(Plan &plan, Random &random) {
   plan.clock_offset_max = plan.lease_min / 5;
 }
 
+// Leases last long enough for an application that answers in time, and are held until they would
+// end without renewal.
+void load_passwords(Plan &plan, Random &random) {
+  const bool has_replicas = random.chance(400);
+  has_replicas ? load_sentinel_replicas(plan, random) : load_general(plan, random);
+  plan.faults.reset();
+  switch_on(plan, {Fault::kPassword, Fault::kCut});
+  if (has_replicas) switch_on(plan, {Fault::kReplicaLag});
+  for (const Fault fault : {Fault::kLatePush, Fault::kClockRate, Fault::kCancel}) {
+    if (random.chance(400)) switch_on(plan, {fault});
+  }
+  const bool is_rough = random.chance(300);
+  for (const Fault fault : {Fault::kStall, Fault::kHalfOpen, Fault::kPause, Fault::kServerPause,
+                            Fault::kServerCrash, Fault::kScriptFlush}) {
+    if (is_rough && random.chance(500)) switch_on(plan, {fault});
+  }
+  plan.name_count = 4;
+  plan.yield_every = 0;
+  plan.timeout = random.between(500, 1'500) * kMs;
+  plan.lease_min = 4'000 * kMs;
+  plan.lease_max = random.between(5'000, 8'000) * kMs;
+  plan.fault_interval = random.between(200, 1'000) * kMs;
+}
+
 // What the handshake meets. Other libraries come without a password.
 void load_server(Plan &plan) {
   Random random(plan.seed, 11);
@@ -437,6 +461,7 @@ void load_server(Plan &plan) {
   plan.knows_hello = plan.protocol == 3 || plan.is_info_forbidden || random.chance(600);
   plan.has_password = !plan.has(Fault::kForeign) && random.chance(500);
   plan.database = random.chance(300) && !plan.is_cluster() ? 1 : 0;
+  if (plan.has(Fault::kPassword)) plan.has_password = true;
 }
 
 struct Loaded {
@@ -472,6 +497,7 @@ constexpr Loaded kScenarios[] = {
     {"cluster-moves", load_cluster_moves},
     {"cluster-readers", load_cluster_readers},
     {"cluster-clocks", load_cluster_clocks},
+    {"passwords", load_passwords},
 };
 static_assert(std::size(kScenarios) == static_cast<size_t>(Scenario::kCount));
 
@@ -547,8 +573,18 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
 }
 
 int64_t Plan::least_grants() const {
-  const bool is_slow = is_watched() || scenario == Scenario::kClusterClocks;
+  const bool is_slow =
+      is_watched() || scenario == Scenario::kClusterClocks || scenario == Scenario::kPasswords;
   return is_slow ? 30 : is_quorum() || is_group() || is_cluster() ? 60 : 200;
+}
+
+bool Plan::changes_passwords_only() const {
+  std::bitset<kFaultCount> others = faults;
+  for (const Fault fault : {Fault::kPassword, Fault::kCut, Fault::kLatePush, Fault::kReplicaLag,
+                            Fault::kClockRate, Fault::kCancel}) {
+    others.reset(static_cast<size_t>(fault));
+  }
+  return has(Fault::kPassword) && others.none();
 }
 
 void Plan::do_without(Fault fault) {

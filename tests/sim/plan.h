@@ -71,8 +71,11 @@ enum class Fault : uint8_t {
   kShardCrash,     // a primary ends, and its replica, which may lag, has its slots afterwards
   kStaleMap,       // a node learns late which node has which slot
   kClusterDown,    // a node says for a while that the cluster is down
+  // Faults of every server.
+  kPassword,  // the password changes, and applications give the new one
 };
-inline constexpr size_t kFaultCount = 47;
+inline constexpr size_t kFaultCount = 48;
+inline constexpr size_t kClusterFaultEnd = 47;
 inline constexpr size_t kSentinelFaultEnd = 41;
 inline constexpr size_t kServerFaultCount = 28;  // in runs with one server
 std::string_view name_of(Fault fault);
@@ -113,6 +116,8 @@ enum class Scenario : uint8_t {
   kClusterMoves,    // slots move all the time, and nothing is lost
   kClusterReaders,  // the same with readers and writers
   kClusterClocks,   // slots move, often for longer than a lease, between clocks far apart
+  // One server, or a primary with replicas. No seed has it by itself.
+  kPasswords,  // passwords change all the time, and connections are cut
   kCount,
 };
 std::string_view name_of(Scenario scenario);
@@ -135,7 +140,12 @@ struct Plan {
     return scenario == Scenario::kDrift || scenario == Scenario::kRedlockDrift;
   }
   // Many leases are held until they end.
-  bool holds_long() const { return is_of_rates() || scenario == Scenario::kClusterClocks; }
+  bool holds_long() const {
+    return is_of_rates() || scenario == Scenario::kClusterClocks ||
+           scenario == Scenario::kPasswords;
+  }
+  // Nothing else keeps a client from its server for long.
+  bool changes_passwords_only() const;
   // Checker that a live waiter acquires a lock soon after another library has released it.
   bool is_watched() const { return scenario == Scenario::kBehind; }
   // Many waiters die at once; the next live one must be served at once.

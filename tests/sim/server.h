@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "mutants.h"
@@ -75,7 +76,7 @@ class Server : public ServerEnd, private Store::Listener {
   Server(const Plan &plan, Schedule &schedule, Network &network, Stats &stats, Trace &trace,
          Verdict &verdict, const Mutant *mutant, int number = 0);
 
-  // The user of clients that may not subscribe, and the password of every user.
+  // The user of clients that may not subscribe, and the first password of every user.
   static constexpr std::string_view kPoller = "poller";
   static constexpr std::string_view kPassword = "sesame";
   // Peers send no greeting.
@@ -134,6 +135,8 @@ class Server : public ServerEnd, private Store::Listener {
   void set_out_of_memory(bool is_on) { store_.set_out_of_memory(is_on); }
   void set_may_publish(bool is_on) { store_.set_may_publish(is_on && !plan_.lacks_publish); }
   void set_replica(bool is_on) { store_.set_replica(is_on); }
+  // Those of every user. Connections that are there stay.
+  void set_passwords(std::vector<std::string> passwords) { passwords_ = std::move(passwords); }
   void step_clock(Nanos by) { clock_.step(by); }
   // Give a message to the subscribers that are connected to this server, and count them.
   int64_t deliver(std::string_view channel, std::string_view message, bool is_sharded);
@@ -240,6 +243,7 @@ class Server : public ServerEnd, private Store::Listener {
   std::vector<Waiting> waiting_;  // commands that arrived during a pause
   Nanos paused_until_ = 0;
   bool is_up_ = true;
+  std::vector<std::string> passwords_{std::string(kPassword)};
 
   uint64_t current_ = 0;  // the link whose command runs
   Messages answers_;      // to be sent on that link

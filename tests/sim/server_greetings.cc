@@ -2,6 +2,8 @@
 // Copyright The redlatch authors
 //
 // Server: the commands of a handshake, with the replies of Redis 6.2 and 7.0.
+#include <algorithm>
+
 #include "all_scripts.h"
 #include "server.h"
 
@@ -107,7 +109,9 @@ Value Server::hello(Session &session, Argv argv) {
 }
 
 Value Server::auth(Session &session, std::string_view user, std::string_view password) const {
-  if (password != kPassword || (user != "default" && user != kPoller)) {
+  const bool is_right =
+      std::find(passwords_.begin(), passwords_.end(), password) != passwords_.end();
+  if (!is_right || (user != "default" && user != kPoller)) {
     return Value::error("WRONGPASS invalid username-password pair or user is disabled.");
   }
   session.is_authenticated = true;

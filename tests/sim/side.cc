@@ -17,6 +17,7 @@ namespace redlatch::sim {
 void Side::send(Argv argv) {
   if (argv[0] != "WAIT") context_.checker.sent(0, client_.slot(), argv);
   out_.emplace_back(argv);
+  auth_.on_append();
 }
 
 void Side::settle() {
@@ -36,9 +37,19 @@ void Side::settle() {
 void Side::open() {
   settings_ = client_.wires_.front()->primary;
   server_ = client_.server_of(0);
+  login_try_ = std::make_unique<LoginTry>(client_, context_, settings_);
+  // It may use a later one: then AUTH is sent once more than needed.
+  auth_.begin(client_.wallet().login().number);
+  go_on();
+}
+
+void Side::go_on() {
+  const auto stage = login_try_->go_on();
+  if (stage == LoginTry::Stage::kWaiting) return;
+  if (stage == LoginTry::Stage::kOver) return fail(Outcome(login_try_->outcome()));
   {
     const CoreMemory::Scope scope;
-    attempt_.emplace(settings_, client_.now());
+    attempt_.emplace(login_try_->settings(), client_.now());
   }
   context_.stats.openings++;
   context_.on_opening(client_.slot(), 0);
@@ -46,6 +57,19 @@ void Side::open() {
   const Nanos way = context_.network.delay() + context_.network.delay();
   client_.later(way, [this, number = number_] {
     if (attempt_ && number_ == number) dialled();
+  });
+}
+
+void Side::wake_try() {
+  if (login_try_ && !attempt_) go_on();
+}
+
+void Side::authenticate() {
+  const driver::Login &newest = client_.wallet().login();
+  if (!is_up_ || newest.number <= auth_.login()) return;
+  auth_.renew(newest, [this](Argv argv) {
+    out_.emplace_back(argv);
+    auth_.on_append();
   });
 }
 
@@ -82,10 +106,19 @@ void Side::step(const Event &event) {
 }
 
 void Side::finish() {
-  const Outcome outcome = attempt_->outcome();
+  login_try_->dialled(attempt_->outcome());
+  if (login_try_->go_on() != LoginTry::Stage::kOver) {
+    end_dial(Network::Ending::kSoon);
+    return go_on();
+  }
+  const Outcome outcome = login_try_->outcome();
   if (!outcome.ok()) return fail(outcome);
   attempt_.reset();
+  login_try_.reset();
   is_up_ = true;
+  out_.clear();
+  auth_.clear();
+  authenticate();
   context_.trace.say(context_.schedule.now(), "client %d is connected to node %zu at the side",
                      client_.slot(), server_);
   client_.call([](lock::LockService &service, Nanos now) { service.on_side_connected(0, now); });
@@ -137,6 +170,9 @@ void Side::take(const Message &message) {
     });
   }
   if (!is_up_) return;
+  if (const uint64_t login = auth_.take(); login != 0) {
+    return client_.note_auth(*client_.wires_.front(), login, view.get());
+  }
   client_.call(
       [&](lock::LockService &service, Nanos now) { service.on_side_reply(0, view.get(), now); });
 }
@@ -162,11 +198,16 @@ void Side::disconnect() {
 }
 
 void Side::hang_up(Network::Ending ending) {
+  end_dial(ending);
+  login_try_.reset();
+  is_up_ = is_dropped_ = false;
+}
+
+void Side::end_dial(Network::Ending ending) {
   if (link_ != 0) context_.network.close(std::exchange(link_, 0), ending);
   number_++;
   limit_ = 0;
   attempt_.reset();
-  is_up_ = is_dropped_ = false;
 }
 
 void Side::part_from(size_t server, Nanos until) {

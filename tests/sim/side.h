@@ -7,13 +7,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/settings.h"
 #include "base/status.h"
 #include "context.h"
+#include "driver/authentication.h"
 #include "driver/side_attempt.h"
 #include "network.h"
+#include "wallet.h"
 
 namespace redlatch::sim {
 
@@ -29,7 +32,10 @@ class Side final : public ClientEnd {
   // After each call of the service: closes, sends, or opens.
   void settle();
 
-  bool is_opening() const { return attempt_.has_value(); }
+  bool is_opening() const { return login_try_ != nullptr; }
+  void wake_try();
+  // Sends AUTH, if the application has given a newer login.
+  void authenticate();
   uint64_t link() const { return link_; }  // 0: none
   void hang_up(Network::Ending ending);    // also when the process has ended
   void part_from(size_t server, Nanos until);
@@ -40,6 +46,7 @@ class Side final : public ClientEnd {
 
  private:
   void open();
+  void go_on();
   void dialled();
   template <class Event>
   void step(const Event &event);
@@ -48,11 +55,14 @@ class Side final : public ClientEnd {
   void watch_limit();
   void take(const Message &message);
   void disconnect();
+  void end_dial(Network::Ending ending);
 
   Client &client_;
   Context &context_;
   Settings settings_;  // of the attempt
+  std::unique_ptr<LoginTry> login_try_;
   std::optional<driver::SideAttempt> attempt_;
+  driver::Authentication auth_;
   size_t server_ = 0;
   uint64_t link_ = 0;
   uint64_t number_ = 0;  // counts attempts that have ended

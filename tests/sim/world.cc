@@ -60,6 +60,10 @@ World::World(const Plan &plan, const Mutant *mutant, FILE *words)
     cluster_ = std::make_unique<Cluster>(context_, dynamic_cast<ClusterRules &>(*checker_));
     context_.cluster = cluster_.get();
   }
+  if (plan_.has(Fault::kPassword)) {
+    passwords_ = std::make_unique<Passwords>(context_);
+    context_.passwords = passwords_.get();
+  }
   for (const Fault setting : {Fault::kClockRate, Fault::kPollOnly}) {
     if (plan_.has(setting)) stats_.inject(setting, true);
   }
@@ -160,6 +164,7 @@ void World::watch() {
   check_waits();
   for (const Slot &slot : slots_) {
     if (slot.client) slot.client->check_openings();
+    if (slot.client) slot.client->wallet().watch();
   }
   schedule_.in(kWatchInterval, [this] { watch(); });
 }

@@ -16,6 +16,7 @@
 #include "context.h"
 #include "group.h"
 #include "mutants.h"
+#include "passwords.h"
 #include "peer.h"
 
 namespace redlatch::sim {
@@ -101,6 +102,7 @@ class World {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::unique_ptr<Group> group_;
   std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<Passwords> passwords_;
 };
 
 }  // namespace redlatch::sim
