@@ -245,7 +245,7 @@ void Client::settle() {
   if (is_cluster()) check_cluster();
   for (const auto &wire : wires_) {
     if (!is_waiting()) wire->silent_since = kNever;  // its silence is of no interest
-    if (std::exchange(wire->is_dropped, false)) {
+    if (std::exchange(wire->is_dropped, false) && wire->is_up) {
       check_drop(*wire);
       disconnect(*wire);
     }

@@ -61,6 +61,7 @@ void Client::check_silence(Wire &wire) const {
 void Client::silence_messages(size_t node) {
   constexpr Nanos kLong = 60 * kSecond;
   Wire &wire = *wires_[node];
+  if (wire.silent_link != wire.messages_link) wire.silent_since = kNever;
   wire.silent_link = wire.messages_link;
   for (const bool is_up : {true, false}) {
     context_.network.stall(wire.messages_link, is_up, context_.schedule.now() + kLong);
