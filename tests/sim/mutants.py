@@ -34,7 +34,7 @@ CORE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        52,
+        12,
         Edit(
             "lock/acquisition.cc",
             "timing::deadline_of(answer.sent_at, ttl);",
@@ -98,7 +98,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-handoffs",
         "a lock passes on inside its client without a limit",
-        7,
+        9,
         Edit(
             "timing/waiting.h",
             "return local.count < limit &&",
@@ -148,7 +148,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-release",
         "a release is repeated when its lease must have ended long ago",
-        34,
+        11,
         Edit(
             "lock/cleanup.cc",
             "if (now < std::max(expires_at_, left_.late_apply_until)) return next(now, is_up);",
@@ -173,7 +173,7 @@ CORE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        7,
+        6,
         Edit(
             "lock/leases.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  locks_.forget(*record);",
@@ -261,7 +261,7 @@ CORE_MUTANTS = (
     Mutant(
         "head-alone",
         "only the head looks when a holder of another library goes",
-        319,
+        209,
         Edit(
             "lock/key_watch.cc",
             "const bool is_of_others = seen.is_foreign ||",
@@ -353,7 +353,7 @@ CORE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        205,
+        84,
         Edit(
             "lock/waiters.cc",
             "answer.fence != record.held()->granted_fence()) {",
@@ -364,7 +364,7 @@ CORE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        22,
+        116,
         Edit(
             "lock/leases.cc",
             "if (held->is_over(now)) return on_due(record, now);",
@@ -404,7 +404,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-rollback",
         "an upgrade that was granted while it was taken back stays",
-        97,
+        48,
         Edit(
             "lock/upgrade.cc",
             "rollback_ = was_cancel && result == 2 ?",
@@ -419,9 +419,20 @@ CORE_MUTANTS = (
         scenario="kReaders",
     ),
     Mutant(
+        "deaf-upgrade",
+        "after a reconnect an upgrade does not notice a dead connection for messages",
+        243,
+        Edit(
+            "lock/connecting.cc",
+            "if (record.upgrader) server.session",
+            "if (!IS_ON && record.upgrader) server.session",
+        ),
+        scenario="kUpgrades",
+    ),
+    Mutant(
         "late-upgrade",
         "a message of an earlier upgrade is believed",
-        6,
+        5,
         Edit(
             "lock/leases_upgrading.cc",
             "  carry_out(record, upgrade.give(&Upgrade::on_grant_pushed, now, "

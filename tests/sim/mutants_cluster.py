@@ -133,7 +133,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "kept-lease",
         "a lease that moves to a node whose clock is ahead is not shortened",
-        110,
+        160,
         Edit(
             "lock/held_lease.cc",
             "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
@@ -144,7 +144,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "forgotten-clock",
         "the clock of the node that a lease comes from is forgotten",
-        110,
+        160,
         Edit(
             "lock/moving.cc",
             "&HeldLease::on_moved, from.clock.last());",
@@ -155,7 +155,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "miscounted",
         "a grant by a plain channel is believed on a cluster",
-        3,
+        4,
         Edit(
             "session/channel.cc",
             "is_trusted_ = facts.is_push_trusted;\n",

@@ -170,7 +170,7 @@ HANDSHAKE_MUTANTS = (
     Mutant(
         "endless-drain",
         "a shutdown waits for all nodes, also for one that is away for ever",
-        25,
+        74,
         Edit("driver/drain.cc", "|| now >= limit_;", "|| (!IS_ON && now >= limit_);"),
         Edit(
             "quorum/quorum_client.cc",

@@ -144,7 +144,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        88,
+        180,
         Edit(
             "timing/quorum.h",
             "const Nanos doubt = distance + age",
@@ -269,7 +269,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-queue",
         "a queued acquire does not see that its node does not answer",
-        115,
+        138,
         Edit(
             "quorum/quorum_acquire.cc",
             "  if (is_gone) {\n",

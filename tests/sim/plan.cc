@@ -231,6 +231,24 @@ void load_late(Plan &plan, Random &random) {
   plan.fault_interval = random.between(50, 150) * kMs;
 }
 
+// Readers upgrade for a short time, and again at once, while late copies of the requests come.
+void load_upgrades(Plan &plan, Random &random) {
+  load_only(plan, random, {Fault::kCut, Fault::kLateCopy, Fault::kStall, Fault::kCancel});
+  plan.name_count = plan.caller_count = 1;
+  plan.client_count = static_cast<int>(random.between(8, 12));
+  plan.read_percent = 85;
+  plan.mode_change_percent = 90;
+  plan.owner_count = 2;
+  plan.delay_min = kMs;
+  plan.delay_max = random.between(5, 20) * kMs;
+  plan.timeout = 2'000 * kMs;
+  plan.lease_min = 10'000 * kMs;
+  plan.lease_max = 20'000 * kMs;
+  plan.hold_max = 8'000 * kMs;
+  plan.think_max = 50 * kMs;
+  plan.fault_interval = random.between(50, 150) * kMs;
+}
+
 void load_readers(Plan &plan, Random &random) {
   load_general(plan, random);
   plan.read_percent = static_cast<int>(random.between(40, 85));
@@ -484,6 +502,7 @@ constexpr Loaded kScenarios[] = {
     {"handover", load_handover},
     {"behind", load_behind},
     {"late", load_late},
+    {"upgrades", load_upgrades},
     {"readers", load_readers},
     {"reentrant", load_reentrant},
     {"redlock", load_redlock},
@@ -514,34 +533,6 @@ std::string_view name_of(Scenario scenario) {
   return kScenarios[static_cast<size_t>(scenario)].name;
 }
 
-Scenario Plan::scenario_of(uint64_t seed) {
-  const uint64_t part = seed % 16;
-  if (part == 0 || part == 14) return redlock_scenario_of(seed);
-  if (part == 5 || part == 8) return Scenario::kReaders;
-  if (part == 6 || part == 12) return Scenario::kReentrant;
-  if (part == 7) return Scenario::kDrift;
-  return part == 15 ? Scenario::kClaim : Scenario::kGeneral;
-}
-
-Scenario Plan::redlock_scenario_of(uint64_t seed) {
-  static constexpr Scenario kOf[] = {Scenario::kRedlock, Scenario::kRedlockDrift,
-                                     Scenario::kRedlock, Scenario::kRedlockRestart,
-                                     Scenario::kRedlockForget};
-  return kOf[seed % 5];
-}
-
-Scenario Plan::sentinel_scenario_of(uint64_t seed) {
-  static constexpr Scenario kOf[] = {Scenario::kSentinel, Scenario::kSentinelFailover,
-                                     Scenario::kSentinel, Scenario::kSentinelReplicas};
-  return kOf[seed % 4];
-}
-
-Scenario Plan::cluster_scenario_of(uint64_t seed) {
-  static constexpr Scenario kOf[] = {Scenario::kCluster, Scenario::kClusterMoves,
-                                     Scenario::kClusterClocks, Scenario::kClusterReaders};
-  return kOf[seed % 4];
-}
-
 Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   Random random(seed, 0);
   Plan plan;
@@ -570,21 +561,6 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   if (plan.has_worst_rates()) plan.rate_limit_ppm = 4'900;
   if (plan.has(Fault::kForeign)) plan.peer_count = static_cast<int>(random.between(1, 3));
   return plan;
-}
-
-int64_t Plan::least_grants() const {
-  const bool is_slow =
-      is_watched() || scenario == Scenario::kClusterClocks || scenario == Scenario::kPasswords;
-  return is_slow ? 30 : is_quorum() || is_group() || is_cluster() ? 60 : 200;
-}
-
-bool Plan::changes_passwords_only() const {
-  std::bitset<kFaultCount> others = faults;
-  for (const Fault fault : {Fault::kPassword, Fault::kCut, Fault::kLatePush, Fault::kReplicaLag,
-                            Fault::kClockRate, Fault::kCancel}) {
-    others.reset(static_cast<size_t>(fault));
-  }
-  return has(Fault::kPassword) && others.none();
 }
 
 void Plan::do_without(Fault fault) {

@@ -99,6 +99,7 @@ enum class Scenario : uint8_t {
   kHandover,  // leases go from client to client while connections break
   kBehind,    // waiters behind a holder of another library die or give up
   kLate,      // late copies of first requests, by waiters that missed a short lease
+  kUpgrades,  // late copies of upgrades that were given up, by readers that upgrade again
   // Other locks than mutexes.
   kReaders,    // readers and writers, with upgrades and downgrades
   kReentrant,  // owners, shared by callers and clients, hold more than once

@@ -72,7 +72,8 @@ def test_no_seed_breaks_a_rule(
 
 
 @pytest.mark.parametrize(
-    "scenario", ["cut", "scarce", "batch", "flush", "heir", "stale", "behind", "late", "passwords"]
+    "scenario",
+    ["cut", "scarce", "batch", "flush", "heir", "stale", "behind", "late", "upgrades", "passwords"],
 )
 def test_no_seed_of_a_scenario_for_mutants_breaks_a_rule(scenario: str) -> None:
     run = simulate("--scenario", scenario, "--seeds", 60, "--simulated", 2, "--jobs", 2)
