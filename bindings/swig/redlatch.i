@@ -19,6 +19,8 @@
    each of them when a program starts. */
 %ignore "";
 %rename("%(strip:[rl_])s", %$isfunction) "";
+/* A structure would cost a call for each field: rl_queue_next() has what Go and Java need. */
+%rename("$ignore", fullname=1) rl_queue_next_event;
 
 /* Pairs go by the names that the header gives them. */
 %define REDLATCH_TEXT(what)

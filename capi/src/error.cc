@@ -28,6 +28,11 @@ static_assert(RL_ROLE_CLUSTER_MEMBER == static_cast<int>(NodeRole::kClusterMembe
 static_assert(RL_LOST_GONE == static_cast<int>(runtime::LossReason::kGone));
 static_assert(RL_LOG_ERROR == static_cast<int>(runtime::LogLevel::kError));
 static_assert(RL_LOG_INFO == static_cast<int>(runtime::LogLevel::kInfo));
+static_assert(RL_EVENT_POSTED == static_cast<int>(runtime::QueueEvent::Kind::kPosted));
+static_assert(RL_EVENT_REQUEST == static_cast<int>(runtime::QueueEvent::Kind::kRequest));
+static_assert(RL_EVENT_LEASE == static_cast<int>(runtime::QueueEvent::Kind::kLease));
+static_assert(RL_EVENT_LOG == static_cast<int>(runtime::QueueEvent::Kind::kLog));
+static_assert(RL_EVENT_CREDENTIALS == static_cast<int>(runtime::QueueEvent::Kind::kCredentials));
 static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
 static_assert(int{RL_LEASE_LOST} == int{Lease::kLost});
 static_assert(int{RL_LEASE_RELEASED} == int{Lease::kReleased});
@@ -68,6 +73,11 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_MODE_WRITE),
     RL_CONSTANT(RL_MODE_READ),
     RL_CONSTANT(RL_MODE_UPGRADE),
+    RL_CONSTANT(RL_EVENT_POSTED),
+    RL_CONSTANT(RL_EVENT_REQUEST),
+    RL_CONSTANT(RL_EVENT_LEASE),
+    RL_CONSTANT(RL_EVENT_LOG),
+    RL_CONSTANT(RL_EVENT_CREDENTIALS),
     RL_CONSTANT(RL_LEASE_HELD),
     RL_CONSTANT(RL_LEASE_RELEASED),
     RL_CONSTANT(RL_LEASE_LOST),

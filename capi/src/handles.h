@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/thread_annotations.h"
 #include "config/options.h"
 #include "redlatch/redlatch.h"
 #include "runtime/arguments.h"
@@ -46,15 +48,41 @@ struct rl_acquire_options {
   uint64_t without_memory = 0;
 };
 
+// The events of a handle's watches share one Watched, made by the first watch. It loses the handle
+// when this ends.
+class WatchedHandle {
+ public:
+  WatchedHandle() = default;
+  ~WatchedHandle() {
+    if (watched_) watched_->handle.store(nullptr);
+  }
+  WatchedHandle(const WatchedHandle &) = delete;
+  WatchedHandle &operator=(const WatchedHandle &) = delete;
+
+  // Any thread. Throws std::bad_alloc.
+  redlatch::runtime::QueueEvent event(redlatch::runtime::QueueEvent::Kind kind, int64_t tag,
+                                      void *handle) {
+    const redlatch::MutexLock lock(mutex_);
+    if (!watched_) watched_ = std::make_shared<redlatch::runtime::Watched>(handle);
+    return {.tag = tag, .kind = kind, .watched = watched_};
+  }
+
+ private:
+  redlatch::Mutex mutex_;
+  std::shared_ptr<redlatch::runtime::Watched> watched_ GUARDED_BY(mutex_);
+};
+
 // One server, or a quorum of several.
 struct rl_client {
   std::shared_ptr<redlatch::runtime::Runtime> runtime;
+  WatchedHandle watched;
 };
 
 // Leases and requests keep the runtime alive, so that handles may be freed in any order.
 struct rl_lease {
   std::shared_ptr<redlatch::runtime::Runtime> runtime;
   std::shared_ptr<redlatch::runtime::Lease> lease;
+  WatchedHandle watched;
 };
 
 struct rl_queue {
@@ -66,6 +94,7 @@ struct rl_request {
   std::shared_ptr<redlatch::runtime::Request> request;
   std::atomic<bool> is_taken{false};
   std::atomic<bool> is_watched{false};  // has been, at some time
+  WatchedHandle watched;
 };
 
 namespace redlatch::capi {

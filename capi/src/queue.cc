@@ -12,11 +12,19 @@ using namespace redlatch::capi;
 
 namespace {
 
+using Kind = runtime::QueueEvent::Kind;
+
 // 0 is not a valid tag: rl_queue_next() returns it for an empty queue.
 bool is_good(const rl_queue *queue, int64_t tag) { return queue == nullptr || tag != 0; }
 
 std::shared_ptr<runtime::Queue> target_of(const rl_queue *queue) {
   return queue == nullptr ? nullptr : queue->queue;
+}
+
+// Its status has a meaning by the kind: rl_event.
+rl_event event_of(const runtime::QueueEvent &event) {
+  void *handle = event.watched ? event.watched->handle.load() : nullptr;
+  return {event.tag, static_cast<int32_t>(event.kind), event.status, handle};
 }
 
 void end_driving(rl_queue &queue) {
@@ -50,15 +58,27 @@ int32_t rl_queue_fd(const rl_queue *queue) {
 int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms) {
   const NoCancel no_cancel;
   if (queue == nullptr || wait_ms < -1 || is_forked(queue)) return 0;
-  if (wait_ms == 0) return queue->queue->next();
-  return queue->queue->wait(runtime::limit_of(wait_ms));
+  if (wait_ms == 0) return queue->queue->next().tag;
+  return queue->queue->wait(runtime::limit_of(wait_ms)).tag;
+}
+
+int32_t rl_queue_next_event(rl_queue *queue, int64_t wait_ms, rl_event *event) {
+  const NoCancel no_cancel;
+  if (event == nullptr) return RL_E_INVALID;
+  *event = {};
+  if (queue == nullptr || wait_ms < -1) return RL_E_INVALID;
+  if (is_forked(queue)) return RL_E_FORKED;
+  const auto taken =
+      wait_ms == 0 ? queue->queue->next() : queue->queue->wait(runtime::limit_of(wait_ms));
+  if (taken.tag != 0) *event = event_of(taken);
+  return event->kind;
 }
 
 rl_status rl_queue_post(rl_queue *queue, int64_t tag) {
   if (queue == nullptr || tag == 0) return RL_E_INVALID;
   if (is_forked(queue)) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    queue->queue->post(tag);
+    queue->queue->post({.tag = tag});
     answer(e, Status::kOk);
   });
 }
@@ -86,10 +106,15 @@ void rl_queue_free(rl_queue *queue) {
 rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag) {
   if (request == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
   if (is_forked(queue) || (request->runtime && request->runtime->is_forked())) return RL_E_FORKED;
-  if (!request->runtime) return queue == nullptr ? RL_OK : rl_queue_post(queue, tag);
   return guarded_status(nullptr, [&](rl_error *e) {
-    if (queue != nullptr) request->is_watched.store(true);
-    request->runtime->watch(*request->request, target_of(queue), tag);
+    auto event = request->watched.event(Kind::kRequest, tag, request);
+    if (request->runtime) {
+      if (queue != nullptr) request->is_watched.store(true);
+      request->runtime->watch(*request->request, target_of(queue), std::move(event));
+    } else if (queue != nullptr) {
+      event.status = rl_request_status(request);
+      queue->queue->post(std::move(event));
+    }
     answer(e, Status::kOk);
   });
 }
@@ -98,7 +123,8 @@ rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag) {
   if (lease == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
   if (is_forked(queue) || lease->runtime->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    lease->runtime->watch(*lease->lease, target_of(queue), tag);
+    lease->runtime->watch(*lease->lease, target_of(queue),
+                          lease->watched.event(Kind::kLease, tag, lease));
     answer(e, Status::kOk);
   });
 }
@@ -112,7 +138,8 @@ rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue,
     if (queue == nullptr) {
       log.end_watches();
     } else {
-      log.watch(static_cast<runtime::LogLevel>(level), queue->queue, tag);
+      log.watch(static_cast<runtime::LogLevel>(level), queue->queue,
+                client->watched.event(Kind::kLog, tag, client));
     }
     answer(e, Status::kOk);
   });
@@ -122,7 +149,8 @@ rl_status rl_client_credentials_watch(rl_client *client, rl_queue *queue, int64_
   if (client == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
   if (is_forked(queue) || client->runtime->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    answer(e, client->runtime->watch_credentials(target_of(queue), tag));
+    const auto event = client->watched.event(Kind::kCredentials, tag, client);
+    answer(e, client->runtime->watch_credentials(target_of(queue), event));
   });
 }
 

@@ -38,7 +38,7 @@ void ClientLog::add(LogLevel level, std::string_view text) noexcept {
     const auto queue = watch.queue.lock();
     if (!queue) continue;
     try {
-      queue->post(watch.tag);
+      queue->post(watch.event);
       watch.is_posted = true;
     } catch (const std::bad_alloc &) {
       continue;  // the next line tries again
@@ -64,14 +64,15 @@ Status ClientLog::add_caught() noexcept {
   return Status::kInternal;
 }
 
-void ClientLog::watch(LogLevel level, const std::shared_ptr<Queue> &queue, int64_t tag) {
+void ClientLog::watch(LogLevel level, const std::shared_ptr<Queue> &queue,
+                      const QueueEvent &event) {
   const MutexLock lock(mutex_);
   std::erase_if(watches_, [](const Watch &watch) { return watch.queue.expired(); });
   watches_.reserve(watches_.size() + 1);
   const bool is_posted = level != LogLevel::kNone && !lines_.empty();
-  if (is_posted) queue->post(tag);
+  if (is_posted) queue->post(event);
   std::erase_if(watches_, [&](const Watch &watch) { return watch.queue.lock() == queue; });
-  if (level != LogLevel::kNone) watches_.push_back({queue, level, tag, is_posted});
+  if (level != LogLevel::kNone) watches_.push_back({queue, level, event, is_posted});
 }
 
 void ClientLog::end_watches() {

@@ -34,10 +34,10 @@ class ClientLog final : public driver::Log {
   // handled as the lack of memory is. @return which of the two it was.
   Status add_caught() noexcept;
 
-  // Post `tag` to `queue` when a line of `level`, or of a more severe one, is added: once, until
+  // Post `event` to `queue` when a line of `level`, or of a more severe one, is added: once, until
   // the log is empty; now if the log has lines of any level. A queue has one watch: it replaces the
   // watch before, and kNone ends it. Throws std::bad_alloc, and then nothing has changed.
-  void watch(LogLevel level, const std::shared_ptr<Queue> &queue, int64_t tag);
+  void watch(LogLevel level, const std::shared_ptr<Queue> &queue, const QueueEvent &event);
   // End the watches of all queues.
   void end_watches();
 
@@ -49,7 +49,7 @@ class ClientLog final : public driver::Log {
   struct Watch {
     std::weak_ptr<Queue> queue;
     LogLevel level;
-    int64_t tag;
+    QueueEvent event;
     bool is_posted;  // since the log was empty
   };
 

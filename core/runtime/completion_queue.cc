@@ -25,12 +25,12 @@ void Queue::close() noexcept {
   is_ready_ = false;
 }
 
-// Capacity for twice the tags that can be in the queue, so that push() moves a tag at most once
+// Capacity for twice the events that can be in the queue, so that push() moves one at most once
 // when it drops the taken ones at the front.
 void Queue::admit() {
   const MutexLock lock(mutex_);
-  const size_t needed = 2 * (tags_.size() - head_ + admitted_count_ + 1);
-  if (tags_.capacity() < needed) tags_.reserve(2 * needed);
+  const size_t needed = 2 * (events_.size() - head_ + admitted_count_ + 1);
+  if (events_.capacity() < needed) events_.reserve(2 * needed);
   admitted_count_++;
 }
 
@@ -40,17 +40,18 @@ void Queue::dismiss() noexcept {
   admitted_count_--;
 }
 
-bool Queue::push(int64_t tag) noexcept {
+bool Queue::push(QueueEvent event) noexcept {
+  assert(event.tag != 0 && "0 says that there is none");
   const MutexLock lock(mutex_);
   assert(admitted_count_ > 0);
   admitted_count_--;
   if (!ready_) return false;
-  if (tags_.size() == tags_.capacity()) {
-    tags_.erase(tags_.begin(), tags_.begin() + static_cast<ptrdiff_t>(head_));
+  if (events_.size() == events_.capacity()) {
+    events_.erase(events_.begin(), events_.begin() + static_cast<ptrdiff_t>(head_));
     head_ = 0;
   }
-  assert(tags_.size() < tags_.capacity() && "admit() made room");
-  tags_.push_back(tag);
+  assert(events_.size() < events_.capacity() && "admit() made room");
+  events_.push_back(std::move(event));
   if (is_ready_ || is_signal_due_ || reading_count_ > 0) return false;
   is_signal_due_ = true;
   return true;
@@ -59,7 +60,7 @@ bool Queue::push(int64_t tag) noexcept {
 void Queue::signal() noexcept {
   const MutexLock lock(mutex_);
   is_signal_due_ = false;
-  if (head_ < tags_.size()) signal_locked();
+  if (head_ < events_.size()) signal_locked();
 }
 
 void Queue::signal_locked() noexcept {
@@ -68,9 +69,9 @@ void Queue::signal_locked() noexcept {
   ready_->event().signal();
 }
 
-void Queue::post(int64_t tag) {
+void Queue::post(QueueEvent event) {
   admit();
-  if (push(tag)) signal();
+  if (push(std::move(event))) signal();
 }
 
 void Queue::nudge() noexcept {
@@ -78,30 +79,30 @@ void Queue::nudge() noexcept {
   signal_locked();
 }
 
-int64_t Queue::take() noexcept {
+QueueEvent Queue::take() noexcept {
   const MutexLock lock(mutex_);
-  assert(head_ <= tags_.size());
-  const bool is_empty = head_ == tags_.size();
-  const int64_t tag = is_empty ? 0 : tags_[head_++];
-  if (head_ < tags_.size()) {
-    // Tags that were pushed while a thread was reading did not signal.
+  assert(head_ <= events_.size());
+  QueueEvent event;
+  if (head_ < events_.size()) event = std::move(events_[head_++]);
+  if (head_ < events_.size()) {
+    // Events that were pushed while a thread was reading did not signal.
     if (!is_signal_due_ && reading_count_ == 0) signal_locked();
-    return tag;
+    return event;
   }
-  tags_.clear();
+  events_.clear();
   head_ = 0;
   if (is_ready_) {
     is_ready_ = false;
     ready_->event().clear();
   }
-  return tag;
+  return event;
 }
 
-int64_t Queue::next() noexcept {
+QueueEvent Queue::next() noexcept {
   for (;;) {
-    if (const int64_t tag = take(); tag != 0) return tag;
+    if (QueueEvent event = take(); event.tag != 0) return event;
     const auto source = begin_reading();
-    if (!source) return 0;
+    if (!source) return {};
     const bool has_read = source->read();
     {
       const MutexLock lock(mutex_);
@@ -119,9 +120,9 @@ std::shared_ptr<Source> Queue::begin_reading() noexcept {
   return source;
 }
 
-int64_t Queue::wait(Nanos limit) noexcept {
+QueueEvent Queue::wait(Nanos limit) noexcept {
   for (;;) {
-    if (const int64_t tag = next(); tag != 0) return tag;
+    if (QueueEvent event = next(); event.tag != 0) return event;
     if (!await_input(fd(), limit, -1)) return next();
   }
 }

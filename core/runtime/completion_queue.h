@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Queue: the tags of completions, for callers that wait for many things at once, and a descriptor
-// that is readable while the queue has tags. Any thread, any number of clients. Its size is not
-// limited: each watch that a caller sets adds at most one tag.
+// Queue: the events of watches, for callers that wait for many things at once, and a descriptor
+// that is readable while the queue has events. Any thread, any number of clients. Its size is not
+// limited: each watch that a caller sets adds at most one event.
 //
 // The mutex is a leaf: it may be taken with a client's mutex held, and no other mutex is taken
 // under it. So push() makes no system call; if it returns true, its caller calls signal() once the
-// client's mutex is free. One signal covers all tags until they are taken. Log lines are rare, so
+// client's mutex is free. One signal covers all events until they are taken. Log lines are rare, so
 // the log uses post(), which pushes and signals at once.
 //
 // A queue may read for one client, its source: a thread that takes from the empty queue then reads
@@ -15,6 +15,7 @@
 // client's reader_ change together, under the mutex of the client.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -47,6 +48,22 @@ class Source {
   virtual void end_reading_by(const Queue &queue) noexcept = 0;
 };
 
+// The program's handle that a watch was set on. It may be freed before the event is taken.
+struct Watched {
+  explicit Watched(void *of) : handle(of) {}
+  std::atomic<void *> handle;  // nullptr once it is freed
+};
+
+// As rl_event of redlatch.h, which has the same numbers.
+struct QueueEvent {
+  enum class Kind : uint8_t { kPosted = 1, kRequest, kLease, kLog, kCredentials };
+
+  int64_t tag = 0;  // 0: there is no event
+  Kind kind = Kind::kPosted;
+  int32_t status = 0;  // the result of a request, the state of a lease
+  std::shared_ptr<const Watched> watched = {};
+};
+
 class Queue {
  public:
   Queue();
@@ -56,19 +73,19 @@ class Queue {
   bool is_forked() const;
   // Readable while the queue has tags, or its source has input. Only to be polled.
   int fd() const noexcept;
-  // Close the descriptor; further tags are dropped.
+  // Close the descriptor; further events are dropped.
   void close() noexcept;
 
-  // Make room for one more tag, so that push() cannot fail; throws std::bad_alloc.
+  // Make room for one more event, so that push() cannot fail; throws std::bad_alloc.
   void admit();
-  // Give back the room of a tag that was admitted and will not be pushed.
+  // Give back the room of an event that was admitted and will not be pushed.
   void dismiss() noexcept;
-  // Append a tag that was admitted. @return whether the caller has to call signal().
-  [[nodiscard]] bool push(int64_t tag) noexcept;
+  // Append an event that was admitted. @return whether the caller has to call signal().
+  [[nodiscard]] bool push(QueueEvent event) noexcept;
   void signal() noexcept;
   // admit(), push() and signal(); throws std::bad_alloc.
-  void post(int64_t tag);
-  // Make the descriptor readable without a tag, so that a thread reads the source.
+  void post(QueueEvent event);
+  // Make the descriptor readable without an event, so that a thread reads the source.
   void nudge() noexcept;
 
   // @return false if it has one already.
@@ -79,17 +96,17 @@ class Queue {
   [[nodiscard]] int add_socket(int socket) noexcept;
   void remove_socket(int socket) noexcept;
 
-  // Take the oldest tag; 0 if the queue is empty. Taking from an empty queue costs no system call
-  // unless it has a source.
-  int64_t next() noexcept;
-  // Wait for a tag and take it, at most until `limit`; 0 if none came.
-  int64_t wait(Nanos limit) noexcept;
+  // Take the oldest event; tag 0 if the queue is empty. Taking from an empty queue costs no system
+  // call unless it has a source.
+  QueueEvent next() noexcept;
+  // Wait for an event and take it, at most until `limit`; tag 0 if none came.
+  QueueEvent wait(Nanos limit) noexcept;
 
   // The next queue in the list of those that a client has to signal.
   std::shared_ptr<Queue> next_due UNGUARDED("push() returns true to one client at a time");
 
  private:
-  int64_t take() noexcept;
+  QueueEvent take() noexcept;
   std::shared_ptr<Source> begin_reading() noexcept;
   void signal_locked() noexcept REQUIRES(mutex_);
 
@@ -102,19 +119,19 @@ class Queue {
   std::weak_ptr<Source> source_ GUARDED_BY(mutex_);
   size_t reading_count_ GUARDED_BY(mutex_) =
       0;  // threads in source_->read(): they take what they push
-  std::vector<int64_t> tags_ GUARDED_BY(mutex_);
-  size_t head_ GUARDED_BY(mutex_) = 0;             // tags before it were taken
-  size_t admitted_count_ GUARDED_BY(mutex_) = 0;   // tags that may still come
+  std::vector<QueueEvent> events_ GUARDED_BY(mutex_);
+  size_t head_ GUARDED_BY(mutex_) = 0;             // events before it were taken
+  size_t admitted_count_ GUARDED_BY(mutex_) = 0;   // events that may still come
   bool is_signal_due_ GUARDED_BY(mutex_) = false;  // a thread is about to call signal()
   bool is_ready_ GUARDED_BY(mutex_) = false;       // the descriptor is readable
 };
 
 // Where to post the end of a request or a lease, once.
-struct TagWatch {
-  std::shared_ptr<Queue> queue;  // nullptr: no watch was set, or its tag was posted
-  int64_t tag = 0;
+struct EndWatch {
+  std::shared_ptr<Queue> queue;  // nullptr: no watch was set, or its event was posted
+  QueueEvent event;
 
-  // Remove the watch without a tag.
+  // Remove the watch without an event.
   void forget() noexcept {
     if (queue) std::exchange(queue, nullptr)->dismiss();
   }

@@ -17,12 +17,12 @@ void Credentials::look() noexcept {
   assert(machine_.check() == nullptr);
 }
 
-// @return false without memory for the tag.
+// @return false without memory for the event.
 bool Credentials::ask(Nanos now) noexcept {
   const auto queue = queue_.lock();
   if (!queue || !machine_.asks(now)) return true;
   try {
-    queue->post(tag_);
+    queue->post(event_);
     machine_.on_asked();
     return true;
   } catch (const std::bad_alloc &) {
@@ -45,12 +45,12 @@ bool Credentials::fail(std::string_view why, Nanos now) {
   return is_first;
 }
 
-void Credentials::watch(const std::shared_ptr<Queue> &queue, int64_t tag, Nanos now) {
+void Credentials::watch(const std::shared_ptr<Queue> &queue, const QueueEvent &event, Nanos now) {
   const MutexLock lock(mutex_);
   const bool is_due = queue && machine_.would_ask(now);
-  if (is_due) queue->post(tag);
+  if (is_due) queue->post(event);
   queue_ = queue;
-  tag_ = tag;
+  event_ = event;
   queue ? machine_.begin_watch() : machine_.end_watch();
   if (is_due) machine_.on_asked();
   changed_.notify_all();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Credentials: what driver::Credentials is for many threads. A queue gets a tag when credentials
-// are wanted, and threads sleep until some are given.
+// Credentials: what driver::Credentials is for many threads. A queue gets an event when
+// credentials are wanted, and threads sleep until some are given.
 //
 // Any thread. The mutex is a leaf, as that of ClientLog: a queue is posted to under it.
 #pragma once
@@ -29,9 +29,9 @@ class Credentials {
   // As driver::Credentials.
   void set(std::string_view user, std::string_view password, Nanos valid_for, Nanos now);
   bool fail(std::string_view why, Nanos now);
-  // Post `tag` to `queue` when credentials are wanted, which may be now: once, until set() or
+  // Post `event` to `queue` when credentials are wanted, which may be now: once, until set() or
   // fail(). There is one watch; nullptr ends it. Throws std::bad_alloc.
-  void watch(const std::shared_ptr<Queue> &queue, int64_t tag, Nanos now);
+  void watch(const std::shared_ptr<Queue> &queue, const QueueEvent &event, Nanos now);
 
   // Wait until `limit` for valid credentials with a number above `than`. Without set() and watch()
   // `login` gets the number 0 at once.
@@ -57,7 +57,7 @@ class Credentials {
   std::condition_variable changed_;
   driver::Credentials machine_ GUARDED_BY(mutex_);
   std::weak_ptr<Queue> queue_ GUARDED_BY(mutex_);
-  int64_t tag_ GUARDED_BY(mutex_) = 0;
+  QueueEvent event_ GUARDED_BY(mutex_);
 };
 
 }  // namespace redlatch::runtime

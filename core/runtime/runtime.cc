@@ -276,13 +276,13 @@ Outcome Runtime::fail_credentials(std::string_view why) {
   return {};
 }
 
-Outcome Runtime::watch_credentials(const std::shared_ptr<Queue> &queue, int64_t tag) {
+Outcome Runtime::watch_credentials(const std::shared_ptr<Queue> &queue, const QueueEvent &event) {
   Lock lock(wakeup_.mutex());
   if (shutdown_.has_begun()) return {};
   if (queue && !settings().folder.empty()) {
     return failure(Status::kInvalid, "an embedded server has no user and no password");
   }
-  logins_.credentials().watch(queue, tag, boot_now());
+  logins_.credentials().watch(queue, event, boot_now());
   wake_background_if_started();
   wakeup_.wake_all(lock);
   return {};

@@ -106,8 +106,8 @@ class Runtime final : public Source,
     return wakeup_.wait_ended(lease, limit);
   }
   template <class Subject>
-  void watch(Subject &subject, std::shared_ptr<Queue> queue, int64_t tag) {
-    wakeup_.watch(subject, std::move(queue), tag);
+  void watch(Subject &subject, std::shared_ptr<Queue> queue, QueueEvent &&event) {
+    wakeup_.watch(subject, std::move(queue), std::move(event));
   }
 
   bool read() noexcept override;
@@ -121,8 +121,8 @@ class Runtime final : public Source,
   Outcome give_credentials(std::string_view user, std::string_view password, Nanos valid_for);
   // The application has none now, and why.
   Outcome fail_credentials(std::string_view why);
-  // Post `tag` to `queue` when credentials are wanted; nullptr ends that.
-  Outcome watch_credentials(const std::shared_ptr<Queue> &queue, int64_t tag);
+  // Post `event` to `queue` when credentials are wanted; nullptr ends that.
+  Outcome watch_credentials(const std::shared_ptr<Queue> &queue, const QueueEvent &event);
 
   // The known facts about each node, without asking it.
   std::vector<NodeStatus> describe();

@@ -73,24 +73,25 @@ lock::Lease::State Wakeup::wait_ended(const Lease &lease, Nanos limit) {
 }
 
 template <class Subject>
-void Wakeup::watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag) {
+void Wakeup::watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue,
+                   QueueEvent &&event) {
   if (queue) queue->admit();
   subject.watcher.forget();
-  subject.watcher = TagWatch{std::move(queue), tag};
-  if (is_over) post(subject.watcher);
+  subject.watcher = EndWatch{std::move(queue), std::move(event)};
+  if (is_over) post(subject);
 }
 
-void Wakeup::watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag) {
+void Wakeup::watch(Request &request, std::shared_ptr<Queue> queue, QueueEvent &&event) {
   Lock lock(mutex_);
-  watch(request, request.is_finished(), queue, tag);
+  watch(request, request.is_finished(), queue, std::move(event));
   wake_all(lock);
 }
 
 // If the deadline has passed while the state is still kHeld, the service's timer ends the lease,
-// and that posts the tag.
-void Wakeup::watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag) {
+// and that posts the event.
+void Wakeup::watch(Lease &lease, std::shared_ptr<Queue> queue, QueueEvent &&event) {
   Lock lock(mutex_);
-  watch(lease, lease.state.load() != lock::Lease::kHeld, queue, tag);
+  watch(lease, lease.state.load() != lock::Lease::kHeld, queue, std::move(event));
   wake_all(lock);
 }
 
@@ -105,7 +106,7 @@ size_t Wakeup::notify_finished(Request &request) noexcept {
     count++;
   }
   if (request.watcher.queue) count++;
-  post(request.watcher);
+  post(request);
   return count;
 }
 
@@ -121,16 +122,23 @@ void Wakeup::notify_ended(Lease &lease) noexcept {
   for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) {
     if (waiter->lease == &lease) wake(*waiter);
   }
-  post(lease.watcher);
+  post(lease);
 }
 
 void Wakeup::wake_lease_waiters() {
   for (Waiter *waiter = lease_waiters_; waiter != nullptr; waiter = waiter->next) wake(*waiter);
 }
 
-void Wakeup::post(TagWatch &watcher) noexcept {
+void Wakeup::post(Request &request) noexcept {
+  post(request.watcher, static_cast<int32_t>(request.status.load()));
+}
+
+void Wakeup::post(Lease &lease) noexcept { post(lease.watcher, lease.state.load()); }
+
+void Wakeup::post(EndWatch &watcher, int32_t status) noexcept {
   const auto queue = std::move(watcher.queue);
-  if (!queue || !queue->push(watcher.tag)) return;
+  watcher.event.status = status;
+  if (!queue || !queue->push(std::move(watcher.event))) return;
   queue->next_due = std::move(due_queues_);
   due_queues_ = queue;
 }

@@ -31,11 +31,11 @@ struct Request : lock::Request {
   static std::shared_ptr<Request> make(What what);
 
   Waiter *waiters GUARDED_BY(runtime_mutex) = nullptr;  // threads that wait for the request
-  TagWatch watcher GUARDED_BY(runtime_mutex);
+  EndWatch watcher GUARDED_BY(runtime_mutex);
 };
 
 struct Lease : lock::Lease {
-  TagWatch watcher GUARDED_BY(runtime_mutex);
+  EndWatch watcher GUARDED_BY(runtime_mutex);
 };
 
 // A thread that waits. On its stack; that of the background thread is in Alarm.
@@ -110,10 +110,11 @@ class Wakeup {
   // Wait until `lease` has ended or `limit` has passed.
   lock::Lease::State wait_ended(const Lease &lease, Nanos limit);
 
-  // Post `tag` to `queue`, once, when `request` is finished or `lease` has ended, which may be now.
-  // Replaces an earlier watch; without a queue it only removes that. Throws std::bad_alloc.
-  void watch(Request &request, std::shared_ptr<Queue> queue, int64_t tag);
-  void watch(Lease &lease, std::shared_ptr<Queue> queue, int64_t tag);
+  // Post `event` to `queue`, once, when `request` is finished or `lease` has ended, which may be
+  // now; its status is set then. Replaces an earlier watch; without a queue it only removes that.
+  // Throws std::bad_alloc.
+  void watch(Request &request, std::shared_ptr<Queue> queue, QueueEvent &&event);
+  void watch(Lease &lease, std::shared_ptr<Queue> queue, QueueEvent &&event);
 
   // ---- with the mutex held
   // Lists a waiter with its request and its lease for as long as it exists.
@@ -167,9 +168,11 @@ class Wakeup {
  private:
   void enlist(Waiter &waiter) REQUIRES(runtime_mutex);
   void delist(Waiter &waiter) noexcept REQUIRES(runtime_mutex);
-  void post(TagWatch &watcher) noexcept REQUIRES(runtime_mutex);
+  void post(Request &request) noexcept REQUIRES(runtime_mutex);
+  void post(Lease &lease) noexcept REQUIRES(runtime_mutex);
+  void post(EndWatch &watcher, int32_t status) noexcept REQUIRES(runtime_mutex);
   template <class Subject>
-  void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, int64_t tag)
+  void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, QueueEvent &&event)
       REQUIRES(runtime_mutex);
 
   Owner &owner_;

@@ -72,6 +72,7 @@ static void check_forked_request(rl_request* request) {
 
 /* The tags of `queue` are the parent's; one of the child is its own. */
 static void use_queues(struct handles* all) {
+  rl_event event;
   rl_queue* own = rl_queue_new(NULL);
   CHECK_INT(-1, rl_queue_fd(all->queue));
   CHECK_INT(0, rl_queue_next(all->queue, -1));
@@ -86,6 +87,7 @@ static void use_queues(struct handles* all) {
   FORKED(rl_lease_watch(all->lease, own, 5));
   FORKED(rl_client_log_watch(all->client, RL_LOG_INFO, all->queue, 6));
   FORKED(rl_client_log_watch(all->client, RL_LOG_INFO, own, 6));
+  FORKED(rl_queue_next_event(all->queue, -1, &event));
   CHECK(rl_queue_fd(own) >= 0);
   CHECK_INT(RL_OK, rl_queue_post(own, 7));
   CHECK_INT(7, rl_queue_next(own, -1));

@@ -45,22 +45,22 @@ TEST(ClientLogTest, each_queue_gets_one_tag_until_the_log_is_empty) {
   ClientLog log;
   const auto all = std::make_shared<Queue>();
   const auto errors = std::make_shared<Queue>();
-  log.watch(LogLevel::kInfo, all, 1);
-  log.watch(LogLevel::kError, errors, 2);
+  log.watch(LogLevel::kInfo, all, {.tag = 1});
+  log.watch(LogLevel::kError, errors, {.tag = 2});
   log.add(LogLevel::kWarning, "one");
   log.add(LogLevel::kError, "two");
   log.add(LogLevel::kError, "three");
-  EXPECT_EQ(all->next(), 1);
-  EXPECT_EQ(all->next(), 0);
-  EXPECT_EQ(errors->next(), 2);
-  EXPECT_EQ(errors->next(), 0);
-  log.watch(LogLevel::kError, errors, 3);  // another tag, and there are lines
-  EXPECT_EQ(errors->next(), 3);
+  EXPECT_EQ(all->next().tag, 1);
+  EXPECT_EQ(all->next().tag, 0);
+  EXPECT_EQ(errors->next().tag, 2);
+  EXPECT_EQ(errors->next().tag, 0);
+  log.watch(LogLevel::kError, errors, {.tag = 3});  // another tag, and there are lines
+  EXPECT_EQ(errors->next().tag, 3);
   while (!next(log).empty()) continue;
   log.add(LogLevel::kError, "four");
-  EXPECT_EQ(all->next(), 1);
-  EXPECT_EQ(errors->next(), 3);
-  EXPECT_EQ(errors->next(), 0);
+  EXPECT_EQ(all->next().tag, 1);
+  EXPECT_EQ(errors->next().tag, 3);
+  EXPECT_EQ(errors->next().tag, 0);
 }
 
 TEST(ClientLogTest, an_ended_watch_gets_no_more_tags) {
@@ -68,20 +68,20 @@ TEST(ClientLogTest, an_ended_watch_gets_no_more_tags) {
   const auto kept = std::make_shared<Queue>();
   const auto ended = std::make_shared<Queue>();
   auto freed = std::make_shared<Queue>();
-  log.watch(LogLevel::kInfo, kept, 1);
-  log.watch(LogLevel::kInfo, ended, 2);
-  log.watch(LogLevel::kInfo, freed, 3);
+  log.watch(LogLevel::kInfo, kept, {.tag = 1});
+  log.watch(LogLevel::kInfo, ended, {.tag = 2});
+  log.watch(LogLevel::kInfo, freed, {.tag = 3});
   const std::weak_ptr<Queue> gone = freed;
   freed.reset();
   EXPECT_TRUE(gone.expired());  // the log keeps no queue
-  log.watch(LogLevel::kNone, ended, 0);
+  log.watch(LogLevel::kNone, ended, {.tag = 0});
   log.add(LogLevel::kInfo, "line");
-  EXPECT_EQ(kept->next(), 1);
-  EXPECT_EQ(ended->next(), 0);
+  EXPECT_EQ(kept->next().tag, 1);
+  EXPECT_EQ(ended->next().tag, 0);
   while (!next(log).empty()) continue;
   log.end_watches();
   log.add(LogLevel::kInfo, "line");
-  EXPECT_EQ(kept->next(), 0);
+  EXPECT_EQ(kept->next().tag, 0);
 }
 
 }  // namespace

@@ -18,26 +18,26 @@ constexpr Nanos kMinute = 60'000 * kMs;
 TEST(CredentialsHostTest, a_queue_gets_one_tag_for_each_question) {
   Credentials credentials;
   const auto queue = std::make_shared<Queue>();
-  credentials.watch(queue, 1, 0);
-  EXPECT_EQ(queue->next(), 0) << "nobody needs any";
+  credentials.watch(queue, {.tag = 1}, 0);
+  EXPECT_EQ(queue->next().tag, 0) << "nobody needs any";
   credentials.set("u", "p", 4 * kMinute, 0);
   credentials.on_timer(2 * kMinute - 1);
-  EXPECT_EQ(queue->next(), 0);
+  EXPECT_EQ(queue->next().tag, 0);
   credentials.on_timer(2 * kMinute);
   credentials.on_timer(3 * kMinute);
-  EXPECT_EQ(queue->next(), 1);
-  EXPECT_EQ(queue->next(), 0) << "until there is an answer";
+  EXPECT_EQ(queue->next().tag, 1);
+  EXPECT_EQ(queue->next().tag, 0) << "until there is an answer";
   // A watch that begins asks anew.
-  credentials.watch(queue, 2, 3 * kMinute);
-  EXPECT_EQ(queue->next(), 2);
+  credentials.watch(queue, {.tag = 2}, 3 * kMinute);
+  EXPECT_EQ(queue->next().tag, 2);
   EXPECT_TRUE(credentials.refused(1, 3 * kMinute)) << "the application is asked already";
-  EXPECT_EQ(queue->next(), 0);
+  EXPECT_EQ(queue->next().tag, 0);
 }
 
 TEST(CredentialsHostTest, a_queue_that_is_gone_is_asked_no_more) {
   Credentials credentials;
   auto queue = std::make_shared<Queue>();
-  credentials.watch(queue, 1, 0);
+  credentials.watch(queue, {.tag = 1}, 0);
   credentials.set("u", "p", 4 * kMinute, 0);
   queue.reset();
   EXPECT_EQ(credentials.next_due(), kNever);
@@ -50,9 +50,9 @@ TEST(CredentialsHostTest, who_waits_gets_what_is_given_or_the_reason) {
   EXPECT_TRUE(credentials.await(kNever, 0, login).ok()) << "the settings have the login";
   EXPECT_EQ(login.number, 0u);
   const auto queue = std::make_shared<Queue>();
-  credentials.watch(queue, 1, 0);
+  credentials.watch(queue, {.tag = 1}, 0);
   EXPECT_EQ(credentials.await(0, 0, login).status, Status::kUnavailable);
-  EXPECT_EQ(queue->next(), 1);
+  EXPECT_EQ(queue->next().tag, 1);
   credentials.set("u", "p", kNever, boot_now());
   EXPECT_TRUE(credentials.await(0, 0, login).ok());
   EXPECT_EQ(login.number, 1u);

@@ -41,9 +41,9 @@
  *            RL_PROVISIONAL_MS at most: a waiter that has died delays the others for no longer.
  *            The client extends it to the ttl at once, in the background. With the option confirm
  *            the acquire waits for that.
- *    rl_queue  a completion queue, which is not the queue of a lock. It delivers tags, numbers of
- *            the caller's choice: a watched request or lease has ended, a log has lines,
- *            credentials are wanted, or another thread has posted the tag.
+ *    rl_queue  a completion queue, which is not the queue of a lock. It delivers events by their
+ *            tags, numbers of the caller's choice: a watched request or lease has ended, a log has
+ *            lines, credentials are wanted, or another thread has posted the tag.
  *    holder  who has the lock. Its name, for people, is host name and process id, or the option
  *            holder.
  *    owner   the option owner, a name for the caller. An owner may acquire a reentrant lock again
@@ -1091,6 +1091,40 @@ RL_API int32_t rl_queue_fd(const rl_queue *queue);
  * Blocks: wait_ms.  Threads: any, several at once: each tag goes to one.  Since: 0.1.
  */
 RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
+
+/** Of what an event tells. Others may come: skip an unknown one. */
+enum {
+  RL_EVENT_POSTED = 1,     /**< rl_queue_post() was called. */
+  RL_EVENT_REQUEST = 2,    /**< rl_request_watch(): the request is finished. */
+  RL_EVENT_LEASE = 3,      /**< rl_lease_watch(): the lease is not held any more. */
+  RL_EVENT_LOG = 4,        /**< rl_client_log_watch(): the log has lines. */
+  RL_EVENT_CREDENTIALS = 5 /**< rl_client_credentials_watch(): credentials are wanted. */
+};
+
+/** An event of a completion queue. Its layout does not change. */
+typedef struct rl_event {
+  int64_t tag;    /**< Of the watch, or posted. */
+  int32_t kind;   /**< RL_EVENT_.. */
+  int32_t status; /**< Of a request its result, as rl_request_status() returns it; of a lease its
+                       state, RL_LEASE_..; otherwise RL_OK. */
+  void *handle;   /**< That was watched: an rl_request, an rl_lease, or an rl_client (log and
+                       credentials). NULL: the tag was posted, or the handle was freed since. */
+} rl_event;
+
+/**
+ * Take the oldest tag as rl_queue_next() does, with what it tells of: a caller needs no table from
+ * tag to request. A thread may mix both functions.
+ *
+ * An event stays in the queue when its handle is freed, and has no handle then. A thread that frees
+ * a handle while another one takes its event may be too late for that: the caller prevents it, or
+ * lets the thread that takes the events free the handles.
+ *
+ * @param event  where the event goes; all 0 if there is none.
+ * @return the kind, > 0; 0: no event came within `wait_ms`; < 0: RL_E_INVALID (`queue` or `event`
+ *         is NULL, or `wait_ms`), RL_E_FORKED.
+ * Blocks: wait_ms.  Threads: any, several at once: each event goes to one.  Since: 0.1.
+ */
+RL_API int32_t rl_queue_next_event(rl_queue *queue, int64_t wait_ms, rl_event *event);
 
 /**
  * Post `tag`, any number but 0: a message to the thread that takes it.

@@ -37,6 +37,14 @@ const (
 )
 
 const (
+	RL_EVENT_POSTED      = 1
+	RL_EVENT_REQUEST     = 2
+	RL_EVENT_LEASE       = 3
+	RL_EVENT_LOG         = 4
+	RL_EVENT_CREDENTIALS = 5
+)
+
+const (
 	RL_FORMAT_STRING  = 1
 	RL_FORMAT_HASH    = 2
 	RL_FORMAT_HASH_RW = 3

@@ -27,6 +27,12 @@ public interface RlcConstants {
   int RL_LOST_DEFECT = 7;
   int RL_LOST_GONE = 8;
 
+  int RL_EVENT_POSTED = 1;
+  int RL_EVENT_REQUEST = 2;
+  int RL_EVENT_LEASE = 3;
+  int RL_EVENT_LOG = 4;
+  int RL_EVENT_CREDENTIALS = 5;
+
   int RL_FORMAT_STRING = 1;
   int RL_FORMAT_HASH = 2;
   int RL_FORMAT_HASH_RW = 3;
