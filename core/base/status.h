@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +54,15 @@ struct [[nodiscard]] Outcome {
 // A failure. Its message is cleaned, because it may contain text of a server or a caller.
 inline Outcome failure(Status status, std::string_view message) {
   return Outcome{status, clean(message)};
+}
+
+// Without memory it has no message.
+inline Outcome copy_of(const Outcome &why) noexcept {
+  try {
+    return why;
+  } catch (const std::bad_alloc &) {
+    return Outcome{why.status, {}};
+  }
 }
 
 }  // namespace redlatch

@@ -3,10 +3,7 @@
 #include "lock/cleanups.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
-
-#include "base/text.h"
 
 namespace redlatch::lock {
 
@@ -217,19 +214,12 @@ void Cleanups::answer_releaser(TokenRecord &record, Status status, std::string_v
   results_.finish(*releaser, status, message);
 }
 
-// The cleanup is over, or goes another way: the caller is answered even without memory for the
-// reason.
 void Cleanups::answer_lost(TokenRecord &record) noexcept {
   if (!record.releaser) return;
-  try {
-    Lease &lease = *record.releaser->lease;
-    lease.loss = LossReason::kGone;
-    lease.reason = kGone.text;
-    const std::string message = "lock " + quoted(record.lock->name) + " was lost: " + lease.reason;
-    answer_releaser(record, Status::kLost, message);
-  } catch (const std::bad_alloc &) {
-    answer_releaser(record, Status::kLost, {});
-  }
+  Lease &lease = *record.releaser->lease;
+  lease.loss = LossReason::kGone;
+  lease.reason = words::same(words::loss(lease.loss));
+  answer_releaser(record, Status::kLost, words::lost(record.lock->name, lease.reason));
 }
 
 void Cleanups::answer(TokenRecord &record, Cleanup::Result result) {
@@ -243,10 +233,9 @@ void Cleanups::answer(TokenRecord &record, Cleanup::Result result) {
     case Cleanup::Result::kLost:
       return answer_lost(record);
     case Cleanup::Result::kUnknown:
-      return answer_releaser(record, Status::kOutcomeUnknown,
-                             "no answer until the lease had ended");
+      return answer_releaser(record, Status::kOutcomeUnknown, words::kUnansweredAtLeaseEnd);
     case Cleanup::Result::kDefect:
-      return answer_releaser(record, Status::kInternal, results_.report_defect("cleanup"));
+      return answer_releaser(record, Status::kInternal, results_.report_defect(Machine::kCleanup));
   }
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/text.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -20,12 +19,6 @@ TokenRecord &record_of(Replication::Entry &entry) {
 
 // The connection at the side is closed when it was not used for this long.
 constexpr Nanos kUnused = 60'000 * kMs;
-
-std::string count_of(int64_t count, const Replication::Entry &entry) {
-  return std::to_string(count) + " of " + std::to_string(entry.replicas()) +
-         (entry.replicas() == 1 ? " replica" : " replicas") + " confirmed within " +
-         in_seconds(entry.timeout() / kMs);
-}
 
 }  // namespace
 
@@ -87,13 +80,13 @@ void Confirmations::take_over(Confirmations &from, TokenRecord &record) {
 
 // A lease that its caller has stays: it is held.
 void Confirmations::refuse(TokenRecord &record, Status status, const std::string &why, Nanos now) {
-  const std::string lock = "lock " + quoted(record.lock->name);
+  const std::string &lock = record.lock->name;
   const Replicas &replicas = record.replicas;
   if (replicas.caller || replicas.is_writer_unconfirmed) {
-    return owner_.fail_confirmation(record, status, lock + ": " + why, now);
+    return owner_.fail_confirmation(record, status, words::not_replicated(lock, why), now);
   }
   if (std::exchange(replicas.entry->is_reported, true)) return;
-  output_.warn(lock + " is held, but " + why + ": replicas are asked again with each renewal");
+  output_.warn(words::held_unreplicated(lock, why));
 }
 
 // All that the WAIT was for.
@@ -111,20 +104,9 @@ void Confirmations::refuse_all(Status status, const std::string &why, Nanos now)
   }
 }
 
-std::string Confirmations::why_lost(const Lease &lease) noexcept {
-  try {
-    return "lock " + quoted(lease.name) + " was granted, and lost before its replicas confirmed" +
-           (lease.reason.empty() ? "" : ": " + lease.reason);
-  } catch (const std::bad_alloc &) {
-    return {};
-  }
-}
-
-Outcome Confirmations::why_late(const TokenRecord &record) {
-  const int wanted = record.replicas.entry->replicas();
-  return failure(Status::kNotReplicated,
-                 "lock " + quoted(record.lock->name) + ": fewer than " + std::to_string(wanted) +
-                     (wanted == 1 ? " replica" : " replicas") + " confirmed within the wait");
+Outcome Confirmations::why_late(const TokenRecord &record) noexcept {
+  const int replicas = record.replicas.entry->replicas();
+  return {Status::kNotReplicated, words::not_replicated_in_time(record.lock->name, replicas)};
 }
 
 // ---- the connection at the side ----------------------------------------------------------------
@@ -144,7 +126,7 @@ void Confirmations::on_connected(Nanos now) {
 void Confirmations::on_connect_failed(const Outcome &why, Nanos now) {
   side_.on_connect_failed(why, now);
   if (is_outdated_ || !commands_.is_up()) return;
-  refuse_all(why.status, "no connection for WAIT, which min_replicas needs: " + why.message, now);
+  refuse_all(why.status, words::no_connection_for_wait(why.message), now);
 }
 
 void Confirmations::on_disconnected(Nanos now) noexcept {
@@ -168,10 +150,8 @@ Nanos Confirmations::due() const {
 void Confirmations::on_due(Nanos now) {
   if (!side_.is_up()) return;  // the next attempt is due
   while (Replication::Entry *entry = replication_.give(&Replication::take_up, now).entry) {
-    const std::string why = "replicas were not asked within " + in_seconds(entry->timeout() / kMs) +
-                            ", because the slot of the lock is being moved to another node of the "
-                            "cluster, or has no primary";
-    refuse(record_of(*entry), Status::kNotReplicated, why, now);
+    refuse(record_of(*entry), Status::kNotReplicated,
+           words::no_replica_asked(entry->timeout() / kMs), now);
   }
   if (replication_->is_due()) return send_batch(now);
   if (until_ <= now) drop();
@@ -267,7 +247,9 @@ void Confirmations::on_counted(int64_t count, Nanos now) {
       record.replicas.entry->is_reported = false;
       owner_.on_confirmed(record);
     } else {
-      refuse(record, Status::kNotReplicated, count_of(count, *step.entry), now);
+      const std::string why =
+          words::too_few_replicas(count, step.entry->replicas(), step.entry->timeout() / kMs);
+      refuse(record, Status::kNotReplicated, why, now);
     }
   }
 }
@@ -275,13 +257,13 @@ void Confirmations::on_counted(int64_t count, Nanos now) {
 // The server refused WAIT, or is no primary any more.
 void Confirmations::on_wait_refused(const Reply &reply, Nanos now) {
   const auto refusal = protocol::refusal_of(reply);
-  const std::string why = settings_.address() + " refused WAIT, which min_replicas needs: ";
+  const std::string why = words::wait_refused(settings_, refusal.message);
   if (protocol::is_not_primary(reply)) {
     drop();
-    return refuse_all(Status::kServer, why + refusal.message, now);
+    return refuse_all(Status::kServer, why, now);
   }
   const bool is_unknown = refusal.kind == protocol::Refusal::Kind::kOther;
-  refuse_batch(is_unknown ? Status::kUnsupported : refusal.status(), why + refusal.message, now);
+  refuse_batch(is_unknown ? Status::kUnsupported : refusal.status(), why, now);
 }
 
 }  // namespace redlatch::lock

@@ -81,11 +81,8 @@ class Confirmations {
   void on_due(Nanos now);
   void add_slots(std::set<uint16_t> &slots) const { side_.add_slots(slots); }
 
-  // ---- words
   // The wait of the caller, or of an upgrade, has ended.
-  static Outcome why_late(const TokenRecord &record);
-  // The lease has ended before the caller got it. Empty without memory.
-  static std::string why_lost(const Lease &lease) noexcept;
+  static Outcome why_late(const TokenRecord &record) noexcept;
 
  private:
   struct Kind : session::CallKind {

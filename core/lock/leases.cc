@@ -3,10 +3,8 @@
 #include "lock/leases.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
-#include "base/text.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -60,8 +58,8 @@ void Leases::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos
                          protocol::EvalMode eval, protocol::Extent extent) {
   assert(step.transition != HeldLease::Transition::kDefect);
   if (step.transition == HeldLease::Transition::kDefect) {
-    return lose(record, {LossReason::kDefect, std::string(results_.report_defect("held lease"))},
-                false, now);
+    (void)results_.report_defect(Machine::kHeldLease);
+    return lose(record, LossReason::kDefect, false, now);
   }
   if (step.command == HeldLease::Command::kNone) return;
   const protocol::HolderInfo info{settings_.holder, record.held()->label(),
@@ -211,19 +209,13 @@ void Leases::Extend::extend_lock_key(const Call &call, Nanos now) const {
 
 // ---- the end -----------------------------------------------------------------------------------
 
-// A watch is notified of the end even without memory for the reason.
 Loss Leases::why_over(const TokenRecord &record, Nanos now) const noexcept {
-  try {
-    if (now >= record.held()->end_at()) return {LossReason::kMaxHold, "max_hold was reached"};
-    std::string reason = "the lease ended before a renewal was confirmed";
-    if (!record.held()->is_renewed()) reason = "the lease ended, and renewal is off";
-    if (!record.trouble.empty()) reason += ": " + record.trouble;
-    if (!record.server().session.is_up())
-      reason += ": " + record.server().session.failure().message;
-    return {LossReason::kExpired, std::move(reason)};
-  } catch (const std::bad_alloc &) {
-    return {LossReason::kExpired, "the lease ended"};  // short: this needs no memory
-  }
+  if (now >= record.held()->end_at()) return LossReason::kMaxHold;
+  const session::Session &session = record.server().session;
+  std::string_view connection;
+  if (!session.is_up()) connection = session.failure().message;
+  return {LossReason::kExpired,
+          words::not_renewed(record.held()->is_renewed(), record.trouble, connection)};
 }
 
 // True if the lease that `request` is about is still held; if not, the request is finished with
@@ -250,12 +242,13 @@ void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
   const bool is_lost = state == Lease::kLost;
   finish_upgrade(record, is_lost ? Status::kLost : Status::kNotHeld,
-                 is_lost ? std::string_view(lease->reason) : "released or detached meanwhile");
+                 is_lost ? std::string_view(lease->reason) : words::kEndedMeanwhile);
   if (record.upgrade) {
     record.upgrade->give(&Upgrade::end);
   }
   if (unconfirmed)
-    results_.finish(*unconfirmed, Status::kNotReplicated, Confirmations::why_lost(*lease));
+    results_.finish(*unconfirmed, Status::kNotReplicated,
+                    words::lost_unreplicated(lease->name, lease->reason));
   output_.lease_ended(*lease);
 }
 
@@ -301,7 +294,7 @@ void Leases::lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) {
 // evicted, and would otherwise not know before its next renewal.
 void Leases::lose_predecessor(const TokenRecord &record, Nanos now) {
   TokenRecord *before = record.lock->holder;
-  if (before != nullptr && before != &record) lose(*before, kTakenOver, true, now);
+  if (before != nullptr && before != &record) lose(*before, LossReason::kTakenOver, true, now);
 }
 
 void Leases::leave_to_ttl(Lease &lease) noexcept {
@@ -355,13 +348,8 @@ void Leases::compare_clocks(Server &server, Nanos now) noexcept {
 // Once for each connection, however many slots move.
 void Leases::warn_of_clock(Server &server) noexcept {
   if (!server.clock.take_warning()) return;
-  try {
-    output_.warn("the clock of " + server.settings.address() + " is " +
-                 std::to_string(server.clock.behind() / kMs) +
-                 " ms behind that of the node that had its locks before: fences may fall");
-  } catch (const std::bad_alloc &) {
-    server.clock.warn_again();
-  }
+  const std::string text = words::clock_behind(server.settings, server.clock.behind() / kMs);
+  text.empty() ? server.clock.warn_again() : output_.warn(text);
 }
 
 }  // namespace redlatch::lock

@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "base/text.h"
 #include "lock/leases.h"
 #include "timing/lease_clock.h"
 
@@ -19,17 +18,14 @@ void Leases::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (is_writer && !record.replicas.is_writer_unconfirmed)
     return results_.finish(*request, Status::kOk);
   if (is_writer || (record.upgrade && record.upgrade->get().is_wanted())) {
-    return results_.finish(
-        *request, Status::kDeadlock,
-        "lock " + quoted(request->lease->name) + ": this lease waits to upgrade already");
+    return results_.finish(*request, Status::kDeadlock,
+                           words::upgrades_already(request->lease->name));
   }
   for (const TokenRecord *other = record.lock->owned; other != nullptr; other = other->next_owned) {
     if (other == &record || other->identity.owner != record.identity.owner) continue;
     if (other->lease->state_at(now) != Lease::kHeld) continue;
-    return results_.finish(
-        *request, Status::kDeadlock,
-        "lock " + quoted(request->lease->name) +
-            ": its owner reads by another lease as well, and would wait for itself");
+    return results_.finish(*request, Status::kDeadlock,
+                           words::owner_reads_as_well(request->lease->name));
   }
   Checked<Upgrade> &upgrade = record.ensure_upgrade();
   locks_.set_upgrader(record, request);
@@ -51,7 +47,7 @@ void Leases::carry_out(TokenRecord &record, Upgrade::Step step, Nanos now,
   using Command = Upgrade::Command;
   assert(step.transition != Upgrade::Transition::kDefect);
   if (step.transition == Upgrade::Transition::kDefect) {
-    finish_upgrade(record, Status::kInternal, results_.report_defect("upgrade"));
+    finish_upgrade(record, Status::kInternal, results_.report_defect(Machine::kUpgrade));
     step = record.upgrade->give(&Upgrade::give_up, now, readiness_of(record));
   }
   schedule(record, now);
@@ -115,7 +111,7 @@ void Leases::on_upgrade_reply(const Call &call, const Reply &reply, Nanos now) {
   if (!refusal) note_time(record.server(), call.sent_at, now, answer.server_ms);
   if (!awaits_upgrade(record, now)) return;
   if (refusal) return on_upgrade_refused(record, refusal, now);
-  if (answer.is_lost) return lose(record, kGone, true, now);
+  if (answer.is_lost) return lose(record, LossReason::kGone, true, now);
   if (answer.is_granted) {
     const auto step = record.upgrade->give(&Upgrade::on_granted);
     if (step.transition == Upgrade::Transition::kDefect) return carry_out(record, step, now);
@@ -124,11 +120,8 @@ void Leases::on_upgrade_reply(const Call &call, const Reply &reply, Nanos now) {
   }
   if (answer.is_deadlock || record.upgrade->get().is_one_try()) {
     const auto status = answer.is_deadlock ? Status::kDeadlock : Status::kBusy;
-    const char *why = answer.is_deadlock ? ": another reader waits to upgrade, and would wait for "
-                                           "this one: release it first"
-                                         : " is busy: others read as well";
     const auto step = record.upgrade->give(&Upgrade::on_denied, now, readiness_of(record));
-    finish_upgrade(record, status, "lock " + quoted(record.lock->name) + why);
+    finish_upgrade(record, status, words::others_read(record.lock->name, answer.is_deadlock));
     return carry_out(record, step, now);
   }
   record.watcher.set_rank(0);  // before all other waiters
@@ -144,8 +137,7 @@ void Leases::on_upgrade_refused(TokenRecord &record, const protocol::Refusal &re
   }
   const auto step = record.upgrade->give(&Upgrade::on_refused, now, readiness_of(record));
   if (record.server().settings.is_of_cluster && refusal.is_of_slot) {
-    const std::string what = "lock " + quoted(record.lock->name) + " cannot be upgraded now";
-    finish_upgrade(record, Status::kUnavailable, slot_moves_message(what));
+    finish_upgrade(record, Status::kUnavailable, words::not_upgraded_in_move(record.lock->name));
   } else {
     finish_upgrade(record, refusal.status(), refusal.message);
   }
@@ -199,7 +191,8 @@ void Leases::on_rollback_reply(const Call &call, const Reply &reply, Nanos now) 
     return carry_out(record, record.upgrade->give(&Upgrade::on_rollback_refused, now), now);
   const auto step =
       record.upgrade->give(&Upgrade::on_rolled_back, answer.result, now, readiness_of(record));
-  if (step.transition == Upgrade::Transition::kLost) return lose(record, kGone, true, now);
+  if (step.transition == Upgrade::Transition::kLost)
+    return lose(record, LossReason::kGone, true, now);
   carry_out(record, step, now);
 }
 

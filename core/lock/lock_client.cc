@@ -5,10 +5,8 @@
 #include "lock/lock_client.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
-#include "base/text.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -52,7 +50,7 @@ LockClient::LockClient(const Settings &settings, std::span<const uint8_t, 16> ra
 // other.
 LockClient::~LockClient() {
   for (auto &[id, record] : locks_.records()) {
-    if (record->lease) leases_.end_lease(*record, Lease::kLost, kClientGone);
+    if (record->lease) leases_.end_lease(*record, Lease::kLost, LossReason::kClosed);
     waiters_.forget_callers(*record);
     record->releaser = nullptr;
   }
@@ -63,7 +61,7 @@ LockClient::~LockClient() {
 void LockClient::start(const std::shared_ptr<Request> &request, Server &server, Nanos now) {
   timers_.admit();
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
-  if (is_shut_) return results_.finish(*request, Status::kClosed, "the client was shut down");
+  if (is_shut_) return results_.finish(*request, Status::kClosed, words::kShutDown);
   request->server = &server;
   try {
     switch (request->op) {
@@ -84,8 +82,7 @@ void LockClient::start(const std::shared_ptr<Request> &request, Server &server, 
 
 Status LockClient::cancel(Request &request, Nanos now) {
   if (request.is_finished()) return request.status.load();
-  // Without memory a request must still end: the text is no std::string.
-  end_request(request, Status::kCancelled, "the request was cancelled", now);
+  end_request(request, Status::kCancelled, words::kCancelled, now);
   return Status::kCancelled;
 }
 
@@ -105,19 +102,13 @@ void LockClient::end_request(Request &request, Status status, std::string_view m
   }
 }
 
-// The request is finished whatever happens: without memory it just says less.
 void LockClient::on_request_due(Request &request, Nanos now) noexcept {
   if (now < request.wait_until) return waiters_.on_slow(request, now);
-  Outcome why{Status::kNoMemory, {}};
-  try {
-    why = why_late(request);
-  } catch (const std::bad_alloc &) {
-    why.message.clear();
-  }
+  const Outcome why = why_late(request);
   end_request(request, why.status, why.message, now);
 }
 
-Outcome LockClient::why_late(const Request &request) const {
+Outcome LockClient::why_late(const Request &request) const noexcept {
   switch (request.op) {
     case Request::Op::kAcquire:
       if (is_confirming(request)) return Confirmations::why_late(*request.record);
@@ -128,15 +119,11 @@ Outcome LockClient::why_late(const Request &request) const {
         return Confirmations::why_late(*request.record);
       }
       if (const auto &session = request.record->server().session; !session.is_up()) {
-        return session.failure();
+        return copy_of(session.failure());
       }
-      return failure(Status::kTimeout, "lock " + quoted(request.lease->name) +
-                                           " was not upgraded within the wait: the lease "
-                                           "continues to read");
+      return {Status::kTimeout, words::not_upgraded(request.lease->name)};
     case Request::Op::kRelease:
-      return failure(Status::kOutcomeUnknown,
-                     "no answer within command_timeout; the release continues in the "
-                     "background until the lease would have ended");
+      return {Status::kOutcomeUnknown, words::same(words::kReleaseUnanswered)};
     default:
       return requests_.why_late(request);
   }
@@ -167,14 +154,11 @@ void LockClient::on_push(size_t node, std::string_view message, Nanos now) {
 // With or without the name: otherwise the request or the try that waits for it would be stuck.
 void LockClient::on_name(operate::NameQuery &asked, std::string_view name, Nanos now) {
   auto &query = static_cast<NameQuery &>(asked);
-  try {
-    if (query.record && !name.empty()) query.message.append(NameQuery::kHolderIs).append(name);
-  } catch (const std::bad_alloc &) {
-    // The name stays unknown.
-  }
   const auto record = std::exchange(query.record, nullptr);
-  if (record && !record->is_gone && record->front() != nullptr)
-    waiters_.refuse_try(*record, Status::kBusy, query.message, now);
+  if (record && !record->is_gone && record->front() != nullptr) {
+    waiters_.refuse_try(*record, Status::kBusy,
+                        words::busy(record->lock->name, query.obstacle, {{}, name}), now);
+  }
   if (query.request) requests_.on_name(*query.request, query.cid, name);
 }
 
@@ -272,8 +256,7 @@ void LockClient::describe(std::span<NodeStatus> nodes, Nanos now) {
 
 void LockClient::give_up() {
   for (const auto &[id, record] : locks_.records()) {
-    cleanups_.answer_releaser(*record, Status::kOutcomeUnknown,
-                              "no answer before the client was shut down");
+    cleanups_.answer_releaser(*record, Status::kOutcomeUnknown, words::kUnansweredAtShutdown);
   }
 }
 
@@ -282,7 +265,7 @@ void LockClient::shut_down(Nanos now) {
   waiters_.stop_hand_offs();
   for (Server &server : servers_) {
     server.health.check_at(kNever);
-    fail_all(server, Status::kClosed, "the client was shut down", now);
+    fail_all(server, Status::kClosed, words::kShutDown, now);
     server.names.withdraw(now);
     locks_.for_each_at(server, [&](TokenRecord &record) {
       if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);

@@ -163,7 +163,7 @@ class LockClient final : public LockService, private operate::Names::Owner {
   // Ends a request of a caller before its answer, and undoes what it began as far as it can.
   void end_request(Request &request, Status status, std::string_view message, Nanos now);
   void on_request_due(Request &request, Nanos now) noexcept;
-  Outcome why_late(const Request &request) const;
+  Outcome why_late(const Request &request) const noexcept;
   void fail_all(Server &server, Status status, std::string_view message, Nanos now);
   void tend(Server &server, Nanos now);
   void resume(TokenRecord &record, Nanos now);

@@ -10,16 +10,15 @@ namespace redlatch::lock {
 
 std::string Lease::lost_words() const {
   if (state.load() != kHeld) return reason;
-  return loss_at(deadline.load()) == LossReason::kMaxHold ? "max_hold was reached"
-                                                          : "the lease ended";
+  return words::same(words::loss(loss_at(deadline.load())));
 }
 
 Outcome Lease::why_not_held() const {
   const auto known = state.load();
   if (known == kLost || known == kHeld) {
-    return failure(Status::kLost, "lock " + quoted(name) + " was lost: " + lost_words());
+    return failure(Status::kLost, words::lost(name, lost_words()));
   }
-  return failure(Status::kNotHeld, "lock " + quoted(name) + " was released or detached before");
+  return failure(Status::kNotHeld, words::ended_before(name));
 }
 
 // ---- of a request ------------------------------------------------------------------------------

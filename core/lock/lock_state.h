@@ -55,9 +55,6 @@ struct LockState {
   // @return false: a defect.
   bool join(TokenRecord *opened, const std::shared_ptr<Request> &caller);
 
-  // An obstacle: one holder has the lock.
-  static constexpr char kHeldAlone[] = "held";
-
   const std::string name;
   const protocol::LockKeys keys;
   mutable std::optional<uint16_t> known_slot;  // computed when it is needed first
@@ -70,16 +67,11 @@ struct LockState {
   int64_t highest_fence = 0;      // the highest that a caller of this client got
   Checked<KeyWatch> key_watch;
   std::string blocker;          // cid of the last known holder, for messages; empty: not known
-  std::string obstacle;         // .. and how it was kept then, such as kHeldAlone
+  Obstacle obstacle;            // when that was seen
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
   Server *server;               // that it is at
 };
-
-// Why a lock of a cluster is kept, but neither acquired nor released.
-inline std::string slot_moves_message(const std::string &what) {
-  return what + ": the slot of the lock is being moved to another node of the cluster";
-}
 
 // For an inspection, a refused try, or a later message.
 struct NameQuery final : operate::NameQuery {
@@ -87,10 +79,7 @@ struct NameQuery final : operate::NameQuery {
 
   std::shared_ptr<Request> request;
   std::shared_ptr<TokenRecord> record;
-  std::string message;  // of the refusal
-
-  // Precedes the name in a message.
-  static constexpr std::string_view kHolderIs = "; holder: ";
+  Obstacle obstacle;  // of the refusal
 };
 
 // The replicas that must confirm a lease.

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,10 +20,10 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "lock/replication.h"
 #include "lock/timer_queue.h"
 #include "lock/waitlist.h"
+#include "lock/words.h"
 #include "operate/operation.h"
 #include "protocol/command.h"
 
@@ -38,48 +37,19 @@ struct AcquireOptions : AcquireSettings {
   protocol::YieldPolicy yield_policy() const { return {yield_every, yield_for / kMs}; }
 };
 
-// Why a lease was lost. The numbers are those of redlatch.h.
-enum class LossReason : int32_t {
-  kNone,
-  kExpired,
-  kTakenOver,
-  kForced,
-  kMaxHold,
-  kNoMajority,
-  kClosed,
-  kDefect,
-  kGone,
-};
-
-struct LossText {
-  LossReason reason;
-  std::string_view text;
-};
-
 struct Loss {
   Loss() = default;
-  Loss(const LossText &why) : reason(why.reason), text(why.text) {}
-  Loss(LossReason why, std::string words) : reason(why), text(std::move(words)) {}
+  Loss(LossReason why) : reason(why), text(words::same(words::loss(why))) {}
+  Loss(LossReason why, std::string what) : reason(why), text(std::move(what)) {}
 
   LossReason reason = LossReason::kNone;
   std::string text;
 };
 
-inline constexpr LossText kTakenOver{
-    LossReason::kTakenOver,
-    "the server has another holder: a restart or a failover without the data, DEL or FLUSHALL, a "
-    "forced release, an eviction or an expiry had removed the lease"};
-// No other holder was seen.
-inline constexpr LossText kGone{
-    LossReason::kGone,
-    "the server does not have the lease any more: a restart or a failover without the data, DEL or "
-    "FLUSHALL, a forced release, an eviction or an expiry has removed it"};
-// .. and granted to the same token again: others held in between.
-inline constexpr LossText kForced{LossReason::kForced, "it was taken by force"};
-// `result` is the answer of a script that extends a lease.
-inline constexpr LossText loss_by(int64_t result) { return result < 0 ? kTakenOver : kGone; }
-// Short: a destructor uses it, and a string of this length needs no memory.
-inline constexpr LossText kClientGone{LossReason::kClosed, "client is gone"};
+// `result` is the answer of a script that extends a lease. kGone: no other holder was seen.
+inline constexpr LossReason loss_by(int64_t result) {
+  return result < 0 ? LossReason::kTakenOver : LossReason::kGone;
+}
 
 // The delay of a retry after memory ran out.
 inline constexpr Nanos kNoMemoryRetry = 20 * kMs;
@@ -192,11 +162,7 @@ struct Request : Timed, Waitlist::Caller {
   // Set the result; once. Without memory the message stays empty: the status says enough.
   void complete(Status result, std::string_view why) noexcept {
     assert(!is_finished() && result != Status::kPending);
-    try {
-      message = clean(why);
-    } catch (const std::bad_alloc &) {
-      message.clear();
-    }
+    if (!why.empty()) message = words::cleaned(why);
     status.store(result, std::memory_order_release);
   }
 

@@ -7,8 +7,6 @@
 #include <new>
 #include <utility>
 
-#include "base/text.h"
-
 namespace redlatch::lock {
 
 using protocol::EvalMode;
@@ -137,17 +135,13 @@ void Requests::fail_all(const Server &server, Status status, std::string_view me
   });
 }
 
-Outcome Requests::why_late(const Request &request) const {
+Outcome Requests::why_late(const Request &request) const noexcept {
   const Server &server = server_of(request);
-  if (!request.is_sent && !server.session.is_up()) return server.session.failure();
+  if (!request.is_sent && !server.session.is_up()) return copy_of(server.session.failure());
   if (request.is_postponed && !request.is_unanswered && !request.is_about_lease()) {
-    return failure(Status::kUnavailable,
-                   server.settings.address() + " does not serve the slot of lock " +
-                       quoted(request.name) +
-                       " now: it is being moved to another node, or has no primary");
+    return {Status::kUnavailable, words::slot_not_served(request.name, server.settings)};
   }
-  return failure(Status::kOutcomeUnknown,
-                 "sent to " + server.settings.address() + ", but no answer came");
+  return {Status::kOutcomeUnknown, words::unanswered(server.settings)};
 }
 
 // ---- the connection, and the time --------------------------------------------------------------

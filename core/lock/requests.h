@@ -36,7 +36,7 @@ class Requests : private Part, public operate::Health::Owner {
   // Ends `request` before its answer. A downgrade is rolled back. A lease that DETACH may have
   // marked is left to its ttl. A late ATTACH is undone after kCancelled and kClosed.
   void give_up(Request &request, Status status, std::string_view message, Nanos now);
-  Outcome why_late(const Request &request) const;
+  Outcome why_late(const Request &request) const noexcept;
   // Finishes all requests at `server`: the client is shut down, or refused for good.
   void fail_all(const Server &server, Status status, std::string_view message);
 

@@ -6,7 +6,6 @@
 // From the moment DETACH is sent another client may hold the lock with the same token. So this
 // client stops relying on the lease, and never again sends RELEASE, EXTEND or DOWNGRADE for it,
 // unless the server has refused the only copy that was sent.
-#include "base/text.h"
 #include "lock/requests.h"
 #include "timing/lease_clock.h"
 
@@ -16,7 +15,8 @@ namespace redlatch::lock {
 
 void Requests::Detach::write(protocol::Command &out, TokenRecord &record, Call &call) const {
   if (record.upgrader) {
-    requests.leases_.give_up_upgrade(record, Status::kNotHeld, "detached meanwhile", call.sent_at);
+    requests.leases_.give_up_upgrade(record, Status::kNotHeld, words::kDetachedMeanwhile,
+                                     call.sent_at);
   }
   protocol::detach(out, record.server().features, call.eval, record.lock->keys, record.proof(),
                    record.held()->attach_count());
@@ -42,12 +42,9 @@ void Requests::Detach::on_result(const Call &call, const Answer &answer, Nanos n
     return requests.finish(request, Status::kOk);
   }
   if (request.is_unanswered) {
-    return requests.finish(
-        request, Status::kOutcomeUnknown,
-        "the connection broke while the lease was detached: it may have been detached, attached "
-        "elsewhere and ended since");
+    return requests.finish(request, Status::kOutcomeUnknown, words::kDetachUnanswered);
   }
-  requests.leases_.end_lease(*record, Lease::kLost, kGone);
+  requests.leases_.end_lease(*record, Lease::kLost, LossReason::kGone);
   requests.leases_.clean_up_detached(*record, now);
   requests.finish_not_held(request);
 }
@@ -92,16 +89,13 @@ void Requests::Attach::send(Call call) const {
 void Requests::Attach::on_result(const Call &call, const Answer &answer, Nanos now) const {
   Request &request = call.about<Request>();
   if (answer.result < 1) {
-    const char *why = answer.result == 0 ? " is not held by that token"
-                                         : " is held by that token, which was not detached: only "
-                                           "its holder can detach it";
-    return requests.finish(request, Status::kNotHeld, "lock " + quoted(request.name) + why);
+    return requests.finish(request, Status::kNotHeld,
+                           words::not_attached(request.name, answer.result != 0));
   }
   const Nanos lease = call.lease;
   const Nanos deadline = timing::deadline_of(call.sent_at, lease);
   if (deadline <= now) {
-    return requests.finish(request, Status::kOutcomeUnknown,
-                           "the answer came after the lease had ended");
+    return requests.finish(request, Status::kOutcomeUnknown, words::kAttachTooLate);
   }
   // Everything that needs memory comes first: if it fails, the request ends by its time limit.
   request.lease->name = request.name;

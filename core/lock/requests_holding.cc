@@ -2,7 +2,6 @@
 // Copyright The redlatch authors
 //
 // Requests: those about a lease that is held, except DETACH.
-#include "base/text.h"
 #include "lock/requests.h"
 #include "timing/lease_clock.h"
 
@@ -12,11 +11,9 @@ void Requests::start_extend(const std::shared_ptr<Request> &request, Nanos now) 
   if (!leases_.is_held(*request, now)) return;
   const protocol::FormatTraits &format = request->lease->record->lock->keys.traits();
   if (request->extend_to > format.longest_ttl_ms * kMs) {
-    return results_.finish(*request, Status::kInvalid,
-                           "ttl must be " + std::to_string(kMinTtlMs) + " ms to " +
-                               in_seconds(format.longest_ttl_ms) + " with the format " +
-                               std::string(format.word) + " (got " +
-                               std::to_string(request->extend_to / kMs) + " ms)");
+    return results_.finish(
+        *request, Status::kInvalid,
+        words::ttl_of_format(format.longest_ttl_ms, format.word, request->extend_to / kMs));
   }
   begin(request, now);
 }
@@ -25,13 +22,10 @@ void Requests::start_downgrade(const std::shared_ptr<Request> &request, Nanos no
   if (!leases_.is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
   if (!record.lock->keys.traits().has_readers) {
-    return results_.finish(
-        *request, Status::kInvalid,
-        "lock " + quoted(record.lock->name) +
-            " must be a read-write lock (got a reentrant one, which has no readers)");
+    return results_.finish(*request, Status::kInvalid, words::has_no_readers(record.lock->name));
   }
   if (record.identity.mode == protocol::Mode::kRead) return results_.finish(*request, Status::kOk);
-  leases_.finish_upgrade(record, Status::kCancelled, "downgraded meanwhile");
+  leases_.finish_upgrade(record, Status::kCancelled, words::kDowngradedMeanwhile);
   (void)record.ensure_upgrade();  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;
   record.held().give(&HeldLease::on_downgrade);
@@ -120,9 +114,8 @@ void Requests::Prolong::on_result(const Call &call, const Answer &answer, Nanos 
   requests.leases_.send_extend(record, step, now);
   if (record.phase != Phase::kHeld) return requests.finish_not_held(request);  // a defect was met
   if (!record.held()->is_over(now)) return requests.finish(request, Status::kOk);
-  requests.leases_.lose(
-      record, {LossReason::kExpired, "the answer to an extension came after the lease had ended"},
-      false, now);
+  requests.leases_.lose(record, {LossReason::kExpired, words::same(words::kExtensionTooLate)},
+                        false, now);
   requests.finish_not_held(request);
 }
 
@@ -152,7 +145,7 @@ void Requests::RaiseFence::write(protocol::Command &out, TokenRecord &record, Ca
 void Requests::RaiseFence::on_result(const Call &call, const Answer &answer, Nanos) const {
   Request &request = call.about<Request>();
   if (answer.result == 1) return requests.finish(request, Status::kOk);
-  requests.finish(request, Status::kLost, kGone.text);
+  requests.finish(request, Status::kLost, words::loss(LossReason::kGone));
 }
 
 }  // namespace redlatch::lock

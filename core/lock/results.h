@@ -4,8 +4,6 @@
 // Results: finishes requests, and reports defects of this library.
 #pragma once
 
-#include <new>
-#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -31,14 +29,9 @@ class Results {
 
   // `machine` got an event that its state does not allow: a defect of this library, and the program
   // continues. The caller finishes its requests with the text returned, a constant.
-  std::string_view report_defect(const char *machine) noexcept {
-    constexpr std::string_view kText = "defect in redlatch: an event in the wrong state of the ";
-    try {
-      output_.defect_found(std::string(kText) + machine);
-    } catch (const std::bad_alloc &) {
-      output_.defect_found(kText);
-    }
-    return "defect in redlatch; the log has more";
+  std::string_view report_defect(Machine machine) noexcept {
+    output_.defect_found(words::defect(machine));
+    return words::loss(LossReason::kDefect);
   }
 
  private:

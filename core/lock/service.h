@@ -32,9 +32,7 @@ namespace redlatch::lock {
 
 // The failure of what is possible with one server only, such as "listing locks".
 inline Outcome needs_one_server(std::string_view what) {
-  return failure(Status::kUnsupported, std::string(what) +
-                                           " is not possible with a Redlock: use a client of one "
-                                           "server");
+  return failure(Status::kUnsupported, words::needs_one_server(what));
 }
 
 // Where the actions of a service go. No call comes back into the service from here.

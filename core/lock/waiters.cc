@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "timing/waiting.h"
 
 namespace redlatch::lock {
@@ -18,24 +17,15 @@ namespace {
 // while the fence key lives. A fence further ahead is taken from an answer only.
 constexpr int64_t kLargestFenceLead = 3600LL * 1'000'000;
 
-// Why a caller does not get the lock.
-std::string obstacle_in(const protocol::AcquireAnswer &answer) {
-  if (answer.is_left_to_others()) return "it is left to other lock libraries";
-  if (answer.type == "none") return "others wait for it";
-  if (answer.holder.empty()) {
-    return "its key is a " + std::string(answer.type) + ": a lock of another format";
-  }
-  if (answer.is_foreign()) return "held by another lock library";
-  return answer.is_shared() ? "held by readers" : LockState::kHeldAlone;
-}
-
-std::string busy_message(const LockState &lock, const protocol::AcquireAnswer &answer) {
-  const std::string message = "lock " + quoted(lock.name) + " is busy: " + lock.obstacle;
-  const std::string left = std::to_string(answer.pttl_ms) + " ms";
-  if (answer.is_left_to_others()) return message + " for " + left;
-  if (answer.holder.empty()) return message;
-  if (answer.pttl_ms < 0) return message + " without a time limit";
-  return message + ", its lease ends in " + left;
+Obstacle obstacle_in(const protocol::AcquireAnswer &answer) {
+  using Kind = Obstacle::Kind;
+  if (answer.is_left_to_others()) return {Kind::kLeftToOthers, {}, answer.pttl_ms};
+  if (answer.type == "none") return {Kind::kWaiters};
+  if (answer.holder.empty()) return {Kind::kOtherFormat, std::string(answer.type)};
+  const Kind kind = answer.is_foreign()  ? Kind::kOtherLibrary
+                    : answer.is_shared() ? Kind::kReaders
+                                         : Kind::kHolder;
+  return {kind, {}, answer.pttl_ms};
 }
 
 }  // namespace
@@ -57,7 +47,8 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
   if (is_shared) {
     if (!lock->join(created, request)) {
       if (created != nullptr) cleanups_.start(*created, now);
-      return results_.finish(*request, Status::kInternal, results_.report_defect("waitlist"));
+      return results_.finish(*request, Status::kInternal,
+                             results_.report_defect(Machine::kWaitlist));
     }
   } else {
     created->caller = request;
@@ -163,7 +154,7 @@ void Waiters::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) 
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
       if (record.held()->is_over(now)) return leases_.on_due(record, now);
       if (!refusal && answer.is_granted && answer.fence != record.held()->granted_fence()) {
-        return leases_.lose(record, kForced, false, now);
+        return leases_.lose(record, LossReason::kForced, false, now);
       }
       if (!refusal && answer.is_granted) leases_.prolong(record, call.sent_at, call.lease, now);
       if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
@@ -184,11 +175,9 @@ void Waiters::on_granted(TokenRecord &record, const Call &call,
       &Acquisition::on_granted, {call.sent_at, call.lease, answer.fence, answer.server_ms},
       record.front_terms(), now);
   if (step.transition == Acquisition::Transition::kTooShort) {
+    const Nanos ttl = record.front()->options.ttl;
     return fail_front(record, Status::kInvalid,
-                      "ttl must be well above the " + std::to_string((now - call.sent_at) / kMs) +
-                          " ms that the answer took (got " +
-                          std::to_string(record.front()->options.ttl / kMs) + " ms)",
-                      now);
+                      words::ttl_too_short((now - call.sent_at) / kMs, ttl / kMs), now);
   }
   if (step.transition == Acquisition::Transition::kGranted) {
     record.front()->lease->hold_count = answer.hold_count;
@@ -208,8 +197,8 @@ void Waiters::follow(TokenRecord &record, const Acquisition::Step &step, Nanos n
       return leases_.give_back(record, nullptr, now);
     default:
       // The event may have been a grant.
-      return fail_callers(record, Status::kInternal, results_.report_defect("acquisition"), now,
-                          true);
+      return fail_callers(record, Status::kInternal, results_.report_defect(Machine::kAcquisition),
+                          now, true);
   }
   if (step.command == Acquisition::Command::kAcquire) return ask(record, now);
   if (step.due != kNever) timers_.set(record, step.due);
@@ -229,10 +218,9 @@ void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answ
   lock.obstacle = obstacle_in(answer);
   cleanups_.saw_busy(lock, now);
   if (!acquisition->is_queueable()) {
-    const std::string message = busy_message(lock, answer);
-    if (awaits_name(record, message, now)) return;
-    return refuse_try(record, Status::kBusy,
-                      message + record.server().names.holder_text(lock.blocker), now);
+    if (awaits_name(record, now)) return;
+    const auto holder = record.server().names.holder(lock.blocker);
+    return refuse_try(record, Status::kBusy, words::busy(lock.name, lock.obstacle, holder), now);
   }
   ask_wanted_name(lock, now);
   record.server().names.announce_by(now);
@@ -256,8 +244,8 @@ void Waiters::on_acquire_refused(TokenRecord &record, const protocol::Refusal &r
       return fail_callers(record, refusal.status(), refusal_message(record.lock->name, refusal),
                           now);
     }
-    const std::string what = "lock " + quoted(record.lock->name) + " cannot be acquired now";
-    return fail_callers(record, Status::kUnavailable, slot_moves_message(what), now);
+    return fail_callers(record, Status::kUnavailable,
+                        words::not_acquired_in_move(record.lock->name), now);
   }
   record.trouble = refusal.message;
   record.is_slot_moving = is_moving;
@@ -289,7 +277,7 @@ void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nan
   if (record.phase == Phase::kHeld) {
     const bool is_later = push.fence > record.held()->granted_fence();
     if (is_later && push.key_digest == record.acquisition->key_digest())
-      leases_.lose(record, kForced, false, now);
+      leases_.lose(record, LossReason::kForced, false, now);
     return;
   }
   const auto granted_at = record.server().clock.local_time(push.server_ms, now);

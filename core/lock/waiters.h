@@ -37,7 +37,7 @@ class Waiters : private Part, public Leases::Owner {
   void forget_callers(TokenRecord &record);
   // Most of the wait is over: asks for the name of the holder.
   void on_slow(Request &request, Nanos now);
-  Outcome why_not_yet(const Request &request, const TokenRecord &record) const;
+  Outcome why_not_yet(const Request &request, const TokenRecord &record) const noexcept;
   bool waits_for_itself(const Request &request) const;
 
   // ---- who gets the lock
@@ -127,7 +127,7 @@ class Waiters : private Part, public Leases::Owner {
   bool track_key(TokenRecord &record, Nanos now);
   void on_key_found(TokenRecord &record, const Reply &reply, Nanos now);
   void recheck(const KeyWatch::Step &step, Nanos now);
-  bool awaits_name(TokenRecord &record, const std::string &message, Nanos now);
+  bool awaits_name(TokenRecord &record, Nanos now);
   void ask_wanted_name(LockState &lock, Nanos now);
 
   Cleanups &cleanups_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "lock/waiters.h"
 
 namespace redlatch::lock {
@@ -25,12 +24,8 @@ bool Waiters::is_misused(Request &request, Nanos now) {
   };
   while (record != nullptr && !is_in_the_way(*record)) record = record->next_owned;
   if (record == nullptr) return false;
-  const char *what =
-      record->identity.mode == protocol::Mode::kRead ? "reads already: upgrade that lease"
-      : options.mode == protocol::Mode::kRead        ? "writes already: downgrade that lease"
-                                                     : "has it already, and it is not reentrant";
   results_.finish(request, Status::kAlreadyHeld,
-                  "lock " + quoted(request.name) + ": its owner " + what);
+                  words::owner_has_it(request.name, record->identity.mode, options.mode));
   return true;
 }
 
@@ -72,7 +67,7 @@ std::shared_ptr<Request> Waiters::take_front(TokenRecord &record) {
 std::shared_ptr<Request> Waiters::taken(const Waitlist::Step &step) {
   assert(step.transition != Waitlist::Transition::kDefect);
   if (step.caller != nullptr) return std::exchange(Request::of(*step.caller).listed, nullptr);
-  (void)results_.report_defect("waitlist");
+  (void)results_.report_defect(Machine::kWaitlist);
   return nullptr;
 }
 
@@ -210,32 +205,24 @@ void Waiters::remove(Request &caller, Nanos now) {
   if (record.front() == nullptr) cleanups_.start(record, now);
 }
 
-Outcome Waiters::why_not_yet(const Request &request, const TokenRecord &record) const {
-  const std::string not_granted = "lock " + quoted(record.lock->name) + " was not granted within " +
-                                  in_seconds(request.wait_ms);
-  // No error of the server: the wait ran out, as behind a holder.
-  if (record.is_slot_moving) return failure(Status::kTimeout, slot_moves_message(not_granted));
-  if (!record.trouble.empty()) return failure(Status::kServer, record.trouble);
-  if (record.phase == Phase::kAsking && record.acquisition->is_outcome_unknown()) {
-    return failure(Status::kOutcomeUnknown, "sent to " + record.server().settings.address() +
-                                                ", but no answer came within the wait; a cleanup "
-                                                "continues in the background");
-  }
-  if (redirects_.is_moving(*record.lock) ||
-      (request.wait_ms == 0 && record.server().session.is_up())) {
-    return failure(Status::kUnavailable,
-                   "no node serves lock " + quoted(record.lock->name) + ": " +
-                       record.server().settings.address() +
-                       " redirected it (MOVED) to a node that does not, or may not be used");
-  }
-  if (!record.server().session.is_up()) return record.server().session.failure();
+Outcome Waiters::why_not_yet(const Request &request, const TokenRecord &record) const noexcept {
   const LockState &lock = *record.lock;
-  const std::string holder = waits_for_itself(request)
-                                 ? "; holder: the thread that waits"
-                                 : record.server().names.holder_text(lock.blocker);
-  const bool is_obvious =
-      lock.obstacle.empty() || (lock.obstacle == LockState::kHeldAlone && !holder.empty());
-  return failure(Status::kTimeout, not_granted + (is_obvious ? "" : ": " + lock.obstacle) + holder);
+  const Server &server = *lock.server;
+  // No error of the server: the wait ran out, as behind a holder.
+  if (record.is_slot_moving) {
+    return {Status::kTimeout, words::not_granted_in_move(lock.name, request.wait_ms)};
+  }
+  if (!record.trouble.empty()) return {Status::kServer, words::same(record.trouble)};
+  if (record.phase == Phase::kAsking && record.acquisition->is_outcome_unknown()) {
+    return {Status::kOutcomeUnknown, words::acquire_unanswered(server.settings)};
+  }
+  if (redirects_.is_moving(lock) || (request.wait_ms == 0 && server.session.is_up())) {
+    return {Status::kUnavailable, words::redirected_in_vain(lock.name, server.settings)};
+  }
+  if (!server.session.is_up()) return copy_of(server.session.failure());
+  auto holder = server.names.holder(lock.blocker);
+  if (waits_for_itself(request)) holder.kind = operate::Holder::Kind::kThread;
+  return {Status::kTimeout, words::not_granted(lock.name, request.wait_ms, lock.obstacle, holder)};
 }
 
 }  // namespace redlatch::lock

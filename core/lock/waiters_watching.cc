@@ -119,7 +119,7 @@ void Waiters::on_invalidated(const Server &server, std::optional<std::string_vie
 // ---- the name of the holder --------------------------------------------------------------------
 
 // @return whether a refused try is answered later, when the name of the holder is known.
-bool Waiters::awaits_name(TokenRecord &record, const std::string &message, Nanos now) {
+bool Waiters::awaits_name(TokenRecord &record, Nanos now) {
   const std::string_view cid = record.lock->blocker;
   if (cid.empty() || cid == record.server().channel.cid() ||
       !record.server().names.is_due(cid, now))
@@ -129,8 +129,7 @@ bool Waiters::awaits_name(TokenRecord &record, const std::string &message, Nanos
   // A vote is one of several answers: it does not wait for the name, which the next round knows.
   if (!record.is_vote) {
     query->record = record.shared_from_this();
-    query->message.reserve(message.size() + NameQuery::kHolderIs.size() + kMaxLabelBytes);
-    query->message = message;
+    query->obstacle = record.lock->obstacle;
   }
   return record.server().names.ask(std::move(query), now) && !record.is_vote;
 }

@@ -4,6 +4,7 @@
 // ClientNames: the names of other clients, read from their keys on the server. For messages only.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,6 +12,17 @@
 #include "base/clock.h"
 
 namespace redlatch::operate {
+
+// A client that has a lock.
+struct Holder {
+  enum class Kind : uint8_t {
+    kOther,  // or not known: `name` is empty
+    kThisClient,
+    kThread,  // the one that waits for the lock
+  };
+  Kind kind = Kind::kOther;
+  std::string_view name = {};
+};
 
 class ClientNames {
  public:

@@ -105,10 +105,4 @@ void Names::on_answer(NameQuery &query, const Reply *reply, Nanos now) {
   owner_.on_name(query, name, now);
 }
 
-std::string Names::holder_text(std::string_view cid) const {
-  if (cid == channel_.cid()) return "; holder: this client";
-  const std::string_view name = known_.find(cid);
-  return name.empty() ? std::string() : std::string("; holder: ").append(name);
-}
-
 }  // namespace redlatch::operate

@@ -62,8 +62,11 @@ class Names {
   bool is_due(std::string_view cid, Nanos now) const { return known_.is_due(cid, now); }
   // @return whether it was asked: Owner::on_name() follows.
   bool ask(std::shared_ptr<NameQuery> query, Nanos now);
-  // "; holder: " and the name of a client; empty if not known.
-  std::string holder_text(std::string_view cid) const;
+  // The name is valid until the next call.
+  Holder holder(std::string_view cid) const {
+    const bool is_own = cid == channel_.cid();
+    return is_own ? Holder{Holder::Kind::kThisClient} : Holder{{}, known_.find(cid)};
+  }
 
  private:
   struct Kind : session::CallKind {

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "lock/message.h"
 #include "protocol/token.h"
 
 namespace redlatch::quorum {
@@ -40,7 +41,8 @@ QuorumAcquire::QuorumAcquire(Nodes &nodes, Requests &requests,
 
 // A lease of a user outlives its client.
 QuorumAcquire::~QuorumAcquire() {
-  if (held_ && lease_->state.load() == Lease::kHeld) end_lease(Lease::kLost, lock::kClientGone);
+  if (held_ && lease_->state.load() == Lease::kHeld)
+    end_lease(Lease::kLost, lock::LossReason::kClosed);
 }
 
 QuorumAcquire *QuorumAcquire::holder_of(const Lease &lease, const Requests &requests) {
@@ -342,13 +344,13 @@ bool QuorumAcquire::waits_for_itself() const {
   });
 }
 
-// "; holder: " and its name, which any node may know.
-std::string QuorumAcquire::holder_words() const {
-  if (waits_for_itself()) return "; holder: the thread that waits";
+// Any node may know its name.
+operate::Holder QuorumAcquire::holder() const {
+  if (waits_for_itself()) return {operate::Holder::Kind::kThread};
   if (votes_.blocker().empty()) return {};
   for (const Node &node : nodes_) {
-    if (auto words = node.client.first_server().names.holder_text(votes_.blocker()); !words.empty())
-      return words;
+    const auto holder = node.client.first_server().names.holder(votes_.blocker());
+    if (!lock::words::name_of(holder).empty()) return holder;
   }
   return {};
 }
@@ -364,9 +366,11 @@ Outcome QuorumAcquire::why_not(Nanos now) const {
   const std::string most = std::to_string(nodes_.majority());
   if (lease_ && able >= nodes_.majority()) {
     if (!is_try_) {
-      return failure(Status::kTimeout, lock + " was not granted by " +
-                                           nodes_.words(nodes_.majority()) + " within " +
-                                           in_seconds(request_->wait_ms) + holder_words());
+      return failure(
+          Status::kTimeout,
+          lock + " was not granted by " + nodes_.words(nodes_.majority()) + " within " +
+              in_seconds(request_->wait_ms) +
+              lock::message_of({lock::After{"; holder: ", lock::words::name_of(holder())}}));
     }
     return failure(Status::kBusy, lock + " was granted by " +
                                       nodes_.words(votes_.count(State::kYes)) + ", and needs " +

@@ -83,7 +83,7 @@ class QuorumAcquire final : public QuorumRequest {
   void grant(Nanos now);
   void fail_late(Nanos now);
   void note_blocker();
-  std::string holder_words() const;
+  operate::Holder holder() const;
   Outcome why_not(Nanos now) const;
   void wake_by(Nanos when) noexcept { wake_at(std::min(when, wait_until_)); }
 

@@ -90,7 +90,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
   void send_on_messages(size_t node, std::span<const std::string_view> argv) override {
     output_.send_on_messages(node, argv);
   }
-  void warn(std::string_view text) override { output_.warn(text); }
+  void warn(std::string_view text) noexcept override { output_.warn(text); }
   void defect_found(std::string_view what) noexcept override { output_.defect_found(what); }
   void health_found(size_t node, const protocol::HealthFacts &facts,
                     const protocol::LockTrial *trial) override {

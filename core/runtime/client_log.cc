@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 4> kNames = {"", "error ", "warning ", "i
 }  // namespace
 
 void ClientLog::add(LogLevel level, std::string_view text) noexcept {
+  if (text.empty()) return;  // there was no memory for it
   const MutexLock lock(mutex_);
   try {
     std::string line(kNames[static_cast<size_t>(level)]);

@@ -160,7 +160,7 @@ class Runtime final : public Source,
     transfer_.send_on_messages(node, argv);
   }
   void drop_side(size_t node) override REQUIRES(runtime_mutex) { confirming_.drop(node); }
-  void warn(std::string_view text) override { log().add(LogLevel::kWarning, text); }
+  void warn(std::string_view text) noexcept override { log().add(LogLevel::kWarning, text); }
   void defect_found(std::string_view what) noexcept override { log().add(LogLevel::kError, what); }
   void node_validated(size_t node, const Outcome &why) override REQUIRES(runtime_mutex);
   void health_found(size_t node, const protocol::HealthFacts &facts,

@@ -43,12 +43,7 @@ void Session::on_disconnected(bool skips_pause, Nanos now) noexcept {
   state_ = State::kDown;
   messages_.give(&MessageCheck::close);
   connect_at_ = skips_pause ? now : after(now, reconnect_.next(entropy_.next()));
-  failure_.status = lost_.status;
-  try {
-    failure_.message = lost_.message;
-  } catch (const std::bad_alloc &) {
-    failure_.message.clear();
-  }
+  failure_ = copy_of(lost_);
   // A replica has also refused the calls behind the one whose refusal showed it.
   const bool was_replica = std::exchange(is_at_replica_, false);
   for (size_t count = in_flight_.size(); count > 0; count--) {

@@ -23,7 +23,7 @@ class Transport {
   // Append one command to what is to be sent on the connection for messages, if there is one.
   virtual void send_on_messages(size_t, std::span<const std::string_view>) {}
   // For the log.
-  virtual void warn(std::string_view) {}
+  virtual void warn(std::string_view) noexcept {}
 };
 
 }  // namespace redlatch::session

@@ -41,7 +41,7 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
   }
   void finished(Request &) override { finished_count_++; }
   void lease_ended(Lease &) override { ended_count_++; }
-  void warn(std::string_view text) override { warnings_.emplace_back(text); }
+  void warn(std::string_view text) noexcept override { warnings_.emplace_back(text); }
   void drop_link(size_t node) override { dropped_ += host_of(node); }
   void open_node(size_t node, const Settings &settings) override {
     ASSERT_EQ(node, hosts_.size() + 1) << "nodes are opened in order";

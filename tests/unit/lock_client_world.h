@@ -92,7 +92,7 @@ class LockClientWorld : public ::testing::Test, protected lock::Output {
     side_sent_.emplace_back(argv.begin(), argv.end());
   }
   void drop_side(size_t) override { is_side_dropped_ = true; }
-  void warn(std::string_view text) override { warnings_.emplace_back(text); }
+  void warn(std::string_view text) noexcept override { warnings_.emplace_back(text); }
 
   // ---- the time and the connection
   void answer_names() {

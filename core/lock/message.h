@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// A message, made of parts.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/settings.h"
+
+namespace redlatch::lock {
+
+// "lock 'orders'"
+struct LockName {
+  std::string_view name;
+};
+
+// As "0.05 s".
+struct Seconds {
+  int64_t ms;
+};
+
+// "; " and a reason, or nothing if that is empty.
+struct After {
+  std::string_view separator, text;
+};
+
+// A text that may have any bytes, see clean().
+struct Foreign {
+  std::string_view text;
+};
+
+// The pointer: the address of a server.
+using MessagePart =
+    std::variant<std::string_view, int64_t, LockName, Seconds, After, Foreign, const Settings *>;
+
+// Empty without memory: a status says enough.
+std::string message_of(std::initializer_list<MessagePart> parts) noexcept;
+
+}  // namespace redlatch::lock
