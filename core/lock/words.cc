@@ -3,7 +3,7 @@
 #include "lock/words.h"
 
 #include "base/limits.h"
-#include "lock/message.h"
+#include "base/message.h"
 
 namespace redlatch::lock::words {
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <new>
 
-#include "base/text.h"
 #include "quorum/quorum_acquire.h"
 
 namespace redlatch::quorum {
@@ -65,11 +64,11 @@ void FanOut::review_check() {
     const auto &why = refusal.ok()
                           ? nodes_[part.node].client.first_server().session.failure().message
                           : refusal.message;
-    whys += (whys.empty() ? "no node can be asked: " : "; ") + why;
+    words::add_reason(whys, why);
     const bool is_final = answer == Status::kOk || answer == Status::kClosed;
     if (is_final && status != Status::kOk) status = answer;
   }
-  end(status, status == Status::kOk ? "" : whys);
+  end(status, status == Status::kOk ? "" : words::no_node_asked(whys));
 }
 
 void FanOut::review(Nanos now) {
@@ -101,20 +100,19 @@ Outcome FanOut::result() const {
   std::string whys;  // needs memory, which a success must not
   for (const Part &part : parts_) {
     const bool has_ended = part.request->status.load() != Status::kPending;
-    if (has_ended && !part.request->message.empty()) whys += "; " + part.request->message;
+    if (has_ended && !part.request->message.empty()) words::add_reason(whys, part.request->message);
   }
   const bool is_release = request_->op == Request::Op::kRelease;
   if (done + unknown >= majority) {
-    return failure(Status::kOutcomeUnknown, std::string(is_release ? "released" : "extended") +
-                                                " on " + nodes_.words(done) +
-                                                "; the others did not answer" + whys);
+    return failure(Status::kOutcomeUnknown,
+                   words::done_in_part(is_release, nodes_.counted(done), whys));
   }
-  const std::string reason = "too few nodes still had it" + whys;
+  const std::string reason = words::too_few_had_it(whys);
   if (is_release) {
     request_->lease->loss = lock::LossReason::kNoMajority;
     request_->lease->reason = reason;
   }
-  return failure(Status::kLost, "lock " + quoted(request_->lease->name) + " was lost: " + reason);
+  return failure(Status::kLost, lock::words::lost(request_->lease->name, reason));
 }
 
 }  // namespace redlatch::quorum

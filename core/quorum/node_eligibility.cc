@@ -8,17 +8,10 @@
 #include <numeric>
 #include <utility>
 
+#include "quorum/words.h"
 #include "timing/quorum.h"
 
 namespace redlatch::quorum {
-
-namespace {
-
-std::string seconds(Nanos duration) {
-  return std::to_string((duration + 999 * kMs) / (1000 * kMs));
-}
-
-}  // namespace
 
 NodeEligibility::NodeEligibility(std::span<const Settings> nodes, const QuorumSettings &settings)
     : settings_(settings), nodes_(nodes.begin(), nodes.end()) {
@@ -109,26 +102,19 @@ const NodeEligibility::Node *NodeEligibility::find_duplicate(const Node &node) c
 
 // Why the connected `node` cannot be a node of a quorum; ok: it can.
 Outcome NodeEligibility::validate_node(const Node &node) const {
-  const std::string address = node.settings.address();
   if (const Node *duplicate = find_duplicate(node); duplicate != nullptr) {
-    return failure(Status::kInvalid, address + " and " + duplicate->settings.address() +
-                                         " are the same server (run_id " +
-                                         node.facts.run_id.substr(0, 8) +
-                                         "..): nodes must be independent");
+    return failure(Status::kInvalid,
+                   words::same_server(node.settings, duplicate->settings, node.facts.run_id));
   }
   if (node.facts.is_replica) {
-    return failure(Status::kUnsupported,
-                   address + " is a replica, which has no vote: nodes must be primaries");
+    return failure(Status::kUnsupported, words::is_replica(node.settings));
   }
   if (node.facts.is_cluster_member) {
-    return failure(Status::kUnsupported,
-                   address + " is a member of a cluster: nodes must be independent");
+    return failure(Status::kUnsupported, words::is_cluster_member(node.settings));
   }
   if (is_guarded() && node.facts.run_id.empty()) {
-    return failure(node.facts.why_unknown.status,
-                   address + " does not say when it started (" + node.facts.why_unknown.message +
-                       "): allow INFO and TIME, or switch the guard off with restart_guard=off, "
-                       "which is safe only if no node ever restarts without its data");
+    const Outcome &why = node.facts.why_unknown;
+    return failure(why.status, words::has_unknown_age(node.settings, why.message));
   }
   return {};
 }
@@ -137,9 +123,8 @@ Outcome NodeEligibility::why_no_vote(size_t index, Nanos now) const {
   const Node &node = nodes_[index];
   if (!node.refusal.ok()) return node.refusal;
   if (node.votes_at <= now) return {};
-  return failure(Status::kUnavailable, node.settings.address() +
-                                           " has started lately: it may vote in " +
-                                           seconds(node.votes_at - now) + " s (restart_guard)");
+  const int64_t wait_s = (node.votes_at - now + 999 * kMs) / (1000 * kMs);
+  return failure(Status::kUnavailable, words::started_lately(node.settings, wait_s));
 }
 
 // True for a fault of a node that never was good: an error in the list of servers. A node that was
@@ -161,16 +146,14 @@ Outcome NodeEligibility::fatal_fault() const {
   });
   if (found == nodes_.end()) return {};
   if (!found->is_replica()) return found->refusal;
-  std::string names;
+  std::string addresses;
   for (const Node &node : nodes_) {
     if (!is_tried_replica(node)) continue;
-    names += (names.empty() ? "" : ", ") + node.settings.address();
+    words::add_address(addresses, node.settings);
   }
-  return failure(found->refusal.status, std::to_string(replica_count) + " of " +
-                                            std::to_string(nodes_.size()) +
-                                            " nodes are replicas (" + names + "): at least " +
-                                            std::to_string(timing::majority_of(nodes_.size())) +
-                                            " must be independent primaries");
+  return failure(found->refusal.status,
+                 words::too_many_replicas({replica_count, nodes_.size()}, addresses,
+                                          timing::majority_of(nodes_.size())));
 }
 
 std::vector<size_t> NodeEligibility::order_of(std::string_view name) const {

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "lock/lock_client.h"
 #include "quorum/node_eligibility.h"
+#include "quorum/words.h"
 
 namespace redlatch::quorum {
 
@@ -56,10 +57,8 @@ class Nodes {
   Nanos limit(Nanos ttl) const;
   // Higher than every number of a node's client, which takes some of its own for a new channel.
   uint64_t next_rid();
-  // "2 of 3 nodes"
-  std::string words(size_t count) const {
-    return std::to_string(count) + " of " + std::to_string(size()) + " nodes";
-  }
+  // `count` of all nodes, for a message.
+  NodeCount counted(size_t count) const { return {count, size()}; }
 
   bool can_vote(size_t node, Nanos now) const {
     return nodes_[node].client.first_server().session.is_up() && eligibility_.may_vote(node, now);

@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/text.h"
-#include "lock/message.h"
 #include "protocol/token.h"
 
 namespace redlatch::quorum {
@@ -236,10 +234,8 @@ void QuorumAcquire::accept(Nanos now) {
   if (left <= nodes_.settings().min_validity) {
     if (!is_try_) return pause(now);
     return fail(Status::kUnavailable,
-                "lock " + quoted(votes_.name()) + " was granted by " +
-                    nodes_.words(nodes_.majority()) +
-                    ", too late: " + std::to_string(std::max<Nanos>(left, 0) / kMs) +
-                    " ms of its ttl were left; it was released",
+                words::granted_too_late(votes_.name(), nodes_.counted(nodes_.majority()),
+                                        std::max<Nanos>(left, 0) / kMs),
                 now);
   }
   if (nodes_.settings().is_fenced) return raise_fence(now);
@@ -262,10 +258,7 @@ void QuorumAcquire::check_fence(Nanos now) {
   if (written >= nodes_.majority()) return grant(now);
   if (written + open >= nodes_.majority() && now < fence_due_) return wake_by(fence_due_);
   if (!is_try_) return pause(now);
-  fail(Status::kUnavailable,
-       "lock " + quoted(votes_.name()) + " was granted, but its fence was written to " +
-           nodes_.words(written) + " only; it was released",
-       now);
+  fail(Status::kUnavailable, words::fence_unwritten(votes_.name(), nodes_.counted(written)), now);
 }
 
 void QuorumAcquire::grant(Nanos now) {
@@ -311,7 +304,7 @@ void QuorumAcquire::give_back(Nanos now, bool is_lost) noexcept {
 }
 
 void QuorumAcquire::shut_down(Nanos now) noexcept {
-  if (request_) return fail(Status::kClosed, "the Redlock was shut down", now);
+  if (request_) return fail(Status::kClosed, words::kShutDown, now);
   end_lease(Lease::kReleased);
   give_back(now);
 }
@@ -357,24 +350,20 @@ operate::Holder QuorumAcquire::holder() const {
 
 Outcome QuorumAcquire::why_not(Nanos now) const {
   size_t able = 0;
-  const std::string lock = "lock " + quoted(votes_.name());
   const Vote *busy = nullptr;
   for (size_t i = 0; i < nodes_.size(); i++) {
     if (votes_[i].state == State::kNo) busy = &votes_[i];
     if (votes_[i].state != State::kUnavailable && nodes_.can_vote(i, now)) able++;
   }
-  const std::string most = std::to_string(nodes_.majority());
+  const NodeCount majority = nodes_.counted(nodes_.majority());
   if (lease_ && able >= nodes_.majority()) {
     if (!is_try_) {
-      return failure(
-          Status::kTimeout,
-          lock + " was not granted by " + nodes_.words(nodes_.majority()) + " within " +
-              in_seconds(request_->wait_ms) +
-              lock::message_of({lock::After{"; holder: ", lock::words::name_of(holder())}}));
+      return failure(Status::kTimeout,
+                     words::not_granted(votes_.name(), majority, request_->wait_ms, holder()));
     }
-    return failure(Status::kBusy, lock + " was granted by " +
-                                      nodes_.words(votes_.count(State::kYes)) + ", and needs " +
-                                      most + ": " + (busy != nullptr ? busy->why.message : ""));
+    return failure(Status::kBusy,
+                   words::busy(votes_.name(), nodes_.counted(votes_.count(State::kYes)),
+                               majority.count, busy != nullptr ? busy->why.message : ""));
   }
   Status status = Status::kOk;
   std::string whys;
@@ -385,15 +374,15 @@ Outcome QuorumAcquire::why_not(Nanos now) const {
     if (why.ok()) continue;
     const bool is_known = status == Status::kOk || status == why.status;
     status = is_known ? why.status : Status::kUnavailable;
-    whys += "; " + why.message;
+    words::add_reason(whys, why.message);
   }
   constexpr std::array kReported = {Status::kDenied, Status::kUnsupported, Status::kServer,
                                     Status::kInvalid, Status::kNoMemory};
   if (std::find(kReported.begin(), kReported.end(), status) == kReported.end()) {
     status = Status::kUnavailable;
   }
-  return failure(status, (lease_ ? lock + ": " : std::string()) + "too few nodes may vote, " +
-                             most + " of " + std::to_string(nodes_.size()) + " are needed" + whys);
+  const std::string_view lock = lease_ ? std::string_view(votes_.name()) : std::string_view();
+  return failure(status, words::too_few_may_vote(lock, majority, whys));
 }
 
 }  // namespace redlatch::quorum

@@ -12,26 +12,6 @@ namespace redlatch::quorum {
 using lock::Lease;
 using lock::Request;
 
-namespace {
-
-// For messages.
-std::string_view what_of(const Request &request) {
-  switch (request.op) {
-    case Request::Op::kUpgrade:
-      return "upgrading a lease";
-    case Request::Op::kDowngrade:
-      return "downgrading a lease";
-    case Request::Op::kAttach:
-      return "attaching a lease";
-    case Request::Op::kOperate:
-      return request.task->what();
-    default:
-      return "this call";
-  }
-}
-
-}  // namespace
-
 QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings &settings,
                            std::span<const uint8_t, 16> random, uint64_t seed, lock::Output &output)
     : output_(output), nodes_(nodes, settings, random, seed, *this), requests_(output) {}
@@ -40,7 +20,7 @@ QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings
 
 void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
-  if (is_shut_) return refuse(*request, failure(Status::kClosed, "the Redlock was shut down"));
+  if (is_shut_) return refuse(*request, failure(Status::kClosed, words::kShutDown));
   switch (request->op) {
     case Request::Op::kConnect:
     case Request::Op::kAcquire:
@@ -57,7 +37,7 @@ void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
       start_check(request, now);
       break;
     default:
-      refuse(*request, lock::needs_one_server(what_of(*request)));
+      refuse(*request, lock::needs_one_server(words::what_of(*request)));
   }
   requests_.review_marked(now);
 }
@@ -68,17 +48,14 @@ void QuorumClient::refuse(Request &request, const Outcome &why) {
 
 Outcome QuorumClient::check(const Request &request) const {
   const Nanos lease = request.op == Request::Op::kExtend ? request.extend_to : request.options.ttl;
-  const std::string got = " (got " + std::to_string(lease / kMs) + " ms)";
   const QuorumSettings &settings = nodes_.settings();
   if (nodes_.eligibility().is_guarded() && lease > settings.restart_guard) {
-    return failure(Status::kInvalid, "ttl must be at most " +
-                                         std::to_string(settings.restart_guard / kMs) +
-                                         " ms, the restart_guard" + got);
+    return failure(Status::kInvalid,
+                   words::ttl_above_guard(settings.restart_guard / kMs, lease / kMs));
   }
   if (settings.min_validity >= lease) {
-    return failure(Status::kInvalid, "ttl must be above " +
-                                         std::to_string(settings.min_validity / kMs) +
-                                         " ms, the min_validity" + got);
+    return failure(Status::kInvalid,
+                   words::ttl_below_validity(settings.min_validity / kMs, lease / kMs));
   }
   return {};
 }
@@ -127,7 +104,7 @@ void QuorumClient::detach(Request &request, Nanos now) {
 Status QuorumClient::cancel(Request &request, Nanos now) {
   QuorumRequest *found = requests_.find(&request);
   if (request.is_finished() || found == nullptr) return request.status.load();
-  found->fail(Status::kCancelled, "the request was cancelled", now);
+  found->fail(Status::kCancelled, lock::words::kCancelled, now);
   requests_.review_marked(now);
   return Status::kCancelled;
 }
@@ -151,7 +128,7 @@ void QuorumClient::give_up() {
   for (Node &node : nodes_) node.client.give_up();
   requests_.review_marked(0);
   requests_.for_each([](QuorumRequest &request) {
-    request.fail(Status::kOutcomeUnknown, "no answer before the Redlock was shut down", 0);
+    request.fail(Status::kOutcomeUnknown, words::kUnansweredAtShutdown, 0);
   });
 }
 
@@ -197,8 +174,7 @@ void QuorumClient::lease_ended(Lease &lease) {
 void QuorumClient::on_connected(size_t index, const ServerFacts &facts, Nanos now) {
   Node &node = nodes_[index];
   if (nodes_.eligibility().note_restart(index, facts, now)) {
-    withdraw_votes(index, failure(Status::kUnavailable, node.settings.address() + " has restarted"),
-                   now);
+    withdraw_votes(index, failure(Status::kUnavailable, words::has_restarted(node.settings)), now);
   }
   node.trouble.clear();
   node.last_reply_at = now;

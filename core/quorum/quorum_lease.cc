@@ -34,13 +34,13 @@ Nanos QuorumLease::maintain(Nanos now) {
 }
 
 lock::Loss QuorumLease::why_lost(Nanos now) const {
-  if (now >= lease_.end_at) return {lock::LossReason::kMaxHold, "max_hold was reached"};
+  if (now >= lease_.end_at) return lock::LossReason::kMaxHold;
   const size_t count = votes_.count(Vote::State::kYes);
-  lock::Loss loss{lock::LossReason::kNoMajority, "only " + nodes_.words(count) + " still have it"};
+  std::string whys;
   for (const Vote &vote : votes_) {
-    if (!vote.why.message.empty()) loss.text += "; " + vote.why.message;
+    if (!vote.why.message.empty()) words::add_reason(whys, vote.why.message);
   }
-  return loss;
+  return {lock::LossReason::kNoMajority, words::too_few_have_it(nodes_.counted(count), whys)};
 }
 
 // ---- votes that are missing --------------------------------------------------------------------

@@ -7,7 +7,6 @@
 #include <cassert>
 #include <utility>
 
-#include "base/text.h"
 #include "timing/quorum.h"
 
 namespace redlatch::quorum {
@@ -160,10 +159,10 @@ void Votes::take_answers(Nanos now) {
     }
     const bool is_late = !is_held && vote.is_open() && now >= vote.due;
     if (!is_late) continue;
-    mark_unavailable(i,
-                     failure(Status::kUnavailable, node.settings.address() + ": no answer within " +
-                                                       std::to_string(node_limit() / kMs) + " ms"),
-                     now);
+    mark_unavailable(
+        i,
+        failure(Status::kUnavailable, words::no_answer_within(node.settings, node_limit() / kMs)),
+        now);
   }
 }
 
@@ -193,8 +192,8 @@ void Votes::take_answer(size_t node, Nanos now) {
     vote.state = State::kNo;
     vote.why = outcome;
   } else if (is_wrong_type) {
-    const std::string where = nodes_[node].settings.address() + ": ";
-    mark_unavailable(node, failure(outcome.status, where + outcome.message), now);
+    const std::string why = words::of_node(nodes_[node].settings, outcome.message);
+    mark_unavailable(node, failure(outcome.status, why), now);
   } else {
     mark_unavailable(node, outcome, now);
   }
@@ -206,9 +205,8 @@ void Votes::count_in(size_t node, Nanos now) {
   Vote &vote = votes_[node];
   assert(vote.lease != nullptr && vote.state != State::kYes);
   if (holder_ != nullptr && !holder_->is_certain(now)) {
-    const std::string address = nodes_[node].settings.address();
-    return mark_unavailable(node, failure(Status::kLost, address + ": its vote came too late"),
-                            now);
+    const std::string why = words::of_node(nodes_[node].settings, words::kVoteTooLate);
+    return mark_unavailable(node, failure(Status::kLost, why), now);
   }
   vote.request.reset();
   vote.fence.reset();
@@ -218,12 +216,11 @@ void Votes::count_in(size_t node, Nanos now) {
 
 void Votes::lose(size_t node, Nanos now) {
   Vote &vote = votes_[node];
-  const std::string &reason = vote.lease->reason;
+  std::string_view reason = vote.lease->reason;
+  if (reason.empty()) reason = lock::words::loss(lock::LossReason::kExpired);
   const bool is_gone = vote.lease->is_gone;
-  mark_unavailable(node,
-                   failure(Status::kLost, nodes_[node].settings.address() + ": " +
-                                              (reason.empty() ? "the lease ended" : reason)),
-                   now);
+  const std::string why = words::of_node(nodes_[node].settings, reason);
+  mark_unavailable(node, failure(Status::kLost, why), now);
   if (is_gone && vote.rid == rid_) vote.is_spent = false;
   if (holder_ != nullptr) holder_->on_vote_lost(vote, is_gone, now);
 }
@@ -342,11 +339,11 @@ Outcome Votes::wrong_type() const {
   std::string whys;
   for (const Vote &vote : votes_) {
     if (vote.state != State::kUnavailable || vote.why.status != Status::kWrongType) continue;
-    whys += (count++ == 0 ? ": " : "; ") + vote.why.message;
+    count++;
+    words::add_reason(whys, vote.why.message);
   }
   if (count + nodes_.majority() <= nodes_.size()) return {};
-  return failure(Status::kWrongType, "lock " + quoted(name_) + " has data at its keys on " +
-                                         nodes_.words(count) + whys);
+  return failure(Status::kWrongType, words::wrong_type(name_, nodes_.counted(count), whys));
 }
 
 }  // namespace redlatch::quorum

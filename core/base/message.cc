@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
-#include "lock/message.h"
+#include "base/message.h"
 
 #include <new>
 
 #include "base/text.h"
 
-namespace redlatch::lock {
+namespace redlatch {
 
 namespace {
 
@@ -16,6 +16,7 @@ struct Writer {
   void operator()(std::string_view text) const { out += text; }
   void operator()(int64_t number) const { out += std::to_string(number); }
   void operator()(const LockName &lock) const { out.append("lock ").append(quoted(lock.name)); }
+  void operator()(const Quoted &quote) const { out += quoted(quote.text); }
   void operator()(const Seconds &time) const { out += in_seconds(time.ms); }
   void operator()(const After &last) const {
     if (!last.text.empty()) out.append(last.separator).append(last.text);
@@ -36,4 +37,4 @@ std::string message_of(std::initializer_list<MessagePart> parts) noexcept {
   }
 }
 
-}  // namespace redlatch::lock
+}  // namespace redlatch

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// A message, made of parts.
+// Messages, made of parts.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,16 @@
 
 #include "base/settings.h"
 
-namespace redlatch::lock {
+namespace redlatch {
 
 // "lock 'orders'"
 struct LockName {
   std::string_view name;
+};
+
+// In quotes, see quoted().
+struct Quoted {
+  std::string_view text;
 };
 
 // As "0.05 s".
@@ -24,7 +29,7 @@ struct Seconds {
   int64_t ms;
 };
 
-// "; " and a reason, or nothing if that is empty.
+// A separator and a text; nothing if the text is empty.
 struct After {
   std::string_view separator, text;
 };
@@ -35,10 +40,10 @@ struct Foreign {
 };
 
 // The pointer: the address of a server.
-using MessagePart =
-    std::variant<std::string_view, int64_t, LockName, Seconds, After, Foreign, const Settings *>;
+using MessagePart = std::variant<std::string_view, int64_t, LockName, Quoted, Seconds, After,
+                                 Foreign, const Settings *>;
 
 // Empty without memory: a status says enough.
 std::string message_of(std::initializer_list<MessagePart> parts) noexcept;
 
-}  // namespace redlatch::lock
+}  // namespace redlatch
