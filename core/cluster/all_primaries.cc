@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "cluster/words.h"
+
 namespace redlatch::cluster {
 
 using lock::Request;
@@ -113,9 +115,9 @@ size_t AllPrimaries::node_of(size_t primary, Nanos now) {
 void AllPrimaries::refuse(Request &request, size_t primary) {
   const SlotMap &map = router_.map();
   const bool is_there = primary < map.server_count();
-  const auto why = is_there ? router_.not_allowed(map.server(static_cast<uint16_t>(primary)))
-                            : std::string(": no node serves a slot");
-  finish(request, Status::kUnavailable, settings_.address() + why);
+  std::string why(words::kSlotUnserved);
+  if (is_there) why = words::host_not_named(map.server(static_cast<uint16_t>(primary)).host);
+  finish(request, Status::kUnavailable, words::unserved(settings_, why));
 }
 
 void AllPrimaries::finish(Request &request, Status status, std::string_view message) {

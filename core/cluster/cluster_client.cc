@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "cluster/words.h"
 #include "protocol/keys.h"
 #include "protocol/slots.h"
 
@@ -48,7 +49,7 @@ void ClusterClient::finish(Request &request, Status status, std::string_view mes
 
 void ClusterClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   now_ = now;
-  if (is_shut_) return finish(*request, Status::kClosed, "the client was shut down");
+  if (is_shut_) return finish(*request, Status::kClosed, lock::words::kShutDown);
   if (!request->name.empty() && !request->is_list()) {
     const auto outcome =
         protocol::check_cluster_name(settings_.name_space, request->name, request->options.format);
@@ -162,7 +163,8 @@ void ClusterClient::place_unplaced(Nanos now) {
     }
   }
   if (!router_.unplaced().has_work()) return;
-  const auto why = failure(Status::kUnavailable, settings_.address() + router_.why_homeless());
+  const auto why =
+      failure(Status::kUnavailable, words::unserved(settings_, router_.why_homeless()));
   client_->on_connect_failed(0, why, now);
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "cluster/words.h"
 #include "protocol/keys.h"
 #include "protocol/slots.h"
 #include "protocol/token.h"
@@ -85,13 +86,14 @@ std::string Router::why_homeless() {
     if (place != &unplaced()) continue;
     const uint16_t number = map_.owner(slot);
     if (number == SlotMap::kNone) continue;
-    if (!is_allowed(map_.server(number))) return not_allowed(map_.server(number));
+    if (!is_allowed(map_.server(number))) {
+      return words::host_not_named(map_.server(number).host);
+    }
     if (nodes_.size() > kMaxNodes && !node_numbers_.contains(number)) {
-      return ": a client can use " + std::to_string(kMaxNodes) +
-             " nodes, and the cluster has named more: make a new client";
+      return words::too_many_nodes(kMaxNodes);
     }
   }
-  return ": no node serves the slot of this lock";
+  return std::string(words::kLockUnserved);
 }
 
 // ---- moves -------------------------------------------------------------------------------------

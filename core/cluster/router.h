@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/settings.h"
-#include "base/text.h"
 #include "cluster/slot_map.h"
 #include "lock/lock_client.h"
 #include "timing/backoff.h"
@@ -58,10 +57,6 @@ class Router {
   size_t known_node_of(uint16_t slot) const;
   // Why a lock is at no node.
   std::string why_homeless();
-  std::string not_allowed(const HostPort &server) const {
-    return ": cluster_hosts must name all nodes of the cluster (got a node at " +
-           quoted(server.host) + ")";
-  }
 
   bool is_moving(uint16_t slot) const {
     return std::any_of(moves_.begin(), moves_.end(),

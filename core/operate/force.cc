@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
-#include "base/text.h"
 #include "operate/operation.h"
+#include "operate/words.h"
 
 namespace redlatch::operate {
 
@@ -21,10 +21,9 @@ Operation::Step Force::on_answer(const Reply &reply) {
     step.outcome = {Status::kWrongType, protocol::wrong_type_message(name, answer.wrong_type)};
     return step;
   }
-  const char *why = answer.result == 0 ? " is not held"
-                    : token.empty()    ? " is not held: its key is a hash that no lock format has"
-                                       : " is not held by that token";
-  step.outcome = {Status::kNotHeld, "lock " + quoted(name) + why};
+  step.outcome = {Status::kNotHeld, answer.result == 0 ? words::not_held(name)
+                                    : token.empty()    ? words::not_a_lock(name)
+                                                       : words::not_held_by_token(name)};
   return step;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "operate/operation.h"
+#include "operate/words.h"
 
 namespace redlatch::operate {
 
@@ -98,9 +99,7 @@ Operation::Step List::next() {
     for (auto &key : found_.keys) {
       if (listing->seen_keys.contains(key)) continue;
       if (listing->seen_keys.size() == kMaxListedKeys) {
-        return {Next::kEnd,
-                {Status::kServer, "the list is of over " + std::to_string(kMaxListedKeys) +
-                                      " locks: its pattern must name fewer"}};
+        return {Next::kEnd, {Status::kServer, words::list_too_long(kMaxListedKeys)}};
       }
       listing->seen_keys.insert(key);
       listing->keys.push_back(std::move(key));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "protocol/answer.h"
+#include "session/words.h"
 
 namespace redlatch::session {
 
@@ -18,10 +19,8 @@ Session::Session(const Settings &settings, Transport &transport, Entropy &entrop
       node_(node),
       connection_(connection),
       may_change_server_(settings.has_sentinels() || settings.is_of_cluster),
-      failure_(redlatch::failure(Status::kUnavailable,
-                                 "not connected to " + settings.address() + " yet")),
-      lost_(redlatch::failure(Status::kUnavailable,
-                              "lost the connection to " + settings.address())) {}
+      failure_(redlatch::failure(Status::kUnavailable, words::not_connected_yet(settings))),
+      lost_(redlatch::failure(Status::kUnavailable, words::lost_connection(settings))) {}
 
 // ---- the connection ----------------------------------------------------------------------------
 
@@ -79,13 +78,11 @@ void Session::open_messages(Nanos now) {
 }
 
 void Session::on_late_grant(Nanos age, Nanos now) {
-  follow(messages_.give(&MessageCheck::on_late_grant, age, now),
-         "the message of a grant did not come");
+  follow(messages_.give(&MessageCheck::on_late_grant, age, now), words::kNoMessage);
 }
 
 void Session::check_messages(bool is_waiting, Nanos now) {
-  follow(messages_.give(&MessageCheck::on_time, is_waiting, now),
-         "no answer came within command_timeout");
+  follow(messages_.give(&MessageCheck::on_time, is_waiting, now), words::kNoAnswer);
 }
 
 void Session::follow(MessageCheck::Command command, std::string_view why) {
@@ -96,8 +93,7 @@ void Session::follow(MessageCheck::Command command, std::string_view why) {
     return transport_.send_on_messages(node_, ping.argv());
   }
   drop();
-  transport_.warn("the connection for messages to " + settings_.address() +
-                  " is dead: " + std::string(why) + "; connecting anew");
+  transport_.warn(words::messages_dead(settings_, why));
 }
 
 // ---- calls --------------------------------------------------------------------------------------
