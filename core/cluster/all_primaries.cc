@@ -19,7 +19,7 @@ void AllPrimaries::start_list(const std::shared_ptr<Request> &request, Nanos now
   const size_t primary = next_primary(listing.node + (is_done ? 1 : 0));
   if (primary >= router_.map().server_count()) return finish(*request, Status::kEnd, {});
   if (is_done) {
-    listing.cursor = "0";
+    listing.cursor = '0';
     listing.is_last_step = false;
   }
   listing.node = primary;
@@ -115,8 +115,8 @@ size_t AllPrimaries::node_of(size_t primary, Nanos now) {
 void AllPrimaries::refuse(Request &request, size_t primary) {
   const SlotMap &map = router_.map();
   const bool is_there = primary < map.server_count();
-  std::string why(words::kSlotUnserved);
-  if (is_there) why = words::host_not_named(map.server(static_cast<uint16_t>(primary)).host);
+  const auto why = is_there ? words::host_not_named(map.server(static_cast<uint16_t>(primary)).host)
+                            : std::string(words::kSlotUnserved);
   finish(request, Status::kUnavailable, words::unserved(settings_, why));
 }
 
