@@ -197,6 +197,7 @@ void rl_client_shutdown(rl_client *client) {
 void rl_client_close(rl_client *client) {
   const NoCancel no_cancel;
   if (client == nullptr || client->runtime->is_forked()) return;
+  client->watched.forget();
   rl_client_shutdown(client);
   delete client;
 }

@@ -28,6 +28,8 @@ static_assert(RL_ROLE_CLUSTER_MEMBER == static_cast<int>(NodeRole::kClusterMembe
 static_assert(RL_LOST_GONE == static_cast<int>(runtime::LossReason::kGone));
 static_assert(RL_LOG_ERROR == static_cast<int>(runtime::LogLevel::kError));
 static_assert(RL_LOG_INFO == static_cast<int>(runtime::LogLevel::kInfo));
+static_assert(offsetof(rl_event, kind) == 8 && offsetof(rl_event, status) == 12 &&
+              offsetof(rl_event, handle) == 16);
 static_assert(RL_EVENT_POSTED == static_cast<int>(runtime::QueueEvent::Kind::kPosted));
 static_assert(RL_EVENT_REQUEST == static_cast<int>(runtime::QueueEvent::Kind::kRequest));
 static_assert(RL_EVENT_LEASE == static_cast<int>(runtime::QueueEvent::Kind::kLease));

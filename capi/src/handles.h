@@ -48,17 +48,14 @@ struct rl_acquire_options {
   uint64_t without_memory = 0;
 };
 
-// The events of a handle's watches share one Watched, made by the first watch. It loses the handle
-// when this ends.
+// The events of a handle's watches share one Watched, made by the first watch.
 class WatchedHandle {
  public:
-  WatchedHandle() = default;
-  ~WatchedHandle() {
+  // The handle is about to be freed: no event has it from now on.
+  void forget() noexcept {
+    const redlatch::MutexLock lock(mutex_);
     if (watched_) watched_->handle.store(nullptr);
   }
-  WatchedHandle(const WatchedHandle &) = delete;
-  WatchedHandle &operator=(const WatchedHandle &) = delete;
-
   // Any thread. Throws std::bad_alloc.
   redlatch::runtime::QueueEvent event(redlatch::runtime::QueueEvent::Kind kind, int64_t tag,
                                       void *handle) {

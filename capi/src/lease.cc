@@ -63,6 +63,7 @@ rl_status rl_rw_downgrade(rl_lease *lease, rl_error *err) {
 void rl_lease_free(rl_lease *lease) {
   const NoCancel no_cancel;
   if (lease == nullptr || lease->runtime->is_forked()) return;
+  lease->watched.forget();
   guarded_status(nullptr, [&](rl_error *) { lease->runtime->release_async(*lease->lease); });
   delete lease;
 }

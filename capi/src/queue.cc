@@ -107,12 +107,18 @@ rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag) {
   if (request == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
   if (is_forked(queue) || (request->runtime && request->runtime->is_forked())) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    auto event = request->watched.event(Kind::kRequest, tag, request);
-    if (request->runtime) {
-      if (queue != nullptr) request->is_watched.store(true);
-      request->runtime->watch(*request->request, target_of(queue), std::move(event));
+    // The thread that takes the event may free the handle before this returns.
+    const auto runtime = request->runtime;
+    const auto watched = request->request;
+    runtime::QueueEvent event;
+    if (queue != nullptr) {
+      event = request->watched.event(Kind::kRequest, tag, request);
+      request->is_watched.store(true);
+    }
+    if (runtime) {
+      runtime->watch(*watched, target_of(queue), std::move(event));
     } else if (queue != nullptr) {
-      event.status = rl_request_status(request);
+      event.status = static_cast<rl_status>(watched->status.load());
       queue->queue->post(std::move(event));
     }
     answer(e, Status::kOk);
@@ -123,8 +129,12 @@ rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag) {
   if (lease == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
   if (is_forked(queue) || lease->runtime->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    lease->runtime->watch(*lease->lease, target_of(queue),
-                          lease->watched.event(Kind::kLease, tag, lease));
+    // As in rl_request_watch().
+    const auto runtime = lease->runtime;
+    const auto watched = lease->lease;
+    runtime::QueueEvent event;
+    if (queue != nullptr) event = lease->watched.event(Kind::kLease, tag, lease);
+    runtime->watch(*watched, target_of(queue), std::move(event));
     answer(e, Status::kOk);
   });
 }
@@ -138,8 +148,9 @@ rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue,
     if (queue == nullptr) {
       log.end_watches();
     } else {
-      log.watch(static_cast<runtime::LogLevel>(level), queue->queue,
-                client->watched.event(Kind::kLog, tag, client));
+      runtime::QueueEvent event;
+      if (level != RL_LOG_NONE) event = client->watched.event(Kind::kLog, tag, client);
+      log.watch(static_cast<runtime::LogLevel>(level), queue->queue, event);
     }
     answer(e, Status::kOk);
   });
@@ -149,7 +160,8 @@ rl_status rl_client_credentials_watch(rl_client *client, rl_queue *queue, int64_
   if (client == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
   if (is_forked(queue) || client->runtime->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
-    const auto event = client->watched.event(Kind::kCredentials, tag, client);
+    runtime::QueueEvent event;
+    if (queue != nullptr) event = client->watched.event(Kind::kCredentials, tag, client);
     answer(e, client->runtime->watch_credentials(target_of(queue), event));
   });
 }

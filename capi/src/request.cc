@@ -126,6 +126,7 @@ rl_lease *rl_request_take_lease(rl_request *request) {
 void rl_request_free(rl_request *request) {
   const NoCancel no_cancel;
   if (request == nullptr || (request->runtime && request->runtime->is_forked())) return;
+  request->watched.forget();
   // A finished one, too, may be about to post its tag.
   if (request->is_watched.load()) rl_request_watch(request, nullptr, 0);
   if (request->runtime && !request->request->is_finished()) rl_request_cancel(request);

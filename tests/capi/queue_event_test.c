@@ -76,10 +76,11 @@ static void a_lost_lease_and_the_log(void) {
   rl_acquire_options* options = rl_acquire_options_new();
   rl_lease* lease;
   rl_event first, second;
-  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("max_hold"), TEXT("100ms"), NULL));
-  lease = rl_acquire(client, TEXT("lost"), WAIT_MS, options, NULL);
+  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("max_hold"), TEXT("1s"), NULL));
+  CHECK_INT(RL_OK, rl_client_connect(client, WAIT_MS, NULL));
   empty_log(client);
   CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_ERROR, queue, 1));
+  lease = rl_acquire(client, TEXT("lost"), WAIT_MS, options, NULL);
   CHECK_INT(RL_OK, rl_lease_watch(lease, queue, 2));
   CHECK(rl_queue_next_event(queue, WAIT_MS, &first) > 0);
   CHECK(rl_queue_next_event(queue, WAIT_MS, &second) > 0);
@@ -131,6 +132,25 @@ static void what_was_freed_is_not_named(void) {
   rl_client_close(client);
 }
 
+static void a_line_of_a_client_that_was_closed(void) {
+  rl_client* client = server_client();
+  rl_queue* queue = rl_queue_new(NULL);
+  rl_acquire_options* options = rl_acquire_options_new();
+  struct pollfd polled = {rl_queue_fd(queue), POLLIN, 0};
+  rl_lease* lease;
+  CHECK_INT(RL_OK, rl_acquire_options_set(options, TEXT("max_hold"), TEXT("1s"), NULL));
+  CHECK_INT(RL_OK, rl_client_connect(client, WAIT_MS, NULL));
+  empty_log(client);
+  CHECK_INT(RL_OK, rl_client_log_watch(client, RL_LOG_ERROR, queue, 1));
+  lease = rl_acquire(client, TEXT("line"), WAIT_MS, options, NULL);
+  CHECK_INT(1, poll(&polled, 1, WAIT_MS));
+  rl_client_close(client);
+  check_event(queue, 1, RL_EVENT_LOG, RL_OK, NULL);
+  rl_lease_free(lease);
+  rl_acquire_options_free(options);
+  rl_queue_free(queue);
+}
+
 static void a_bad_argument_takes_nothing(void) {
   rl_queue* queue = rl_queue_new(NULL);
   rl_event event = {1, 2, 3, queue};
@@ -162,8 +182,8 @@ static void* start_many(void* argument) {
     snprintf(name, sizeof name, "many-%d-%d", caller->number, i);
     request = rl_acquire_start(caller->client, name, strlen(name), WAIT_MS, NULL);
     if (i % 2 == 0) {
-      rl_request_watch(request, caller->queue, caller->number + 1);
-    } else {
+      CHECK_INT(RL_OK, rl_request_watch(request, caller->queue, caller->number + 1));
+    } else { /* For the sanitizers. */
       rl_request_watch(request, caller->queue, -caller->number - 1);
       rl_request_free(request);
     }
@@ -186,11 +206,14 @@ static void a_taker_needs_no_table(void) {
   }
   while (finished < CALLER_COUNT * ROUND_COUNT / 2 || ended < CALLER_COUNT) {
     rl_event event;
+    rl_lease* lease;
     if (!CHECK(rl_queue_next_event(queue, WAIT_MS, &event) > 0)) break;
     if (event.kind == RL_EVENT_POSTED) ended++;
     if (event.kind != RL_EVENT_REQUEST || event.tag < 0) continue;
     CHECK_INT(RL_OK, event.status);
-    rl_lease_free(rl_request_take_lease((rl_request*)event.handle));
+    lease = rl_request_take_lease((rl_request*)event.handle);
+    CHECK(lease != NULL);
+    rl_lease_free(lease);
     rl_request_free((rl_request*)event.handle);
     finished++;
   }
@@ -203,6 +226,7 @@ static const struct test tests[] = {
     {"each_kind_says_what_it_tells_of", each_kind_says_what_it_tells_of},
     {"a_lost_lease_and_the_log", a_lost_lease_and_the_log},
     {"what_was_freed_is_not_named", what_was_freed_is_not_named},
+    {"a_line_of_a_client_that_was_closed", a_line_of_a_client_that_was_closed},
     {"a_bad_argument_takes_nothing", a_bad_argument_takes_nothing},
     {"a_taker_needs_no_table", a_taker_needs_no_table},
 };

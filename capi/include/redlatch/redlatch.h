@@ -1065,8 +1065,9 @@ RL_API void rl_request_free(rl_request *request);
  * rl_client_credentials_watch(). Results stay where they are: in the request, the lease, the log.
  *
  * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
- * until it returns 0. One queue serves any number of clients. examples/c/poll_loop.c shows it.
- * rl_queue_drive() makes that faster for a loop that has one client.
+ * or rl_queue_next_event() until it returns 0. One queue serves any number of clients.
+ * examples/c/poll_loop.c shows it. rl_queue_drive() makes that faster for a loop that has one
+ * client.
  *
  * @return the queue, freed by rl_queue_free(); NULL: RL_E_NO_MEMORY (or no descriptor).
  * Blocks: never.  Since: 0.1.
@@ -1092,7 +1093,7 @@ RL_API int32_t rl_queue_fd(const rl_queue *queue);
  */
 RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
 
-/** Of what an event tells. Others may come: skip an unknown one. */
+/** Of what an event tells. Others may come: skip one that is unknown, and do not use its handle. */
 enum {
   RL_EVENT_POSTED = 1,     /**< rl_queue_post() was called. */
   RL_EVENT_REQUEST = 2,    /**< rl_request_watch(): the request is finished. */
@@ -1115,11 +1116,11 @@ typedef struct rl_event {
  * Take the oldest tag as rl_queue_next() does, with what it tells of: a caller needs no table from
  * tag to request. A thread may mix both functions.
  *
- * An event stays in the queue when its handle is freed, and has no handle then. A thread that frees
- * a handle while another one takes its event may be too late for that: the caller prevents it, or
- * lets the thread that takes the events free the handles.
+ * The thread that takes the event of a request may free the request. It may free a lease when the
+ * call that ended the lease has returned. An event whose handle is freed by another thread stays in
+ * the queue, without a handle; one that was taken before has it, which the caller prevents.
  *
- * @param event  where the event goes; all 0 if there is none.
+ * @param event  where the event goes; all 0 if none is taken.
  * @return the kind, > 0; 0: no event came within `wait_ms`; < 0: RL_E_INVALID (`queue` or `event`
  *         is NULL, or `wait_ms`), RL_E_FORKED.
  * Blocks: wait_ms.  Threads: any, several at once: each event goes to one.  Since: 0.1.
@@ -1134,11 +1135,11 @@ RL_API int32_t rl_queue_next_event(rl_queue *queue, int64_t wait_ms, rl_event *e
 RL_API rl_status rl_queue_post(rl_queue *queue, int64_t tag);
 
 /**
- * Have `queue` drive `client`: a call of rl_queue_next() that finds no tag then reads what the
- * server has sent, in the calling thread, and waits for more until wait_ms has passed. Without
- * this, the library's thread reads the answers to requests that are only watched, and then has to
- * wake the thread that polls the queue. Either way, a thread that waits in a call such as
- * rl_acquire() reads its answer itself.
+ * Have `queue` drive `client`: a call of rl_queue_next() or rl_queue_next_event() that finds no tag
+ * then reads what the server has sent, in the calling thread, and waits for more until wait_ms has
+ * passed. Without this, the library's thread reads the answers to requests that are only watched,
+ * and then has to wake the thread that polls the queue. Either way, a thread that waits in a call
+ * such as rl_acquire() reads its answer itself.
  *
  * Call rl_queue_fd() afterwards: the queue has a new descriptor, which is readable while there are
  * tags or data to read, and does not change from then on. The earlier descriptor remains open, and
