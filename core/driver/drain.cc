@@ -9,8 +9,8 @@
 
 namespace redlatch::driver {
 
-bool Drain::is_over(size_t drained, size_t count, Nanos now) {
-  const size_t enough = is_of_cluster_ ? count : timing::majority_of(count);
+bool Drain::is_over(size_t drained, size_t count, bool is_of_cluster, Nanos now) {
+  const size_t enough = is_of_cluster ? count : timing::majority_of(count);
   if (!have_most_ && drained >= enough) {
     have_most_ = true;
     limit_ = std::min(limit_, now + timing::node_limit(kDefaultTtlMs * kMs));

@@ -16,16 +16,15 @@ namespace redlatch::driver {
 
 class Drain {
  public:
-  Drain(bool is_of_cluster, Nanos timeout, Nanos now)
-      : is_of_cluster_(is_of_cluster), limit_(after(now, timeout)) {}
+  Drain(Nanos timeout, Nanos now) : limit_(after(now, timeout)) {}
 
-  // `drained`: how many of the `count` nodes have answered.
+  // `drained`: how many of the `count` nodes have answered. A client of one server may become one
+  // of a cluster meanwhile.
   // @return whether the wait is over; if not, to be asked again at limit(), or when more may have.
-  [[nodiscard]] bool is_over(size_t drained, size_t count, Nanos now);
+  [[nodiscard]] bool is_over(size_t drained, size_t count, bool is_of_cluster, Nanos now);
   Nanos limit() const { return limit_; }
 
  private:
-  const bool is_of_cluster_;
   bool have_most_ = false;
   Nanos limit_;
 };

@@ -16,14 +16,14 @@ void Client::shut_down(std::function<void()> over) {
   shut_at_ = context_.schedule.now();
   over_ = std::move(over);
   for (const auto &wire : wires_) wire->redials.hurry();
-  drain_.emplace(is_cluster(), context_.plan.timeout, now());
+  drain_.emplace(context_.plan.timeout, now());
   call([](lock::LockService &service, Nanos now) { service.shut_down(now); });
 }
 
 // After each event, because a node may have drained.
 void Client::tend_drain() {
   if (!drain_ || is_closed_) return;
-  if (drain_->is_over(service_->drained_count(), wires_.size(), now())) {
+  if (drain_->is_over(service_->drained_count(), wires_.size(), is_cluster(), now())) {
     drain_.reset();
     return later(scheduling(), [this] { close(); });
   }
