@@ -334,23 +334,6 @@ CORE_MUTANTS = (
         ),
     ),
     Mutant(
-        "endless-slack",
-        "a renewal that is under way is due again and again (220f2fa)",
-        41,
-        Edit(
-            "lock/lock_client.cc",
-            "record->timer_ran_at != now;",
-            "(IS_ON || record->timer_ran_at != now);",
-        ),
-        Edit(
-            "lock/lock_client.cc",
-            "  while (!timers_.empty()) {\n",
-            "  for (int turns = 0; !timers_.empty(); turns++) {\n"
-            "    if (turns > 100'000) throw redlatch::sim::Endless{};\n",
-        ),
-        scenario="kBatch",
-    ),
-    Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
         84,

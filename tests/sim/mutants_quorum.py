@@ -178,7 +178,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        57,
+        1837,
         Edit(
             "quorum/quorum_acquire.cc",
             "  const size_t written = votes_.count(State::kYes);",

@@ -6,6 +6,8 @@
 // connection is dropped, as core/runtime does, and made again.
 #include <cstdlib>
 #include <new>
+#include <span>
+#include <string_view>
 
 #include "failing_memory.h"
 #include "lock_client_world.h"
@@ -37,6 +39,13 @@ namespace {
 
 class MemoryTest : public LockClientWorld {
  protected:
+  // While failing_sends_ > 0, and counts there.
+  void send(size_t node, std::span<const std::string_view> argv) override {
+    if (failing_sends_ > 0 && --failing_sends_ > 0) throw std::bad_alloc();
+    LockClientWorld::send(node, argv);
+  }
+  int failing_sends_ = 0;
+
   void start_again() {
     client_ = make_client();
     sent_.clear();
@@ -165,6 +174,25 @@ TEST_F(MemoryTest, destroying_the_client_allocates_nothing) {
   EXPECT_EQ(std::exchange(countdown, 0), 1) << "a destructor allocates nothing";
   EXPECT_EQ(state(lease), Lease::kLost);
   EXPECT_EQ(lease->reason, "client is gone");
+}
+
+// Near the end of a lease the pause before the next try is shorter than the slack within which
+// renewals that are nearly due go along.
+TEST_F(MemoryTest, a_renewal_that_cannot_be_sent_is_tried_once_at_a_time) {
+  constexpr int kMany = 1'000;
+  start_again();
+  const auto lease = held();
+  advance(10'001 * kMs);
+  reply_count("extend", 1);
+  int tried = 0;
+  while (state(lease) == Lease::kHeld) {
+    now_ += 50 * kMs;
+    failing_sends_ = kMany;
+    client_->on_timer(now_);
+    ASSERT_GT(failing_sends_, kMany - 5) << "a renewal, and maybe a name";
+    tried += kMany - failing_sends_;
+  }
+  EXPECT_GT(tried, 10);
 }
 
 TEST_F(MemoryTest, out_of_memory_does_not_hide_a_loss) {
