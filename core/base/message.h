@@ -39,11 +39,11 @@ struct Foreign {
   std::string_view text;
 };
 
-// The pointer: the address of a server.
+// A pointer to the settings of a server is written as its address.
 using MessagePart = std::variant<std::string_view, int64_t, LockName, Quoted, Seconds, After,
                                  Foreign, const Settings *>;
 
-// Empty without memory: a status says enough.
+// Without memory the text is empty: the status that goes with it says enough.
 std::string message_of(std::initializer_list<MessagePart> parts) noexcept;
 
 }  // namespace redlatch

@@ -19,7 +19,7 @@ void AllPrimaries::start_list(const std::shared_ptr<Request> &request, Nanos now
   const size_t primary = next_primary(listing.node + (is_done ? 1 : 0));
   if (primary >= router_.map().server_count()) return finish(*request, Status::kEnd, {});
   if (is_done) {
-    listing.cursor = '0';
+    listing.cursor = '0';  // a character: g++ 12 at -O2 warns of a text
     listing.is_last_step = false;
   }
   listing.node = primary;

@@ -55,10 +55,10 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
     case Phase::kQueued:
       return waiters_.ask(record, now);
     case Phase::kHeld:
+      if (record.upgrader) server.session.on_waiting();  // for a message on the new connection
       // The server may have restarted without its data: better to know at once.
       leases_.send_extend(record, record.held()->on_connected(now), now);
       server.confirmations.repeat(record);
-      if (record.upgrader) server.session.on_waiting();  // for a message on the new connection
       return leases_.resume_upgrade(record, now);
     case Phase::kDetaching:
       return;  // its request is sent again

@@ -349,7 +349,8 @@ void Leases::compare_clocks(Server &server, Nanos now) noexcept {
 void Leases::warn_of_clock(Server &server) noexcept {
   if (!server.clock.take_warning()) return;
   const std::string text = words::clock_behind(server.settings, server.clock.behind() / kMs);
-  text.empty() ? server.clock.warn_again() : output_.warn(text);
+  if (text.empty()) return server.clock.warn_again();
+  output_.warn(text);
 }
 
 }  // namespace redlatch::lock

@@ -9,7 +9,7 @@ namespace redlatch::lock {
 // ---- of a lease --------------------------------------------------------------------------------
 
 std::string Lease::lost_words() const {
-  if (state.load() != kHeld) return reason;
+  if (state.load() != kHeld) return reason.empty() ? words::same(words::loss(loss)) : reason;
   return words::same(words::loss(loss_at(deadline.load())));
 }
 

@@ -67,7 +67,7 @@ struct LockState {
   int64_t highest_fence = 0;      // the highest that a caller of this client got
   Checked<KeyWatch> key_watch;
   std::string blocker;          // cid of the last known holder, for messages; empty: not known
-  Obstacle obstacle;            // when that was seen
+  Obstacle obstacle;            // how it kept the lock when it was last seen
   bool is_name_wanted = false;  // ask for its name at the next refusal
   Nanos blocker_due = 0;        // earliest time of the next such poll
   Server *server;               // that it is at

@@ -46,7 +46,7 @@ struct Loss {
   std::string text;
 };
 
-// `result` is the answer of a script that extends a lease. kGone: no other holder was seen.
+// `result` is the answer of a script that extends a lease.
 inline constexpr LossReason loss_by(int64_t result) {
   return result < 0 ? LossReason::kTakenOver : LossReason::kGone;
 }

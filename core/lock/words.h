@@ -20,12 +20,12 @@ enum class LossReason : int32_t {
   kNone,
   kExpired,
   kTakenOver,
-  kForced,
+  kForced,  // and granted to the same token again: others held in between
   kMaxHold,
   kNoMajority,
   kClosed,
   kDefect,
-  kGone,
+  kGone,  // no other holder was seen
 };
 
 // A machine that met an event that its state does not allow.
@@ -44,7 +44,7 @@ struct Obstacle {
   };
   Kind kind = Kind::kNone;
   std::string key_type = {};  // kOtherFormat: of the lock key
-  int64_t pttl_ms = -1;       // it ends then; -1: not known
+  int64_t pttl_ms = -1;       // until it ends; negative: no limit
 };
 
 namespace words {
@@ -121,7 +121,7 @@ std::string too_few_replicas(int64_t count, int replicas, int64_t timeout_ms) no
 std::string no_replica_asked(int64_t timeout_ms) noexcept;
 std::string no_connection_for_wait(Text why) noexcept;
 std::string wait_refused(const Settings &server, Text why) noexcept;
-// `why` is one of those above.
+// `why` is one of those above, or a refusal of the server.
 std::string not_replicated(Text lock, Text why) noexcept;
 std::string not_replicated_in_time(Text lock, int replicas) noexcept;
 std::string lost_unreplicated(Text lock, Text reason) noexcept;

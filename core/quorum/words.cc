@@ -34,11 +34,13 @@ Text what_of(const Request &request) noexcept {
 }
 
 void add_reason(std::string &reasons, Text reason) noexcept {
-  reasons = message_of({reasons, reasons.empty() ? "" : "; ", reason});
+  std::string longer = message_of({reasons, reasons.empty() ? "" : "; ", reason});
+  if (!longer.empty()) reasons = std::move(longer);
 }
 
 void add_address(std::string &addresses, const Settings &node) noexcept {
-  addresses = message_of({addresses, addresses.empty() ? "" : ", ", &node});
+  std::string longer = message_of({addresses, addresses.empty() ? "" : ", ", &node});
+  if (!longer.empty()) addresses = std::move(longer);
 }
 
 // ---- a node ------------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ Session::Session(const Settings &settings, Transport &transport, Entropy &entrop
       connection_(connection),
       may_change_server_(settings.has_sentinels() || settings.is_of_cluster),
       failure_(redlatch::failure(Status::kUnavailable, words::not_connected_yet(settings))),
-      lost_(redlatch::failure(Status::kUnavailable, words::lost_connection(settings))) {}
+      lost_(redlatch::failure(Status::kUnavailable, words::lost_connection(settings))) {
+  if (lost_.message.empty()) throw std::bad_alloc();
+}
 
 // ---- the connection ----------------------------------------------------------------------------
 
