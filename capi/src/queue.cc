@@ -12,7 +12,7 @@ using namespace redlatch::capi;
 
 namespace {
 
-using Kind = runtime::QueueEvent::Kind;
+using EventKind = runtime::QueueEvent::Kind;
 
 // 0 is not a valid tag: rl_queue_next() returns it for an empty queue.
 bool is_good(const rl_queue *queue, int64_t tag) { return queue == nullptr || tag != 0; }
@@ -112,7 +112,7 @@ rl_status rl_request_watch(rl_request *request, rl_queue *queue, int64_t tag) {
     const auto watched = request->request;
     runtime::QueueEvent event;
     if (queue != nullptr) {
-      event = request->watched.event(Kind::kRequest, tag, request);
+      event = request->watched.event(EventKind::kRequest, tag, request);
       request->is_watched.store(true);
     }
     if (runtime) {
@@ -133,7 +133,7 @@ rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag) {
     const auto runtime = lease->runtime;
     const auto watched = lease->lease;
     runtime::QueueEvent event;
-    if (queue != nullptr) event = lease->watched.event(Kind::kLease, tag, lease);
+    if (queue != nullptr) event = lease->watched.event(EventKind::kLease, tag, lease);
     runtime->watch(*watched, target_of(queue), std::move(event));
     answer(e, Status::kOk);
   });
@@ -149,7 +149,7 @@ rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue,
       log.end_watches();
     } else {
       runtime::QueueEvent event;
-      if (level != RL_LOG_NONE) event = client->watched.event(Kind::kLog, tag, client);
+      if (level != RL_LOG_NONE) event = client->watched.event(EventKind::kLog, tag, client);
       log.watch(static_cast<runtime::LogLevel>(level), queue->queue, event);
     }
     answer(e, Status::kOk);
@@ -161,7 +161,7 @@ rl_status rl_client_credentials_watch(rl_client *client, rl_queue *queue, int64_
   if (is_forked(queue) || client->runtime->is_forked()) return RL_E_FORKED;
   return guarded_status(nullptr, [&](rl_error *e) {
     runtime::QueueEvent event;
-    if (queue != nullptr) event = client->watched.event(Kind::kCredentials, tag, client);
+    if (queue != nullptr) event = client->watched.event(EventKind::kCredentials, tag, client);
     answer(e, client->runtime->watch_credentials(target_of(queue), event));
   });
 }
