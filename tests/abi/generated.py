@@ -62,6 +62,10 @@ def stale_files(generator: str, tree: Path, folder: str) -> list[str]:
     return [found[1] for text in said.splitlines() if (found := line.fullmatch(text))]
 
 
+# Not for Go and Java: redlatch.i says why.
+LEFT_OUT = {"queue_next_event"}
+
+
 def expected_functions(
     code: str, texts: dict[str, str], type_of: Callable[[str], str]
 ) -> dict[str, str]:
@@ -72,6 +76,8 @@ def expected_functions(
     for c_result, name, listed in re.findall(
         r"^RL_API ([\w ]+?\*?)\s*\brl_(\w+)\(([^)]*)\);", code, re.MULTILINE
     ):
+        if name in LEFT_OUT:
+            continue
         listed = " ".join(listed.split())
         listed = re.sub(r"const char \*(\w+), size_t \1_len\b", "TEXT", listed)
         listed = listed.replace("char *buffer, size_t buffer_size", "BUFFER")

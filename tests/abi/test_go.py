@@ -18,6 +18,7 @@ from support.build import ROOT
 from .generated import (
     CANNOT_TELL,
     HEADER,
+    LEFT_OUT,
     STATUSES,
     change,
     expected_functions,
@@ -124,7 +125,9 @@ def functions_by_length(text: str) -> list[str]:
 
 def test_every_function_is_there_with_its_types() -> None:
     functions = expected(header_code())
-    assert {f"rl_{name.lower()}" for name in functions} == set(declared_functions())
+    assert {f"rl_{name.lower()}" for name in functions} == set(declared_functions()) - {
+        f"rl_{name}" for name in LEFT_OUT
+    }
     assert wrapped_functions((ROOT / LAYER).read_text()) == functions
     assert functions["Acquire_start"] == "(Client, string, int64, AcquireOptions) Request"
     assert functions["Lease_token"] == "(Lease, []byte) int64"

@@ -323,6 +323,7 @@ static void queues(void) {
   rl_queue* queue = rl_queue_new(err);
   rl_lease* lease = rl_acquire(client, TEXT("queues"), 0, NULL, NULL);
   rl_request* request = rl_acquire_start(client, TEXT("queues"), 0, NULL);
+  rl_event event;
   REQUIRE(queue != NULL && lease != NULL && request != NULL);
   INVALID(rl_request_watch(NULL, queue, 1));
   INVALID(rl_request_watch(request, queue, 0));
@@ -346,6 +347,10 @@ static void queues(void) {
   INVALID(rl_client_credentials_fail(client, NULL, 1, NULL));
   INVALID(rl_queue_post(NULL, 1));
   INVALID(rl_queue_post(queue, 0));
+  INVALID(rl_queue_next_event(NULL, -1, &event));
+  INVALID(rl_queue_next_event(queue, -1, NULL));
+  INVALID(rl_queue_next_event(queue, -2, &event));
+  INVALID(rl_queue_next_event(queue, INT64_MIN, &event));
   CHECK_INT(0, rl_queue_next(NULL, -1));
   CHECK_INT(RL_OK, rl_queue_post(queue, -7));
   CHECK_INT(0, rl_queue_next(queue, -2));
