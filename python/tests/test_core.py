@@ -31,6 +31,7 @@ NOT_USED = {
     "rl_acquire": "goes on after a signal; acquire_start() does not",
     "rl_embedded_inspect": "for operators: `redlatch server` shows it",
     "rl_queue_drive": "the library reads for the loop, which keeps the GIL for less time",
+    "rl_queue_next_event": "a tag is enough: the table has who waits, and the request its result",
     "rl_redlock_acquire": "the same as rl_acquire",
     "rl_redlock_acquire_start": "the same as rl_acquire_start",
     "rl_redlock_close": "the same as rl_client_close",

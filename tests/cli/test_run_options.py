@@ -208,7 +208,7 @@ def test_max_hold_lets_a_short_command_be(cli: Cli, name: str) -> None:
 
 
 def lose(cli: Cli, name: str, *options: str, words: list[str]) -> tuple[int, str, str]:
-    with cli.hold(name, "--ttl", "900ms", *options, words=words) as held:
+    with cli.hold(name, "--ttl", "2s", *options, words=words) as held:
         assert cli.run("force-release", "--yes", name).returncode == 0
         code = held.wait_output()
         return code, held.out.text, held.err.text

@@ -288,7 +288,7 @@ def test_nested_command_ends_wherever_it_was_started(
         words = nested(cli, name, [*wrapper, *STUBBORN], 1)
     else:
         words = nested(cli, name, STUBBORN, 1, *wrapper)
-    with cli.hold(name, "--ttl", "900ms", "-k", "200ms", words=words) as held:
+    with cli.hold(name, "--ttl", "2s", "-k", "200ms", words=words) as held:
         pid = int(held.out.wait_for(r"ready (\d+)\.")[1])
         assert cli.run("force-release", "--yes", name).returncode == 0
         assert held.wait() == 79
@@ -307,7 +307,7 @@ def test_nested_polite_command_gets_its_time(cli: Cli, name: str) -> None:
 def test_nested_command_leaves_no_process_of_its_group(cli: Cli, name: str) -> None:
     words = ["sh", "-c", "(trap '' TERM; sleep 1000) & echo ready $! $$.; exec sleep 1000"]
     words = nested(cli, name, words, 1)
-    with cli.hold(name, "--ttl", "900ms", "-k", "300ms", words=words) as held:
+    with cli.hold(name, "--ttl", "2s", "-k", "300ms", words=words) as held:
         found = held.out.wait_for(r"ready (\d+) (\d+)\.")
         assert cli.run("force-release", "--yes", name).returncode == 0
         assert held.wait() == 79
@@ -322,7 +322,7 @@ def test_processes_that_left_the_group_are_not_killed(cli: Cli, name: str) -> No
         "until [ $(ps -o sid= -p $!) = $! ]; do sleep 0.01; done; "
         "echo ready $$ $job $!.; while :; do sleep 0.01; done"
     )
-    with cli.hold(name, "--ttl", "900ms", "-k", "200ms", words=["bash", "-c", script]) as held:
+    with cli.hold(name, "--ttl", "2s", "-k", "200ms", words=["bash", "-c", script]) as held:
         found = held.out.wait_for(r"ready (\d+) (\d+) (\d+)\.")
         pid, job, daemon = map(int, found.groups())
         try:
@@ -337,7 +337,7 @@ def test_processes_that_left_the_group_are_not_killed(cli: Cli, name: str) -> No
 
 def test_running_stops_the_whole_group_when_forced_out(cli: Cli, name: str) -> None:
     words = ["sh", "-c", "(trap '' TERM; sleep 1000) & echo ready $! $$.; exec sleep 1000"]
-    with cli.hold(name, "--ttl", "900ms", "-k", "200ms", words=words) as held:
+    with cli.hold(name, "--ttl", "2s", "-k", "200ms", words=words) as held:
         found = held.out.wait_for(r"ready (\d+) (\d+)\.")
         assert cli.run("force-release", "--yes", name).returncode == 0
         assert held.wait() == 79

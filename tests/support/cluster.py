@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .resp import RespError
 from .servers import (
     Server,
     ServerFailed,
@@ -48,6 +49,21 @@ def slot_of(key: str | bytes) -> int:
     if start >= 0 and end > start + 1:
         data = data[start + 1 : end]
     return binascii.crc_hqx(data, 0) % SLOT_COUNT
+
+
+def _set_slot(node: Node, slot: int, *words: str) -> None:
+    """Valkey asks the replicas first, which may have been silent for a moment on a busy machine."""
+
+    def is_done() -> bool:
+        try:
+            node.cmd("CLUSTER", "SETSLOT", slot, *words)
+        except RespError as error:
+            if str(error).startswith("NOREPLICAS"):
+                return False
+            raise
+        return True
+
+    wait_until(is_done)
 
 
 def moves_of(kind: str) -> tuple[str, ...]:
@@ -222,8 +238,8 @@ class Cluster:
     def begin_classic(self, slot: int, to: Node) -> None:
         source = self.owner(slot)
         assert source is not to
-        to.cmd("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
-        source.cmd("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
+        _set_slot(to, slot, "IMPORTING", source.id)
+        _set_slot(source, slot, "MIGRATING", to.id)
         self._moving[slot] = (source, to)
 
     def move_keys(self, slot: int, keys: Sequence[str | bytes] | None = None) -> None:
@@ -245,18 +261,18 @@ class Cluster:
         source, to = self._moving.pop(slot)
         rest = [node for node in self.primaries if node not in (source, to)]
         for node in (to, source, *rest):
-            node.cmd("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+            _set_slot(node, slot, "NODE", to.id)
         self.await_owner(slot, to)
 
     def break_off(self, slot: int) -> None:
         """The nodes forget the move, wherever the keys are: the source still has the slot."""
         for node in self._moving.pop(slot):
-            node.cmd("CLUSTER", "SETSLOT", slot, "STABLE")
+            _set_slot(node, slot, "STABLE")
 
     def claim_early(self, slot: int) -> None:
         """The target says that it has the slot, whatever keys the source still has."""
         _, to = self._moving.pop(slot)
-        to.cmd("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+        _set_slot(to, slot, "NODE", to.id)
         self.await_owner(slot, to)
 
     def await_owner(self, slot: int, owner: Node, limit: float = LIMIT) -> None:
