@@ -41,7 +41,7 @@ void Queue::dismiss() noexcept {
 }
 
 bool Queue::push(QueueEvent event) noexcept {
-  assert(event.tag != 0 && "0 says that there is none");
+  assert(event.tag != 0 && "a tag is not 0");
   const MutexLock lock(mutex_);
   assert(admitted_count_ > 0);
   admitted_count_--;

@@ -40,7 +40,7 @@ class Source {
   Source &operator=(const Source &) = delete;
 
   // Read what has arrived, without waiting. @return whether something had, so that the caller looks
-  // for tags again.
+  // for events again.
   virtual bool read() noexcept = 0;
   // Make `queue` the reader. @return false if it reads for another source.
   virtual bool begin_reading_by(const std::shared_ptr<Queue> &queue) = 0;
@@ -71,7 +71,7 @@ class Queue {
   bool is_open() const;
   // True in a process forked from the one that made it: nothing else may be called there.
   bool is_forked() const;
-  // Readable while the queue has tags, or its source has input. Only to be polled.
+  // Readable while the queue has events, or its source has input. Only to be polled.
   int fd() const noexcept;
   // Close the descriptor; further events are dropped.
   void close() noexcept;
