@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Protocol
@@ -165,7 +166,9 @@ class _Forked:
         return status
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        # Between its end and the fork server's report there is no such process.
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
     def _ended_within(self, limit: float | None) -> int | None:
         if self._status is None and select.select([self._reports], [], [], limit)[0]:

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from itertools import permutations, product
 from pathlib import Path
 
 import pytest
 from support.servers import Server, available_kinds, has_tls
+from support.wait import LIMIT
 
 from . import case as case_module
 from .case import BadCase, Case, load, parse
@@ -118,6 +120,19 @@ def test_planted_defect_is_found(
     run_case(server, case, commands, players, peers=others)
     with pytest.raises(CaseFailed):
         run_case(server, case, commands, players, defect, others)
+
+
+@pytest.mark.parametrize("language", capabilities())
+def test_a_runner_that_has_ended_may_be_killed(
+    language: str, commands: dict[str, list[str]]
+) -> None:
+    """Goal: as its last call ends, a test need not know whether its process has ended too."""
+    runner = Runner(commands[language])
+    process = runner._process
+    os.kill(runner.pid, signal.SIGKILL)
+    process.wait(LIMIT)
+    process.kill()
+    runner.kill()
 
 
 def statuses_of(command: list[str], defect: str = "") -> dict[str, str]:
