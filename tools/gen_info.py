@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Makes the fields of redlatch.h, and the types of Python, Go and Java for what an rl_info has,
-from capi/info_fields.def.
+"""Makes the fields of redlatch.h, and the types of C++, Python, Go and Java for what an rl_info
+has, from capi/info_fields.def.
 
     tools/gen_info.py              write them
     tools/gen_info.py --check      exit 1 if they are not what would be written
@@ -26,6 +26,7 @@ from gen_common import HEADER, run
 from option_table import ROW, arguments_of
 
 SOURCE = Path("capi/info_fields.def")
+CPP = HEADER.with_suffix(".hpp")
 PYTHON = Path("python/src/redlatch/_info.py")
 GO = Path("go/info_gen.go")
 JAVA = Path("java/redlatch/src/main/java/io/redlatch")
@@ -185,6 +186,48 @@ def render_header(fields: list[Field], text: str) -> str:
     return text
 
 
+# ---- C++ ---------------------------------------------------------------------------------------
+
+# For nodes and findings: the other parts are for redlatch.h alone.
+CPP_PARTS = {
+    "FINDING": ("finding", "rl_client_check()"),
+    "NODE": ("node_info", "rl_client_info()"),
+}
+# Type of a member, what reads it, and what it is where there is no value.
+CPP_TYPES = {
+    "TEXT": ("std::string", "detail::info_text", ""),
+    "NUMBER": ("int64_t", "rl_info_number", ""),
+    "STATE": ("int64_t", "rl_info_number", ""),
+    "ROLE": ("int64_t", "rl_info_number", ""),
+    "LEVEL": ("int64_t", "rl_info_number", ""),
+    "CLOCK": ("std::optional<std::chrono::milliseconds>", "detail::info_ms", "nothing"),
+}
+
+
+def render_cpp(fields: list[Field], text: str) -> str:
+    for key, (name, source) in CPP_PARTS.items():
+        found = members(fields, key)
+        for field in found:
+            if field.kind not in CPP_TYPES:
+                sys.exit(f"{SOURCE.name}: {field.constant} is {field.kind}, which C++ cannot read")
+        lines = [f"/** {sentence(f'{PARTS[key].about}: {source}')} Since: 0.1. */"]
+        lines += [f"struct {name} {{", f"  {name}(const rl_info* info, int32_t row)"]
+        for i, field in enumerate(found):
+            value = f"{CPP_TYPES[field.kind][1]}(info, RL_PART_{key}, row"
+            first = "      : " if i == 0 else "        "
+            last = " {}" if i == len(found) - 1 else ","
+            lines.append(f"{first}{field.name}({value}, RL_FIELD_{field.constant})){last}")
+        for field in found:
+            of, _, none = CPP_TYPES[field.kind]
+            words = field.text.replace("{none}", none)
+            if field.kind in ("STATE", "ROLE", "LEVEL"):
+                of_part = "NODE" if field.kind == "STATE" else field.kind
+                words += f": RL_{of_part}_*"
+            lines += ["", f"  /** {sentence(words)} */", f"  {of} {field.name};"]
+        text = marked(text, name, [*lines, "};"], "// ")
+    return text
+
+
 # ---- Python --------------------------------------------------------------------------------------
 
 PYTHON_NAMES = {"holding": "hold_count"}
@@ -329,6 +372,7 @@ def results(root: Path) -> dict[str, str]:
     fields = read_fields(root)
     return {
         str(HEADER): render_header(fields, (root / HEADER).read_text()),
+        str(CPP): render_cpp(fields, (root / CPP).read_text()),
         str(PYTHON): render_python(fields, (root / PYTHON).read_text()),
         str(GO): render_go(fields),
         **render_java(fields, root),

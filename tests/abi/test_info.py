@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: one row in capi/info_fields.def makes a field of an rl_info in C, Python, Go and Java.
+"""Goal: one row in capi/info_fields.def makes a field of an rl_info in every language.
 
 Method: what tools/gen_info.py makes is made again and compared; the numbers are read by a pattern
 that is not the generator's. The checks are tried on a tree with a row more.
@@ -21,11 +21,12 @@ from .library import declared_constants, loaded
 
 FIELDS = "capi/info_fields.def"
 HEADER = "capi/include/redlatch/redlatch.h"
+CPP = "capi/include/redlatch/redlatch.hpp"
 PYTHON = "python/src/redlatch/_info.py"
 GO = "go/info_gen.go"
 JAVA = "java/redlatch/src/main/java/io/redlatch"
 JAVA_FILES = tuple(f"{JAVA}/{n}.java" for n in ("LockInfo", "NodeInfo", "Finding", "InfoReader"))
-RESULTS = (HEADER, PYTHON, GO, *JAVA_FILES)
+RESULTS = (HEADER, CPP, PYTHON, GO, *JAVA_FILES)
 ROW = 'RL_INFO_TEXT(REGION, 299, kNode, TEXT, home_region, "a word of this test")\n'
 PLACE = "/* clang-format on */"
 
@@ -61,6 +62,9 @@ def test_a_row_is_a_field_everywhere(tree: Path) -> None:
     assert status == 1 and f"{HEADER} is not what tools/gen_info.py makes; run it" in said
     assert generate("gen_info", f"--root={tree}") == (0, "")
     assert "  /** node: a word of this test. */\n  RL_FIELD_REGION = 299\n" in read(tree, HEADER)
+    assert "  /** A word of this test. */\n  std::string home_region;\n" in read(tree, CPP)
+    value = "detail::info_text(info, RL_PART_NODE, row, RL_FIELD_REGION)"
+    assert f"        home_region({value}) {{}}\n" in read(tree, CPP)
     python = read(tree, PYTHON)
     ast.parse(python)
     assert '    home_region: str\n    """A word of this test."""\n' in python
@@ -83,6 +87,7 @@ def read(tree: Path, name: str) -> str:
         (PYTHON, 'row.text("NAME")', 'row.text("OWNER")'),
         (GO, "r.time(rlc.RL_FIELD_SINCE_MS)", "time.Time{}"),
         (f"{JAVA}/LockInfo.java", "    long fence,\n", "    int fence,\n"),
+        (CPP, "level(rl_info_number(", "level(0 * rl_info_number("),
         (HEADER, "RL_FIELD_PID = 109", "RL_FIELD_PID = 119"),
     ],
 )
@@ -93,6 +98,10 @@ def test_a_change_is_found(changed: str, old: str, new: str, tree: Path) -> None
 
 
 def test_a_type_that_is_not_there_is_named(tree: Path) -> None:
-    change(tree / FIELDS, PLACE, ROW.replace("TEXT, home", "WORDS, home") + PLACE)
-    status, said = generate("gen_info", f"--root={tree}")
-    assert status == 1 and "REGION has no such type as WORDS" in said
+    for kind, words in (("WORDS", "has no such type as WORDS"), ("TIME", "C++ cannot read")):
+        row = ROW.replace("TEXT, home", f"{kind}, home")
+        before = (tree / FIELDS).read_text()
+        change(tree / FIELDS, PLACE, row + PLACE)
+        status, said = generate("gen_info", f"--root={tree}")
+        assert status == 1 and "REGION" in said and words in said
+        (tree / FIELDS).write_text(before)

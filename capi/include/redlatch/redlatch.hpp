@@ -250,54 +250,71 @@ inline std::string info_text(const rl_info* info, int32_t part, int32_t row, int
   return read_text([&](auto... to) { return rl_info_text(info, part, row, field, to...); });
 }
 
+inline std::optional<std::chrono::milliseconds> info_ms(const rl_info* info, int32_t part,
+                                                        int32_t row, int32_t field) {
+  if (rl_info_has(info, part, row, field) == 0) return std::nullopt;
+  return std::chrono::milliseconds(rl_info_number(info, part, row, field));
+}
+
 }  // namespace detail
 
-/** A finding of a check of a server: rl_client_check(). Since: 0.1. */
+// ---- finding: made of info_fields.def by tools/gen_info.py ----
+/** A result of a check of a server: rl_client_check(). Since: 0.1. */
 struct finding {
   finding(const rl_info* info, int32_t row)
-      : address(text(info, row, RL_FIELD_ADDRESS)),
-        id(text(info, row, RL_FIELD_ID)),
+      : address(detail::info_text(info, RL_PART_FINDING, row, RL_FIELD_ADDRESS)),
+        id(detail::info_text(info, RL_PART_FINDING, row, RL_FIELD_ID)),
         level(rl_info_number(info, RL_PART_FINDING, row, RL_FIELD_LEVEL)),
-        seen(text(info, row, RL_FIELD_SEEN)),
-        advice(text(info, row, RL_FIELD_ADVICE)) {}
+        seen(detail::info_text(info, RL_PART_FINDING, row, RL_FIELD_SEEN)),
+        advice(detail::info_text(info, RL_PART_FINDING, row, RL_FIELD_ADVICE)) {}
 
-  std::string address; /**< The server's, without secrets. */
-  std::string id;      /**< Name of the check, such as eviction. */
-  int64_t level;       /**< RL_LEVEL_*. */
+  /** Address of the server, without secrets. */
+  std::string address;
+
+  /** Name of the check, such as eviction; docs/health.md has the list. */
+  std::string id;
+
+  /** The severity: RL_LEVEL_*. */
+  int64_t level;
+
+  /** The value that was found, in words. */
   std::string seen;
-  std::string advice; /**< Advice; empty: nothing to do. */
 
- private:
-  static std::string text(const rl_info* info, int32_t row, int32_t field) {
-    return detail::info_text(info, RL_PART_FINDING, row, field);
-  }
+  /** A remedy; empty if none is needed. */
+  std::string advice;
 };
+// ---- end of finding ----
 
-/** A server of a client, as last known. Since: 0.1. */
+// ---- node_info: made of info_fields.def by tools/gen_info.py ----
+/** A server of a client, as last known: rl_client_info(). Since: 0.1. */
 struct node_info {
   node_info(const rl_info* info, int32_t row)
-      : address(text(info, row, RL_FIELD_ADDRESS)),
+      : address(detail::info_text(info, RL_PART_NODE, row, RL_FIELD_ADDRESS)),
         state(rl_info_number(info, RL_PART_NODE, row, RL_FIELD_STATE)),
-        reason(text(info, row, RL_FIELD_REASON)),
+        reason(detail::info_text(info, RL_PART_NODE, row, RL_FIELD_REASON)),
         role(rl_info_number(info, RL_PART_NODE, row, RL_FIELD_ROLE)),
-        version(text(info, row, RL_FIELD_VERSION)) {
-    if (rl_info_has(info, RL_PART_NODE, row, RL_FIELD_CLOCK_MS) == 0) return;
-    clock_difference =
-        std::chrono::milliseconds(rl_info_number(info, RL_PART_NODE, row, RL_FIELD_CLOCK_MS));
-  }
+        version(detail::info_text(info, RL_PART_NODE, row, RL_FIELD_VERSION)),
+        clock_difference(detail::info_ms(info, RL_PART_NODE, row, RL_FIELD_CLOCK_MS)) {}
 
+  /** Address of the server, without secrets. */
   std::string address;
-  int64_t state;       /**< RL_NODE_*. */
-  std::string reason;  /**< Why it is RL_NODE_POLLED, _NO_VOTE or _AWAY. */
-  int64_t role;        /**< RL_ROLE_*. */
-  std::string version; /**< Such as Valkey 8.0.1; empty: not known. */
-  std::optional<std::chrono::milliseconds> clock_difference; /**< Its clock minus this host's. */
 
- private:
-  static std::string text(const rl_info* info, int32_t row, int32_t field) {
-    return detail::info_text(info, RL_PART_NODE, row, field);
-  }
+  /** The state: RL_NODE_*. */
+  int64_t state;
+
+  /** Why it is polled, has no vote or is away; else empty. */
+  std::string reason;
+
+  /** Role, as the server reports it: RL_ROLE_*. */
+  int64_t role;
+
+  /** Name and version, such as Valkey 8.0.1; empty if not known. */
+  std::string version;
+
+  /** By which its clock was ahead of the local clock, as last measured; nothing if not known. */
+  std::optional<std::chrono::milliseconds> clock_difference;
 };
+// ---- end of node_info ----
 
 /**
  * One server, or with redlock most of several. Its destructor shuts it down, which releases its
