@@ -3,23 +3,10 @@
 #include "driver/authentication.h"
 
 #include <cassert>
-#include <utility>
 
 #include "protocol/command.h"
 
 namespace redlatch::driver {
-
-namespace {
-
-// A server may quote what it refuses.
-std::string error_code(const Reply &reply) {
-  const std::string_view text = reply.text();
-  const std::string_view code = text.substr(0, text.find(' '));
-  const bool is_code = code.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == code.npos;
-  return is_code && code.size() <= 16 ? std::string(code) : "an error";
-}
-
-}  // namespace
 
 uint64_t AuthReplies::take_pending() {
   const Auth next = pending_.front();
@@ -37,13 +24,6 @@ void Authentication::renew(const Login &newer, const Send &send) {
   send(command.argv());
   replies_.expect(newer.number);
   login_ = newer.number;
-}
-
-std::string Refusals::note(const Reply &reply, const std::string &address) {
-  const bool was_refused = std::exchange(is_refused_, reply.is_error());
-  if (!reply.is_error() || was_refused) return {};
-  return address + " refused the new credentials (" + error_code(reply) +
-         "); the connection stays as it was";
 }
 
 }  // namespace redlatch::driver

@@ -2,18 +2,15 @@
 // Copyright The redlatch authors
 //
 // Authentication: of one connection: which login its server has, what is sent if the application
-// gives a newer one, and which replies answer that. A refusal ends nothing: the server continues
-// with the user that it knows.
+// gives a newer one, and which replies answer that.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/reply.h"
 #include "driver/login.h"
 
 namespace redlatch::driver {
@@ -28,6 +25,10 @@ class AuthReplies {
   uint64_t take() {
     received_count_++;
     return pending_.empty() ? 0 : take_pending();
+  }
+  // take() would return a login.
+  bool is_next() const {
+    return !pending_.empty() && pending_.front().position == received_count_ + 1;
   }
   bool is_empty() const { return pending_.empty(); }
   void clear() {
@@ -64,22 +65,12 @@ class Authentication {
   void renew(const Login &newer, const Send &send);
   // The next reply; as AuthReplies.
   uint64_t take() { return replies_.take(); }
+  bool is_next() const { return replies_.is_next(); }
   bool is_awaited() const { return !replies_.is_empty(); }
 
  private:
   uint64_t login_ = 0;
   AuthReplies replies_;
-};
-
-// Which refusals of new logins by one server are logged: the first of several.
-class Refusals {
- public:
-  void clear() { is_refused_ = false; }
-  // `reply`: to an AUTH. @return the line for the log; empty if none is to be logged.
-  std::string note(const Reply &reply, const std::string &address);
-
- private:
-  bool is_refused_ = false;
 };
 
 }  // namespace redlatch::driver

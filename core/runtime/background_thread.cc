@@ -150,7 +150,9 @@ void BackgroundThread::read_messages(Lock &lock, Link &link) {
   lock.lock();
   try {
     const Nanos now = boot_now();
-    for (const resp::ReplyPtr &reply : replies) transfer_.take_message(link, *reply, now);
+    for (const resp::ReplyPtr &reply : replies) {
+      link.connection.take_message(*service_, *reply, now);
+    }
     if (!replies.empty()) service_->on_messages_heard(link.node, now);
   } catch (...) {
     (void)wakeup_.log().add_caught();

@@ -3,36 +3,14 @@
 //
 #include "runtime/client_log.h"
 
-#include <array>
 #include <exception>
 #include <new>
-#include <utility>
-
-#include "base/limits.h"
-#include "base/text.h"
 
 namespace redlatch::runtime {
 
-namespace {
-
-constexpr std::array<std::string_view, 4> kNames = {"", "error ", "warning ", "info "};
-
-}  // namespace
-
 void ClientLog::add(LogLevel level, std::string_view text) noexcept {
-  if (text.empty()) return;  // there was no memory for it
   const MutexLock lock(mutex_);
-  try {
-    std::string line(kNames[static_cast<size_t>(level)]);
-    line.append(clean(text));
-    lines_.push_back(std::move(line));
-  } catch (const std::bad_alloc &) {
-    return;  // the operation matters more than its log line
-  }
-  if (lines_.size() > kMaxLogLines) {
-    lines_.pop_front();
-    dropped_count_++;
-  }
+  if (!lines_.add(level, text)) return;
   has_lines_.store(true, std::memory_order_release);
   for (Watch &watch : watches_) {
     if (watch.is_posted || level > watch.level) continue;
@@ -70,7 +48,7 @@ void ClientLog::watch(LogLevel level, const std::shared_ptr<Queue> &queue,
   const MutexLock lock(mutex_);
   std::erase_if(watches_, [](const Watch &watch) { return watch.queue.expired(); });
   watches_.reserve(watches_.size() + 1);
-  const bool is_posted = level != LogLevel::kNone && !lines_.empty();
+  const bool is_posted = level != LogLevel::kNone && !lines_.is_empty();
   if (is_posted) queue->post(event);
   std::erase_if(watches_, [&](const Watch &watch) { return watch.queue.lock() == queue; });
   if (level != LogLevel::kNone) watches_.push_back({queue, level, event, is_posted});
@@ -84,20 +62,8 @@ void ClientLog::end_watches() {
 size_t ClientLog::take(size_t limit, std::string &line) {
   if (!has_lines_.load(std::memory_order_acquire)) return 0;
   const MutexLock lock(mutex_);
-  if (dropped_count_ > 0) {
-    std::string count = "warning " + std::to_string(dropped_count_) +
-                        " older lines were dropped: they were not taken in time";
-    if (count.size() > limit) return count.size();
-    dropped_count_ = 0;
-    line = std::move(count);
-    return line.size();
-  }
-  if (lines_.empty()) return 0;
-  const size_t size = lines_.front().size();
-  if (size > limit) return size;
-  line = std::move(lines_.front());
-  lines_.pop_front();
-  if (lines_.empty()) {
+  const size_t size = lines_.take(limit, line);
+  if (lines_.is_empty()) {
     has_lines_.store(false, std::memory_order_release);
     for (Watch &watch : watches_) watch.is_posted = false;
   }

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,15 +15,13 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
-#include "driver/log.h"
+#include "driver/log_lines.h"
 #include "runtime/completion_queue.h"
 
 namespace redlatch::runtime {
 
 using driver::LogLevel;
 
-// A log of kMaxLogLines drops its oldest line, and a line with the number of dropped lines replaces
-// them.
 class ClientLog final : public driver::Log {
  public:
   // Add one line: the name of its level, then `text`. Without memory the line is lost.
@@ -54,8 +51,7 @@ class ClientLog final : public driver::Log {
   };
 
   Mutex mutex_;
-  std::deque<std::string> lines_ GUARDED_BY(mutex_);
-  size_t dropped_count_ GUARDED_BY(mutex_) = 0;
+  driver::LogLines lines_ GUARDED_BY(mutex_);
   std::vector<Watch> watches_ GUARDED_BY(mutex_);
   std::atomic<bool> has_lines_{false};  // so that reading an empty log takes no lock
 };

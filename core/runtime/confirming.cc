@@ -97,7 +97,7 @@ void Confirming::read(Lock &lock, Link &link) {
       if (login == 0) {
         service_->on_side_reply(link.node, *reply, now);
       } else {
-        logins_.note_reply(link, login, *reply, now);
+        logins_.note_refused(link.connection.note_auth(login, *reply), now);
       }
     }
   } catch (...) {

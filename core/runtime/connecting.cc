@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <functional>
 #include <new>
 #include <string>
 #include <utility>
@@ -16,17 +15,6 @@
 #include "runtime/threads.h"
 
 namespace redlatch::runtime {
-
-namespace {
-
-// When a fresh connection is asked for the health of its server: after the first commands, and not
-// at the same time by all clients that a failover has disconnected.
-Nanos health_delay(const std::string &channel) {
-  constexpr size_t kSpreadMs = 400;
-  return static_cast<Nanos>(100 + std::hash<std::string>()(channel) % kSpreadMs) * kMs;
-}
-
-}  // namespace
 
 Connecting::Connecting(const Parts &parts, lock::Output &output)
     : wakeup_(parts.wakeup),
@@ -42,7 +30,7 @@ Connecting::Connecting(const Parts &parts, lock::Output &output)
 void Connecting::tend(Lock &lock, Link &link) {
   if (link.attempt && link.attempt->is_over) finish(lock, link);
   // The primary has moved: the next attempt does not wait for its time.
-  const bool has_none = !link.is_connected && !link.attempt;
+  const bool has_none = !link.connection.is_made() && !link.attempt;
   if (link.sentinel && has_none && link.sentinel->follower.take_hurry()) {
     service_->connect_soon(link.node, boot_now());
   }
@@ -135,21 +123,12 @@ void Connecting::finish(Lock &lock, Link &link) {
                                               ended.outcome);
     }
     if (ended.outcome.ok()) open(link, ended);
-    if (ended.outcome.ok()) {
-      transfer_.append_auth(link);
-      service_->on_connected(link.node, facts, boot_now());
-      for (const resp::ReplyPtr &push : ended.connections.pushes) {
-        transfer_.take_message(link, *push, boot_now());
-      }
-    } else {
-      service_->on_connect_failed(link.node, ended.outcome, boot_now());
-    }
-    // Last, because its log lines may fail to allocate.
-    note(link, ended.outcome, facts);
+    if (ended.outcome.ok()) transfer_.append_auth(link);
+    link.connection.on_attempt_over(*service_, ended.outcome, facts, !polling_.has_several(),
+                                    boot_now());
     if (link.sentinel && ended.outcome.ok()) link.sentinel->follower.note_success(facts);
-    const bool is_checked = link.settings.is_health_checked && link.settings.folder.empty();
-    if (ended.outcome.ok() && is_checked) {
-      service_->check_later(link.node, boot_now() + health_delay(ended.channel));
+    for (const resp::ReplyPtr &push : ended.connections.pushes) {
+      if (link.is_usable()) link.connection.take_message(*service_, *push, boot_now());
     }
   } catch (...) {
     (void)log_.add_caught();
@@ -189,12 +168,8 @@ void Connecting::become_cluster(Link &link) {
 void Connecting::end_reading_slots(Link &link, Attempt &ended) {
   const Nanos now = boot_now();
   try {
-    if (ended.outcome.ok()) {
-      service_->on_slots_read(ended.slots.ranges, now);
-    } else {
-      service_->on_connect_failed(link.node, ended.outcome, now);
-    }
-    note(link, ended.outcome, ended.slots.facts);
+    link.connection.on_slots_over(*service_, ended.outcome, ended.slots.facts, ended.slots.ranges,
+                                  now);
   } catch (...) {
     return (void)log_.add_caught();  // what was planned is done with the next event, or read again
   }
@@ -205,9 +180,7 @@ void Connecting::end_reading_slots(Link &link, Attempt &ended) {
 // has failed then.
 void Connecting::open(Link &link, Attempt &ended) {
   polling_.unwatch_messages(link);
-  link.record.on_connected(ended.connections.facts);
-  link.connect(std::move(ended.connections));
-  link.auth.begin(ended.login.number);
+  link.connect(std::move(ended.connections), ended.login.number);
   const int error = polling_.watch(link);
   if (error == 0) return;
   polling_.unwatch(link);
@@ -215,12 +188,6 @@ void Connecting::open(Link &link, Attempt &ended) {
   link.disconnect();
   link.messages.reset();
   ended.outcome = not_watched(link.settings, error);
-}
-
-void Connecting::note(Link &link, const Outcome &outcome, const ServerFacts &facts) {
-  if (!outcome.ok()) return link.record.note_failure(outcome);
-  if (link.is_broken) return;  // the service has dropped it again, and connects anew
-  link.record.note_success(facts, !polling_.has_several());
 }
 
 }  // namespace redlatch::runtime

@@ -5,7 +5,6 @@
 // what the background thread does with their results.
 #pragma once
 
-#include "base/server_facts.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
 #include "lock/service.h"
@@ -44,7 +43,6 @@ class Connecting {
   void become_cluster(Link &link) REQUIRES(runtime_mutex);
   void end_reading_slots(Link &link, Attempt &ended) REQUIRES(runtime_mutex);
   void open(Link &link, Attempt &ended) REQUIRES(runtime_mutex);
-  void note(Link &link, const Outcome &outcome, const ServerFacts &facts) REQUIRES(runtime_mutex);
 
   Wakeup &wakeup_;
   ClientLog &log_;

@@ -18,42 +18,38 @@ Link::Link(const Settings &settings_, size_t node_, driver::Log &log)
     : settings(settings_),
       node(node_),
       confirming(key_of(node_, kConfirming)),
-      record(settings_, log) {
+      connection(settings_, node_, log) {
   if (settings.has_sentinels()) {
     sentinel = std::make_unique<SentinelLink>(settings, log, key_of(node, kWatch));
   }
   if (!settings.folder.empty()) attachment = std::make_unique<embedded::ServerAttachment>(settings);
 }
 
-void Link::connect(Connections &&opened) {
-  assert(!is_connected && commands == nullptr && opened.commands != nullptr);
+void Link::connect(Connections &&opened, uint64_t login) {
+  assert(commands == nullptr && opened.commands != nullptr);
+  connection.make(opened.facts, login);
   commands = std::move(opened.commands);
   messages = std::move(opened.messages);
-  is_connected = true;
-  refusals.clear();
-  auth.clear();
 }
 
 void Link::drop() {
-  if (!is_connected) return;
+  if (!connection.is_made()) return;
   assert(commands != nullptr);
-  is_broken = true;
+  connection.drop();
   commands->shut();
 }
 
 void Link::disconnect() {
-  is_connected = false;
-  is_broken = false;
+  connection.end();
   is_ready = false;
   outbox.clear();
-  auth.clear();
   replies.clear();
   commands.reset();
   if (messages) messages->shut();
 }
 
 NodeStatus Link::status() const {
-  NodeStatus status = record.status(is_usable());
+  NodeStatus status = connection.record().status(is_usable());
   if (!sentinel) return status;
   if (is_usable()) status.address = sentinel->follower.described();
   const std::vector<Finding> &more = sentinel->findings;

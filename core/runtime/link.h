@@ -21,9 +21,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/thread_annotations.h"
-#include "driver/authentication.h"
 #include "driver/log.h"
-#include "driver/node_record.h"
+#include "driver/node_connection.h"
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
 #include "runtime/connections.h"
@@ -81,10 +80,10 @@ struct Link {
   // True if it reads the slots of a cluster, and has no connection of its own.
   bool reads_slots() const { return settings.is_cluster(); }
 
-  bool is_usable() const REQUIRES(runtime_mutex) { return is_connected && !is_broken; }
+  bool is_usable() const REQUIRES(runtime_mutex) { return connection.is_usable(); }
   // Sentinels are watched for it.
-  bool wants_watch() const REQUIRES(runtime_mutex) { return is_connected || attempt; }
-  void connect(Connections &&opened) REQUIRES(runtime_mutex);
+  bool wants_watch() const REQUIRES(runtime_mutex) { return connection.is_made() || attempt; }
+  void connect(Connections &&opened, uint64_t login) REQUIRES(runtime_mutex);
   // Mark the link broken, and end reads and sends there.
   void drop() REQUIRES(runtime_mutex);
   // Close the connections. The caller has the role of leader, and no thread is sending.
@@ -94,13 +93,13 @@ struct Link {
   NodeStatus status() const REQUIRES(runtime_mutex);
   void append(std::span<const std::string_view> argv) REQUIRES(runtime_mutex) {
     outbox.append(argv);
-    auth.on_append();
+    connection.on_append();
   }
   bool begin_send() REQUIRES(runtime_mutex) { return is_usable() && outbox.begin(); }
   // @return true if output is left because the socket is full.
   bool end_send() REQUIRES(runtime_mutex) {
     const auto result = outbox.end();
-    if (result == Outbox::Result::kFailed) is_broken = true;
+    if (result == Outbox::Result::kFailed) connection.drop();
     return result == Outbox::Result::kFull;
   }
 
@@ -117,16 +116,12 @@ struct Link {
   // With RESP2.
   std::unique_ptr<net::Connection> messages UNGUARDED("reset by the background thread only");
   SideConnection confirming GUARDED_BY(runtime_mutex);  // on which replicas confirm
-  bool is_connected GUARDED_BY(runtime_mutex) = false;
-  // The leader or the background thread has to disconnect.
-  bool is_broken GUARDED_BY(runtime_mutex) = false;
+  // If it is broken, the leader or the background thread has to disconnect.
+  driver::NodeConnection connection GUARDED_BY(runtime_mutex);
   // An end was seen, and is left to the leader.
   bool is_end_unread GUARDED_BY(runtime_mutex) = false;
-  driver::NodeRecord record GUARDED_BY(runtime_mutex);
 
   Outbox outbox UNGUARDED("one thread sends at a time");
-  driver::Authentication auth GUARDED_BY(runtime_mutex);
-  driver::Refusals refusals GUARDED_BY(runtime_mutex);  // also on the connection at the side
 
   // The other links that the leader is about to read, or the sending thread to send on. Noted under
   // the mutex, and followed without it: the number of links may grow meanwhile.

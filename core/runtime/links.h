@@ -48,13 +48,13 @@ class Links {
   }
   bool is_broken() const REQUIRES(runtime_mutex) {
     for (const Link &link : links_) {
-      if (link.is_broken) return true;
+      if (link.connection.is_broken()) return true;
     }
     return false;
   }
   bool awaits_auth() const REQUIRES(runtime_mutex) {
     for (const Link &link : links_) {
-      if (link.auth.is_awaited()) return true;
+      if (link.connection.awaits_auth()) return true;
     }
     return false;
   }

@@ -51,10 +51,10 @@ bool Logins::authenticate(Link &link) noexcept {
   if (!link.is_usable()) return false;
   try {
     Login login;
-    if (!credentials_.newer(link.auth.login(), login)) return false;
+    if (!credentials_.newer(link.connection.login(), login)) return false;
     // Called at once, with the mutex held.
-    link.auth.renew(login, [&link](auto argv) NOT_ANALYSED { link.append(argv); });
-    link.outbox.note_secret();
+    const auto append = [&link](auto argv) NOT_ANALYSED { link.append(argv); };
+    if (link.connection.authenticate(login, append)) link.outbox.note_secret();
     return true;
   } catch (...) {
     (void)log_.add_caught();
@@ -75,12 +75,10 @@ void Logins::authenticate(SideConnection &side) noexcept {
   }
 }
 
-void Logins::note_reply(Link &link, uint64_t login, const Reply &reply, Nanos now) {
-  const std::string line = link.refusals.note(reply, link.settings.address());
-  if (!reply.is_error()) return;
+void Logins::note_refused(uint64_t login, Nanos now) {
+  if (login == 0) return;
   (void)credentials_.refused(login, now);
   alarm_.wake();
-  if (!line.empty()) log_.add(LogLevel::kWarning, line);
 }
 
 }  // namespace redlatch::runtime

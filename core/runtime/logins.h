@@ -9,7 +9,6 @@
 #include <functional>
 
 #include "base/clock.h"
-#include "base/reply.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
@@ -39,9 +38,8 @@ class Logins {
   // memory the connection is made again. @return whether there is something to send.
   bool authenticate(Link &link) noexcept REQUIRES(runtime_mutex);
   void authenticate(SideConnection &side) noexcept REQUIRES(runtime_mutex);
-  // The reply to AUTH.
-  void note_reply(Link &link, uint64_t login, const Reply &reply, Nanos now)
-      REQUIRES(runtime_mutex);
+  // A server has refused this login; 0: none.
+  void note_refused(uint64_t login, Nanos now) REQUIRES(runtime_mutex);
 
  private:
   ClientLog &log_;

@@ -75,7 +75,7 @@ void Polling::stop_following() {
 void Polling::set_armed(bool is_on) {
   if (roles_->is_armed() == is_on || !roles_->has_follower()) return;
   const int fd = watched_fd();
-  if (fd < 0 || (!has_several() && links_.front().is_broken)) return;
+  if (fd < 0 || (!has_several() && links_.front().connection.is_broken())) return;
   change(is_on ? &ReadingRoles::arm : &ReadingRoles::disarm);
   if (roles_->is_watched_in_background()) return watch_in_background();
   check_watched(callers_.set(fd, 0, is_on ? net::EpollSet::kInput : net::EpollSet::kEnd));
@@ -93,7 +93,7 @@ void Polling::watch_in_background() {
 // ---- what is polled ----------------------------------------------------------------------------
 
 int Polling::watch(const Link &link) {
-  assert(link.commands != nullptr && link.is_connected);
+  assert(link.commands != nullptr && link.connection.is_made());
   connection_count_++;
   const int fd = link.commands->fd();
   const auto number = static_cast<uint32_t>(link.node);

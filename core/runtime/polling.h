@@ -64,7 +64,7 @@ class Polling {
   // The descriptor that is readable when the leader has something to read; -1: not connected.
   int watched_fd() const REQUIRES(runtime_mutex) {
     if (all_) return all_->fd();
-    return links_.front().is_connected ? links_.front().commands->fd() : -1;
+    return links_.front().connection.is_made() ? links_.front().commands->fd() : -1;
   }
   // How many connections were made so far.
   uint64_t connection_count() const REQUIRES(runtime_mutex) { return connection_count_; }

@@ -207,7 +207,7 @@ void Roles::act_on(Lock &lock, Waiter &me, const net::EpollSet::Seen &seen, uint
     // reading.
     polling_.unwatch_end();
     if (polling_->is_led()) return polling_.change(&ReadingRoles::leave_unread);
-    links_.front().is_broken = true;
+    links_.front().connection.drop();
     alarm_.wake();
   } else if (found->is_readable && polling_->is_follower(me)) {
     polling_.set_armed(false);
@@ -253,14 +253,14 @@ bool Roles::read_once(Lock &lock, Waiter &me) {
 // signalled again. A read that did not fill its buffer has left nothing: later data is a new edge.
 bool Roles::read_for_queue(Lock &lock) {
   Link &link = links_.front();
-  if (!link.is_connected) return false;
+  if (!link.connection.is_made()) return false;
   if (polling_->is_led()) return polling_.change(&ReadingRoles::leave_unread), false;
   const bool is_drained = polling_->is_drained();
   polling_.change(&ReadingRoles::forget_drained);
   if (is_drained) return false;
   Waiter me;
   const bool has_read = read_once(lock, me);
-  if (has_read && link.is_connected && link.commands->is_drained()) {
+  if (has_read && link.connection.is_made() && link.commands->is_drained()) {
     polling_.change(&ReadingRoles::drain);
   }
   disconnect_if_over(lock);

@@ -366,7 +366,7 @@ void Runtime::health_found(size_t node, const protocol::HealthFacts &facts,
                            const protocol::LockTrial *trial) {
   const bool is_guarded =
       !is_quorum() || (quorum_settings().restart_guard > 0 && !quorum_settings().is_durable);
-  driver::NodeRecord &record = links_[node].record;
+  driver::NodeRecord &record = links_[node].connection.record();
   record.note_health(facts, trial,
                      {record.facts(), wall_now() - boot_now(), is_quorum(), is_guarded});
 }

@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "driver/messages.h"
 #include "host/clock.h"
 #include "resp/command_writer.h"
 
@@ -35,11 +34,11 @@ Transfer::Transfer(const Parts &parts)
 
 // Called by the leader. The only link is always tried.
 void Transfer::note_ready(const net::EpollSet::Seen &seen) {
-  if (!polling_.has_several()) links_.front().is_ready = links_.front().is_connected;
+  if (!polling_.has_several()) links_.front().is_ready = links_.front().connection.is_made();
   for (const net::EpollSet::Ready &ready : seen) {
     assert(ready.key < links_.size());
     Link &link = links_[ready.key];
-    if (!link.is_connected) continue;
+    if (!link.connection.is_made()) continue;
     link.is_ready = ready.is_readable || ready.is_ended;
     if (ready.has_room && link.outbox.is_blocked()) set_write_blocked(link, false);
   }
@@ -50,7 +49,7 @@ void Transfer::note_ready(const net::EpollSet::Seen &seen) {
 bool Transfer::note_only_one() {
   Link *only = nullptr;
   for (Link &link : links_) {
-    if (!link.is_connected) continue;
+    if (!link.connection.is_made()) continue;
     if (only != nullptr || link.outbox.is_blocked()) return false;
     only = &link;
   }
@@ -78,7 +77,7 @@ bool Transfer::take_in() {
     Link &link = links_[i];
     if (!std::exchange(link.is_ready, false)) continue;
     has_come = has_come || link.received != net::Connection::Received::kNothing;
-    if (link.received == net::Connection::Received::kEnded) link.is_broken = true;
+    if (link.received == net::Connection::Received::kEnded) link.connection.drop();
     try {
       dispatch(link);
     } catch (...) {
@@ -100,19 +99,9 @@ void Transfer::dispatch(Link &link) {
   if (link.replies.empty()) return;
   const Nanos now = boot_now();
   for (const resp::ReplyPtr &reply : link.replies) {
-    if (reply->kind == Reply::Kind::kPush) {
-      take_message(link, *reply, now);
-    } else if (const uint64_t login = link.auth.take(); login != 0) {
-      logins_.note_reply(link, login, *reply, now);
-    } else {
-      service_->on_reply(link.node, *reply, now);
-    }
+    logins_.note_refused(link.connection.take(*service_, *reply, now), now);
   }
   link.replies.clear();
-}
-
-void Transfer::take_message(const Link &link, const Reply &message, Nanos now) {
-  driver::take_message(*service_, link.node, link.record.facts().is_sharded, message, now);
 }
 
 // ---- sending -----------------------------------------------------------------------------------
@@ -194,7 +183,7 @@ void Transfer::disconnect_broken(Lock &lock) {
   assert(polling_->is_led());
   for (size_t i = 0; i < links_.size(); i++) {
     Link &link = links_[i];
-    if (!link.is_broken) continue;
+    if (!link.connection.is_broken()) continue;
     link.drop();
     while (is_sending_) lock.wait(sent_);
     assert(link.commands != nullptr && "the leader alone closes it");

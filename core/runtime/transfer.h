@@ -53,7 +53,6 @@ class Transfer {
   bool note_only_one() REQUIRES(runtime_mutex);
   void receive(Lock &lock) REQUIRES(runtime_mutex);
   bool take_in() REQUIRES(runtime_mutex);
-  void take_message(const Link &link, const Reply &message, Nanos now) REQUIRES(runtime_mutex);
   // So many waits have ended.
   void note_finished(size_t count) REQUIRES(runtime_mutex) { finished_count_ += count; }
   // Callers that just got replies likely send again: let them append, for one write. True once.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cluster.h"
-#include "driver/messages.h"
 #include "driver/services.h"
 #include "memory.h"
 #include "reply_view.h"
@@ -45,6 +44,7 @@ Client::Client(Context &context, int slot, uint64_t life)
     settings.command_timeout = context.plan.timeout;
     settings.connect_timeout = context.plan.timeout;
     settings.database = context.plan.database;
+    settings.is_health_checked = false;  // the simulated servers know no question about it
     const bool has_password = context.plan.has_password || is_polling();
     if (has_password) settings.password = Server::kPassword;
     if (is_polling()) settings.user = Server::kPoller;
@@ -144,7 +144,7 @@ void Client::send(size_t node, std::span<const std::string_view> argv) {
   context_.checker.sent(node, slot_, argv);
   if (is_cluster()) note_command(*wires_[node], argv);
   wires_[node]->out.emplace_back(argv);
-  wires_[node]->auth.on_append();
+  wires_[node]->connection.on_append();
 }
 
 void Client::send_on_side(size_t, std::span<const std::string_view> argv) {
@@ -222,7 +222,7 @@ void Client::send_on_messages(size_t node, std::span<const std::string_view> arg
   const Wire &wire = *wires_[node];
   CommandList commands;
   commands.emplace_back(argv);
-  if (wire.is_up && wire.messages_link != 0) {
+  if (wire.is_up() && wire.messages_link != 0) {
     context_.network.send_up(wire.messages_link, std::move(commands));
   }
 }
@@ -245,11 +245,11 @@ void Client::settle() {
   if (is_cluster()) check_cluster();
   for (const auto &wire : wires_) {
     if (!is_waiting()) wire->silent_since = kNever;  // its silence is of no interest
-    if (std::exchange(wire->is_dropped, false) && wire->is_up) {
+    if (wire->connection.is_broken()) {
       check_drop(*wire);
       disconnect(*wire);
     }
-    if (wire->is_up && !wire->out.empty()) {
+    if (wire->is_up() && !wire->out.empty()) {
       context_.network.send_up(wire->link, std::exchange(wire->out, {}));
     }
     wire->out.clear();
@@ -259,7 +259,7 @@ void Client::settle() {
   }
   if (is_closed_) return;
   const Wire &first = *wires_.front();
-  const bool is_free = !first.is_up && !first.login_try && !first.is_end_due;
+  const bool is_free = !first.is_up() && !first.login_try && !first.is_end_due;
   if (guide_ && is_free && guide_->take_hurry()) {
     wires_.front()->redials.hurry();
     const CoreMemory::Scope scope;
@@ -281,7 +281,7 @@ void Client::hang_up(Wire &wire, Network::Ending ending) {
   }
   wire.early.clear();
   wire.slots.clear();
-  wire.is_up = false;
+  wire.connection.end();
 }
 
 // The service gets on_disconnected() a moment later, as from another thread.
@@ -337,7 +337,7 @@ void Client::Wire::received(uint64_t id, Messages messages) {
 
 void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
   if (wire.dialogue) return answer(wire, link, messages);
-  if (!wire.is_up) return;
+  if (!wire.is_up()) return;
   const bool is_for_messages = link != 0 && link == wire.messages_link;
   for (const Message &message : messages) {
     if (!wire.owns(link)) return;
@@ -357,7 +357,7 @@ void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
       const CoreMemory::Pause pause;
       const ReplyView view(message.value);
       const CoreMemory::Scope scope;
-      service.on_reply(wire.node, view.get(), now);
+      (void)wire.connection.take(service, view.get(), now);
     });
   }
 }
@@ -367,9 +367,9 @@ void Client::take_message(Wire &wire, const Message &message) {
   const ReplyView view(message.value);
   if (message.kind != Message::Kind::kReply) {
     call([&](lock::LockService &service, Nanos now) {
-      const bool is_sharded = wire.record.facts().is_sharded;
+      const bool is_sharded = wire.connection.record().facts().is_sharded;
       note_push(service.channel(wire.node), is_sharded, message.value);
-      driver::take_message(service, wire.node, is_sharded, view.get(), now);
+      wire.connection.take_message(service, view.get(), now);
     });
   }
   if (wire.messages_link == 0) return;

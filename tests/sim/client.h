@@ -13,17 +13,17 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cluster/cluster_client.h"
 #include "context.h"
-#include "driver/authentication.h"
 #include "driver/dialogue.h"
 #include "driver/drain.h"
 #include "driver/log.h"
-#include "driver/node_record.h"
+#include "driver/node_connection.h"
 #include "driver/slot_reading.h"
 #include "guide.h"
 #include "lock/lock_client.h"
@@ -67,7 +67,7 @@ class Client : private lock::Output, private driver::Log {
   void part_from_sentinel(size_t sentinel, Nanos until);
   void heal();
   Wallet &wallet() { return wallet_; }
-  bool is_connected(size_t node) const { return wires_[node]->is_up; }
+  bool is_connected(size_t node) const { return wires_[node]->is_up(); }
   // False for a node that only the process before this one knew.
   bool is_opening(size_t node) const {
     if (node >= wires_.size()) return false;
@@ -113,14 +113,17 @@ class Client : private lock::Output, private driver::Log {
   // The connections to one node.
   struct Wire final : ClientEnd {
     Wire(Client &client_, size_t node_, const Settings &settings_)
-        : client(client_), node(node_), settings(settings_), record(settings_, client_) {}
+        : client(client_),
+          node(node_),
+          settings(settings_),
+          connection(settings_, node_, client_) {}
     void received(uint64_t id, Messages messages) override;
     void closed(uint64_t id) override;
 
     Client &client;
     const size_t node;
     const Settings &settings;
-    driver::NodeRecord record;
+    driver::NodeConnection connection;
     size_t at = node;  // the number of the server; that of a primary changes
     driver::Dialogue::Wire end_of(uint64_t id) const {
       if (id == sentinel_link) return driver::Dialogue::kSentinel;
@@ -130,6 +133,8 @@ class Client : private lock::Output, private driver::Log {
       if (end == driver::Dialogue::kSentinel) return sentinel_link;
       return end == driver::Dialogue::kMessages ? messages_link : link;
     }
+    // Between the end of the attempt and that of the connection.
+    bool is_up() const { return connection.is_made(); }
     bool owns(uint64_t id) const {
       return id != 0 && (id == link || id == messages_link || id == sentinel_link);
     }
@@ -146,12 +151,8 @@ class Client : private lock::Output, private driver::Log {
     Nanos opened_at = 0;                         // the last one
     Nanos limit = 0;          // that of the attempt for which an event is scheduled
     Messages early;           // messages that arrived before the end of the attempt
-    bool is_up = false;       // between on_connected() and the end of the connection
     bool is_away = false;     // the last attempt to connect has failed
     bool is_end_due = false;  // of a connection, or of an attempt: the service is about to hear it
-    bool is_dropped = false;
-    driver::Authentication auth;
-    driver::Refusals refusals;
     Nanos refused_at = kNever;         // the last AUTH on this connection
     std::vector<uint64_t> closed_due;  // connections that ended while the process was paused
     CommandList out;
@@ -186,7 +187,7 @@ class Client : private lock::Output, private driver::Log {
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
   void lease_moved(lock::Lease &lease) override;
-  void drop_link(size_t node) override { wires_[node]->is_dropped = true; }
+  void drop_link(size_t node) override { wires_[node]->connection.drop(); }
   void send_on_side(size_t node, std::span<const std::string_view> argv) override;
   void drop_side(size_t) override { side_.drop(); }
   void send_on_messages(size_t node, std::span<const std::string_view> argv) override;
@@ -231,7 +232,7 @@ class Client : private lock::Output, private driver::Log {
   void authenticate();
   void authenticate(Wire &wire);
   bool take_auth(Wire &wire, const Value &value);
-  void note_auth(Wire &wire, uint64_t login, const Reply &reply);
+  void note_auth(Wire &wire, driver::NodeConnection::Refused refused, const Reply &reply);
   void check_drop(const Wire &wire) const;
   void check_promise(const lock::Lease &lease);
   void name_sentinels(Settings &settings) const;
@@ -257,7 +258,7 @@ class Client : private lock::Output, private driver::Log {
   const cluster::ClusterClient &cluster() const;
   void name_nodes(Settings &settings) const;
   void become_cluster(Wire &wire);
-  void on_slots(std::vector<protocol::SlotRange> ranges);
+  void on_slots(std::vector<protocol::SlotRange> ranges, const ServerFacts &facts);
   void note_command(Wire &wire, Argv argv);
   void note_answer(Wire &wire, const Value &value);
   void note_channel(const Wire &wire, const ServerFacts &facts);
@@ -277,14 +278,15 @@ class Client : private lock::Output, private driver::Log {
   void step(Wire &wire, const Event &event);
   void watch_limit(Wire &wire);
   void finish(Wire &wire);
-  void on_connected(Wire &wire, const ServerFacts &facts);
+  void on_connected(Wire &wire, const ServerFacts &facts, uint64_t login);
   void check_opening(const Wire &wire, const ServerFacts &facts);
   void arm();
   void on_time(uint64_t number);
   void take(Wire &wire, uint64_t link, const Messages &messages);
   void take_message(Wire &wire, const Message &message);
   void note_push(std::string_view channel, bool is_sharded, const Value &message);
-  void note(Wire &wire, const Outcome &outcome, const ServerFacts &facts);
+  void end_attempt(Wire &wire, const Outcome &outcome, const ServerFacts &facts,
+                   std::span<const protocol::SlotRange> ranges = {});
   void note_end(Wire &wire);
   void resume();
 

@@ -68,8 +68,8 @@ std::unique_ptr<driver::Dialogue> Client::make_slot_reading(const Settings &sett
   return std::make_unique<driver::SlotReading>(settings, service_->known_servers(), now());
 }
 
-void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
-  later(scheduling(), [this, ranges = std::move(ranges)] {
+void Client::on_slots(std::vector<protocol::SlotRange> ranges, const ServerFacts &facts) {
+  later(scheduling(), [this, ranges = std::move(ranges), facts] {
     if (is_closed_) return;
     const bool is_known = std::equal(ranges.begin(), ranges.end(), ranges_.begin(), ranges_.end(),
                                      [](const auto &one, const auto &other) {
@@ -80,7 +80,7 @@ void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
     ranges_ = ranges;
     redirects_ = recent_redirects_;
     wires_.front()->redials.may_restart();
-    call([&](lock::LockService &service, Nanos now) { service.on_slots_read(ranges, now); });
+    end_attempt(*wires_.front(), {}, facts, ranges);
   });
 }
 
@@ -89,7 +89,7 @@ void Client::on_slots(std::vector<protocol::SlotRange> ranges) {
 bool Client::hears(std::string_view cid) const {
   return std::any_of(wires_.begin(), wires_.end(), [&](const auto &wire) {
     const bool is_one = is_cluster() ? wire->node > 0 : wire->node == 0;
-    return is_one && wire->is_up && service_->channel(wire->node).ends_with(cid);
+    return is_one && wire->is_up() && service_->channel(wire->node).ends_with(cid);
   });
 }
 
@@ -121,7 +121,7 @@ void Client::note_command(Wire &wire, Argv argv) {
                             who() + " instead of " + std::to_string(named));
   }
   for (const auto &other : wires_) {
-    if (other.get() == &wire || !other->is_up) continue;
+    if (other.get() == &wire || !other->is_up()) continue;
     if (std::find(other->slots.begin(), other->slots.end(), slot) == other->slots.end()) continue;
     context_.verdict.broken("commands about a slot are under way to one node only",
                             who() + " and " + std::to_string(other->at));
@@ -155,7 +155,7 @@ bool Client::knows_clock(const lock::Lease &lease, size_t server, Nanos moved_at
   if (heard == heard_at_.end() || heard->second < moved_at) return false;
   const size_t node = record->server().node;
   const auto *held = std::get_if<Checked<lock::HeldLease>>(&record->stage);
-  const bool is_there = node > 0 && wires_[node]->at == server && wires_[node]->is_up;
+  const bool is_there = node > 0 && wires_[node]->at == server && wires_[node]->is_up();
   return is_there && (held == nullptr || !(*held)->awaits_clock());
 }
 
@@ -246,7 +246,7 @@ void Client::check_channels() {
   for (const auto &wire : wires_) {
     if (wire->node == 0) continue;
     const bool is_misplaced =
-        context_.is_calm && wire->is_up && !context_.servers[wire->at]->store().is_replica() &&
+        context_.is_calm && wire->is_up() && !context_.servers[wire->at]->store().is_replica() &&
         !context_.servers[wire->at]->is_channel_here(wire->channel) && is_named(wire->at) &&
         named_server(protocol::slot_of(wire->channel)) != wire->at;
     if (!is_misplaced) {

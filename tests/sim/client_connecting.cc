@@ -56,7 +56,6 @@ void Client::go_on(Wire &wire) {
     Outcome outcome = wire.login_try->outcome();
     wire.login_try.reset();
     if (guide_) guide_->note_no_attempt(std::move(wire.known));
-    note(wire, outcome, {});
     context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
                        wire.at, outcome.message.c_str());
     return give_up(wire, outcome);
@@ -202,8 +201,8 @@ void Client::finish(Wire &wire) {
   const std::unique_ptr<LoginTry> login_try = std::move(wire.login_try);
   Outcome outcome = login_try->outcome();
   if (outcome.ok() && reads_slots(wire)) {
-    note(wire, outcome, dynamic_cast<driver::SlotReading &>(*ended).facts());
-    return on_slots(dynamic_cast<driver::SlotReading &>(*ended).ranges());
+    const auto &slots = dynamic_cast<driver::SlotReading &>(*ended);
+    return on_slots(slots.ranges(), slots.facts());
   }
   ServerFacts facts;
   const auto *server = dynamic_cast<driver::ServerAttempt *>(ended.get());
@@ -218,39 +217,41 @@ void Client::finish(Wire &wire) {
     return become_cluster(wire);
   }
   if (ended->outcome().ok()) check_opening(wire, facts);
-  wire.auth.begin(login_try->login());
-  if (outcome.ok()) return on_connected(wire, facts);
+  if (outcome.ok()) return on_connected(wire, facts, login_try->login());
   context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
                      wire.at, outcome.message.c_str());
   hang_up(wire, Network::Ending::kSoon);
-  note(wire, outcome, facts);
   give_up(wire, outcome);
 }
 
 // Rule: an outage is one line of the log, and its end another.
-void Client::note(Wire &wire, const Outcome &outcome, const ServerFacts &facts) {
+void Client::end_attempt(Wire &wire, const Outcome &outcome, const ServerFacts &facts,
+                         std::span<const protocol::SlotRange> ranges) {
+  const bool is_only = !context_.plan.is_quorum() && !context_.plan.is_cluster();
   const auto level = outcome.ok() ? driver::LogLevel::kInfo : driver::LogLevel::kWarning;
-  uint64_t &count = line_counts_[static_cast<size_t>(level)];
-  const uint64_t before = count;
-  const bool was_away = std::exchange(wire.is_away, !outcome.ok());
-  {
-    const bool is_only = !context_.plan.is_quorum() && !context_.plan.is_cluster();
-    const CoreMemory::Scope scope;
-    outcome.ok() ? wire.record.note_success(facts, is_only) : wire.record.note_failure(outcome);
-  }
-  const bool is_change = was_away == outcome.ok();
-  if (count - before == (is_change ? 1 : 0)) return;
+  const uint64_t &count = line_counts_[static_cast<size_t>(level)];
+  bool is_told = true;
+  call([&](lock::LockService &service, Nanos now) {
+    const uint64_t before = count;
+    if (reads_slots(wire)) {
+      wire.connection.on_slots_over(service, outcome, facts, ranges, now);
+    } else {
+      wire.connection.on_attempt_over(service, outcome, facts, is_only, now);
+      if (outcome.ok() && !wire.connection.is_usable()) return;  // dropped again
+    }
+    const bool is_change = std::exchange(wire.is_away, !outcome.ok()) == outcome.ok();
+    is_told = count - before == (is_change ? 1 : 0);
+  });
+  if (is_told) return;
   context_.verdict.broken("the log has changes only",
                           "client " + std::to_string(slot_) + ": " + outcome.message);
 }
 
-void Client::on_connected(Wire &wire, const ServerFacts &facts) {
-  wire.is_up = true;
+void Client::on_connected(Wire &wire, const ServerFacts &facts, uint64_t login) {
+  wire.connection.make(facts, login);
   wire.down_since = kNever;
   wire.may_skip_pause = facts.is_channel_taken;
   if (facts.channel_owner) redirected_at_ = now();
-  wire.auth.clear();
-  wire.refusals.clear();
   wire.refused_at = kNever;
   wire.slots.clear();  // also of commands that the service sent to a connection that had ended
   wire.up_since = context_.schedule.now();
@@ -268,10 +269,8 @@ void Client::on_connected(Wire &wire, const ServerFacts &facts) {
   }
   note_channel(wire, facts);
   wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
-  wire.record.on_connected(facts);
   authenticate(wire);
-  call([&](lock::LockService &service, Nanos now) { service.on_connected(wire.node, facts, now); });
-  if (wire.is_up) note(wire, {}, facts);
+  end_attempt(wire, {}, facts);
   if (guide_) guide_->note_success(facts);
   take(wire, wire.messages_link, std::exchange(wire.early, {}));
 }
@@ -282,9 +281,7 @@ void Client::give_up(Wire &wire, const Outcome &why) {
     wire.is_end_due = false;
     if (is_closed_) return;
     note_pause(wire);
-    call([&](lock::LockService &service, Nanos now) {
-      service.on_connect_failed(wire.node, why, now);
-    });
+    end_attempt(wire, why, {});
   });
 }
 

@@ -51,7 +51,7 @@ void Client::close() {
   if (guide_) guide_->hang_up(Network::Ending::kSoon);
   side_.hang_up(Network::Ending::kSoon);
   for (const auto &wire : wires_) {
-    wire->is_up ? disconnect(*wire) : hang_up(*wire, Network::Ending::kSoon);
+    wire->is_up() ? disconnect(*wire) : hang_up(*wire, Network::Ending::kSoon);
   }
   if (over_) context_.schedule.in(scheduling(), std::exchange(over_, nullptr));
 }
@@ -72,7 +72,7 @@ void Client::check_given_back() const {
   const bool is_calm = context_.is_calm && shut_at_ >= context_.calm_since;
   if (!is_calm || paused_until_ > shut_at_ || context_.plan.has(Fault::kAttach)) return;
   for (const auto &wire : wires_) {
-    const bool was_up = wire->is_up && wire->up_since <= shut_at_ && !reads_slots(*wire) &&
+    const bool was_up = wire->is_up() && wire->up_since <= shut_at_ && !reads_slots(*wire) &&
                         !server(*wire).store().is_replica();
     const std::string &channel = service_->channel(wire->node);
     const std::string cid = channel.substr(channel.rfind(':') + 1);

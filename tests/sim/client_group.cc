@@ -34,7 +34,7 @@ void Client::name_sentinels(Settings &settings) const {
 // fails, and the next one begins without a pause.
 void Client::on_moved() {
   Wire &wire = *wires_.front();
-  if (wire.is_up) return disconnect(wire);
+  if (wire.is_up()) return disconnect(wire);
   if (!wire.dialogue) return;
   {
     const CoreMemory::Scope scope;
@@ -48,14 +48,14 @@ void Client::on_moved() {
 // A message of a sentinel, or a refused write, says that this server is no primary any more.
 void Client::note_told(size_t old_primary) {
   Wire &wire = *wires_.front();
-  if (!wire.is_up || wire.at != old_primary) return;
+  if (!wire.is_up() || wire.at != old_primary) return;
   wire.left_since = std::min(wire.left_since, context_.schedule.now());
 }
 
 // Rule: a client that has heard it does not stay with that server.
 void Client::check_left(const Wire &wire) const {
   if (guide_) check_heard(wire);
-  if (!wire.is_up || wire.left_since == kNever || is_paused()) return;
+  if (!wire.is_up() || wire.left_since == kNever || is_paused()) return;
   const Nanos since = std::max(wire.left_since, paused_until_);
   if (context_.schedule.now() - since <= kLeaveLimit) return;
   context_.verdict.broken("a client leaves a server that is no primary any more",
@@ -65,7 +65,7 @@ void Client::check_left(const Wire &wire) const {
 // Rule: a client does not stay at an old primary when a sentinel that it reaches knows a new one:
 // for long if that has not published it, or was not reached for a while; otherwise not at all.
 void Client::check_heard(const Wire &wire) const {
-  if (!wire.is_up || is_paused()) return;
+  if (!wire.is_up() || is_paused()) return;
   const Nanos now = context_.schedule.now();
   const Nanos again = kHearAgain + 4 * context_.plan.timeout;
   const Nanos spikes = context_.plan.has(Fault::kSpike) ? 2 * kLongSpike : 0;
@@ -90,7 +90,7 @@ void Client::check_heard(const Wire &wire) const {
 // Rule: news that end the link to the primary are of a later failover.
 void Client::check_news(int64_t epoch) const {
   const Wire &wire = *wires_.front();
-  if (!wire.is_up || wire.at != context_.group->primary() || epoch < context_.group->epoch())
+  if (!wire.is_up() || wire.at != context_.group->primary() || epoch < context_.group->epoch())
     return;
   context_.verdict.broken("a client does not leave the present primary for old news",
                           "client " + std::to_string(slot_));

@@ -26,30 +26,25 @@ void Client::authenticate() {
 }
 
 void Client::authenticate(Wire &wire) {
-  const driver::Login &newest = wallet_.login();
-  if (!wire.is_up || newest.number <= wire.auth.login()) return;
-  wire.auth.renew(newest, [&wire](Argv argv) {
+  (void)wire.connection.authenticate(wallet_.login(), [&wire](Argv argv) {
     wire.out.emplace_back(argv);
-    wire.auth.on_append();
+    wire.connection.on_append();
   });
 }
 
 // @return whether it is the reply to an AUTH.
 bool Client::take_auth(Wire &wire, const Value &value) {
-  const uint64_t login = wire.auth.take();
-  if (login == 0) return false;
+  if (!wire.connection.is_auth_next()) return false;
   const ReplyView view(value);
-  note_auth(wire, login, view.get());
+  note_auth(wire, wire.connection.take(*service_, view.get(), now()), view.get());
   return true;
 }
 
-void Client::note_auth(Wire &wire, uint64_t login, const Reply &reply) {
-  const std::string line = wire.refusals.note(reply, "the server");
+void Client::note_auth(Wire &wire, driver::NodeConnection::Refused refused, const Reply &reply) {
   if (!reply.is_error()) return context_.stats.hit(Fault::kPassword);
-  context_.trace.say(context_.schedule.now(), "client %d: AUTH is refused; %s", slot_,
-                     line.c_str());
+  context_.trace.say(context_.schedule.now(), "client %d: AUTH is refused", slot_);
   wire.refused_at = context_.schedule.now();
-  (void)wallet_.refused(login);
+  (void)wallet_.refused(refused);
 }
 
 // Rule: a refused AUTH closes nothing. It is checked where nothing else makes a client leave a

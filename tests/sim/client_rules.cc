@@ -39,7 +39,7 @@ void Client::check_openings() const {
 // Rule: a client does not poll for longer than its old connection lives.
 void Client::check_polling(const Wire &wire) const {
   constexpr Nanos kLongestLife = 15 * kSecond;  // Network::Ending::kLate, and the way of messages
-  if (!wire.is_up || wire.polls_since == kNever) return;
+  if (!wire.is_up() || wire.polls_since == kNever) return;
   if (context_.schedule.now() - wire.polls_since <= kLongestLife) return;
   context_.verdict.broken("a client does not poll for longer than its old connection lives",
                           "client " + std::to_string(slot_) + ", node " + std::to_string(wire.at));
@@ -49,7 +49,7 @@ void Client::check_polling(const Wire &wire) const {
 // one limit without a message, another one without an answer, and the time of a pause.
 void Client::check_silence(Wire &wire) const {
   const Nanos now = context_.schedule.now();
-  const bool is_deaf = wire.is_up && wire.messages_link != 0 &&
+  const bool is_deaf = wire.is_up() && wire.messages_link != 0 &&
                        wire.messages_link == wire.silent_link && is_waiting() && !is_paused() &&
                        !context_.is_calm && context_.servers.size() == 1;
   wire.silent_since = is_deaf ? std::min(wire.silent_since, now) : kNever;

@@ -171,7 +171,8 @@ void Side::take(const Message &message) {
   }
   if (!is_up_) return;
   if (const uint64_t login = auth_.take(); login != 0) {
-    return client_.note_auth(*client_.wires_.front(), login, view.get());
+    Client::Wire &wire = *client_.wires_.front();
+    return client_.note_auth(wire, wire.connection.note_auth(login, view.get()), view.get());
   }
   client_.call(
       [&](lock::LockService &service, Nanos now) { service.on_side_reply(0, view.get(), now); });

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Goal: the service is told of attempts, of what arrives and of nothing else; each message of a
+// server becomes one event, and what is no message none. Method: replies made by hand; a service
+// that notes its events.
+#include "driver/node_connection.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lock_client_world.h"
+
+namespace redlatch::driver {
+namespace {
+
+class NotedEvents final : public lock::LockService {
+ public:
+  std::vector<std::string> events;
+  NodeConnection *to_drop = nullptr;
+
+  void on_push(size_t, std::string_view message, Nanos) override {
+    events.push_back("push " + std::string(message));
+  }
+  void on_invalidated(size_t, std::optional<std::string_view> key, Nanos) override {
+    events.push_back("changed " + std::string(key.value_or("all")));
+  }
+  void on_unsubscribed(size_t, Nanos) override { events.emplace_back("unsubscribed"); }
+
+  const std::string &channel(size_t) const override { return channel_; }
+  void start(const std::shared_ptr<lock::Request> &, Nanos) override {}
+  Status cancel(lock::Request &, Nanos) override { return Status::kOk; }
+  void release_async(lock::Lease &, Nanos) override {}
+  void shut_down(Nanos) override {}
+  void give_up() override {}
+  size_t drained_count() const override { return 0; }
+  bool begin_connect(size_t, Nanos) override { return false; }
+  void on_connected(size_t, const ServerFacts &, Nanos) override {
+    events.emplace_back("connected");
+    if (to_drop != nullptr) to_drop->drop();
+  }
+  void on_connect_failed(size_t, const Outcome &why, Nanos) override {
+    events.push_back("failed: " + why.message);
+  }
+  void on_disconnected(size_t, Nanos) noexcept override {}
+  void on_reply(size_t, const Reply &, Nanos) override { events.emplace_back("reply"); }
+  void check_later(size_t, Nanos due) override {
+    EXPECT_GE(due, 100 * kMs);
+    EXPECT_LT(due, 600 * kMs);
+    events.emplace_back("to be checked");
+  }
+  void on_timer(Nanos) override {}
+  Nanos next_due() const override { return kNever; }
+  size_t in_flight_count(size_t) const override { return 0; }
+  bool expects_push() const override { return false; }
+  bool is_outstanding() const override { return false; }
+  bool waits_for_itself(const lock::Request &) const override { return false; }
+
+ private:
+  std::string channel_;
+};
+
+class NotedLines final : public Log {
+ public:
+  std::vector<std::string> lines;
+  void add(LogLevel, std::string_view text) noexcept override { lines.emplace_back(text); }
+};
+
+Settings settings_of_h() {
+  Settings settings;
+  settings.host = "h";
+  settings.port = "1";
+  return settings;
+}
+
+class NodeConnectionTest : public testing::Test {
+ protected:
+  const Settings settings = settings_of_h();
+  NotedLines log;
+  NotedEvents service;
+  NodeConnection connection{settings, 0, log};
+  std::vector<std::string> sent;
+  const Authentication::Send send = [this](std::span<const std::string_view> argv) {
+    sent.emplace_back(argv.back());
+    connection.on_append();
+  };
+};
+
+std::vector<std::string> events_of(const MadeReply &message, bool is_sharded) {
+  const Settings settings = settings_of_h();
+  NotedLines log;
+  NotedEvents service;
+  NodeConnection connection(settings, 0, log);
+  ServerFacts facts;
+  facts.is_sharded = is_sharded;
+  connection.make(facts, 0);
+  connection.take_message(service, message.get(), 1);
+  return service.events;
+}
+
+MadeReply text(const std::string &words) { return MadeReply::text(words); }
+
+TEST(NodeConnectionMessagesTest, a_grant_comes_by_the_channel_that_is_counted) {
+  const std::vector<std::string> grant{"push g1"};
+  EXPECT_EQ(events_of(MadeReply::list(text("smessage"), text("c"), text("g1")), true), grant);
+  EXPECT_EQ(events_of(MadeReply::list(text("message"), text("c"), text("g1")), false), grant);
+  EXPECT_TRUE(events_of(MadeReply::list(text("message"), text("c"), text("g1")), true).empty())
+      << "no server counts the receivers of the plain channel beside a sharded one";
+  EXPECT_EQ(events_of(MadeReply::list(text("message"), text("c"), text("n1")), true),
+            std::vector<std::string>{"push n1"})
+      << "a notice grants nothing";
+}
+
+TEST(NodeConnectionMessagesTest, each_changed_key_is_an_event_and_no_list_stands_for_all) {
+  EXPECT_EQ(
+      events_of(MadeReply::list(text("invalidate"), MadeReply::list(text("a"), text("b"))), false),
+      (std::vector<std::string>{"changed a", "changed b"}));
+  EXPECT_EQ(
+      events_of(MadeReply::list(text("invalidate"), MadeReply::text("", Reply::Kind::kNil)), false),
+      std::vector<std::string>{"changed all"});
+}
+
+TEST(NodeConnectionMessagesTest, the_end_of_a_subscription_is_an_event) {
+  EXPECT_EQ(
+      events_of(MadeReply::list(text("sunsubscribe"), text("c"), MadeReply::integer(0)), true),
+      std::vector<std::string>{"unsubscribed"});
+}
+
+TEST(NodeConnectionMessagesTest, what_is_no_message_is_ignored) {
+  EXPECT_TRUE(events_of(MadeReply::list(text("pong"), text("")), false).empty());
+  EXPECT_TRUE(events_of(text("PONG"), false).empty());
+  EXPECT_TRUE(events_of(MadeReply::list(text("subscribe"), text("c"), MadeReply::integer(1)), false)
+                  .empty());
+  EXPECT_TRUE(events_of(MadeReply::list(), false).empty());
+}
+
+// ---- attempts ----------------------------------------------------------------------------------
+
+TEST_F(NodeConnectionTest, an_outage_is_one_line_and_its_end_another) {
+  const Outcome refused = failure(Status::kUnavailable, "h:1 refused");
+  connection.on_attempt_over(service, refused, {}, true, 0);
+  connection.on_attempt_over(service, refused, {}, true, 0);
+  EXPECT_FALSE(connection.is_made());
+  ServerFacts facts;
+  facts.is_push_trusted = true;
+  connection.make(facts, 0);
+  EXPECT_TRUE(connection.is_usable());
+  connection.on_attempt_over(service, {}, facts, true, 0);
+  EXPECT_EQ(service.events, (std::vector<std::string>{"failed: h:1 refused", "failed: h:1 refused",
+                                                      "connected", "to be checked"}));
+  EXPECT_EQ(log.lines, (std::vector<std::string>{"h:1 refused", "connected to redis://h:1 again"}));
+}
+
+TEST_F(NodeConnectionTest, what_the_service_has_dropped_at_once_is_no_success) {
+  connection.on_attempt_over(service, failure(Status::kUnavailable, "h:1 refused"), {}, true, 0);
+  connection.make({}, 0);
+  service.to_drop = &connection;
+  connection.on_attempt_over(service, {}, {}, true, 0);
+  EXPECT_TRUE(connection.is_broken());
+  EXPECT_EQ(log.lines, std::vector<std::string>{"h:1 refused"});
+  EXPECT_EQ(service.events.back(), "connected");
+  connection.end();
+  EXPECT_FALSE(connection.is_made());
+  connection.drop();
+  EXPECT_FALSE(connection.is_broken()) << "there is nothing to drop";
+}
+
+// ---- logins ------------------------------------------------------------------------------------
+
+TEST_F(NodeConnectionTest, the_service_gets_no_reply_to_an_auth) {
+  connection.make({}, 1);
+  EXPECT_FALSE(connection.authenticate({1, "", "same"}, send));
+  connection.on_append();
+  EXPECT_TRUE(connection.authenticate({2, "", "new"}, send));
+  connection.on_append();
+  EXPECT_EQ(sent, std::vector<std::string>{"new"});
+  const MadeReply ok = text("OK");
+  EXPECT_EQ(connection.take(service, ok.get(), 0), 0u);
+  EXPECT_TRUE(connection.awaits_auth() && connection.is_auth_next());
+  EXPECT_EQ(connection.take(service, ok.get(), 0), 0u);
+  EXPECT_FALSE(connection.awaits_auth());
+  EXPECT_EQ(connection.take(service, ok.get(), 0), 0u);
+  EXPECT_EQ(service.events, (std::vector<std::string>{"reply", "reply"}));
+}
+
+TEST_F(NodeConnectionTest, the_first_of_several_refusals_is_logged_without_what_is_quoted) {
+  const std::vector<std::string> known{
+      "redis://h:1 refused the new credentials (WRONGPASS); the connection stays as it was"};
+  const std::vector<std::string> unknown{
+      "redis://h:1 refused the new credentials (an error); the connection stays as it was"};
+  const MadeReply wrong = MadeReply::text("WRONGPASS invalid 'canary'", Reply::Kind::kError);
+  const MadeReply quoted = MadeReply::text("canary is no password", Reply::Kind::kError);
+  connection.make({}, 1);
+  (void)connection.authenticate({2, "", "canary"}, send);
+  EXPECT_EQ(connection.take(service, wrong.get(), 0), 2u);
+  EXPECT_TRUE(connection.is_usable()) << "a refusal ends nothing";
+  EXPECT_EQ(log.lines, known);
+  EXPECT_EQ(connection.note_auth(3, wrong.get()), 3u);
+  EXPECT_EQ(log.lines, known);
+  EXPECT_EQ(connection.note_auth(4, text("OK").get()), 0u);
+  log.lines.clear();
+  EXPECT_EQ(connection.note_auth(5, quoted.get()), 5u);
+  EXPECT_EQ(log.lines, unknown);
+  connection.end();
+  connection.make({}, 5);
+  EXPECT_EQ(connection.note_auth(6, wrong.get()), 6u);
+  EXPECT_EQ(log.lines.size(), 2u) << "of another connection";
+}
+
+TEST_F(NodeConnectionTest, an_auth_without_an_answer_is_forgotten_with_its_connection) {
+  connection.make({}, 1);
+  (void)connection.authenticate({2, "", "new"}, send);
+  connection.drop();
+  EXPECT_FALSE(connection.authenticate({3, "", "newer"}, send)) << "it is of no use";
+  connection.end();
+  connection.make({}, 2);
+  connection.on_append();
+  EXPECT_EQ(connection.take(service, text("OK").get(), 0), 0u);
+  EXPECT_EQ(service.events, std::vector<std::string>{"reply"});
+}
+
+}  // namespace
+}  // namespace redlatch::driver
