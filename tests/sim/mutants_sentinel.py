@@ -154,6 +154,17 @@ SENTINEL_MUTANTS = (
         scenario="kSentinelReplicas",
     ),
     Mutant(
+        "side-without-pauses",
+        "a server that does not answer at the side is dialled there again at once",
+        1,
+        Edit(
+            "lock/confirmations.cc",
+            "  side_.on_disconnected(false, now);\n",
+            "  side_.on_disconnected(IS_ON, now);\n",
+        ),
+        scenario="kSentinelReplicas",
+    ),
+    Mutant(
         "old-side",
         "the connection at the side outlives that of the other commands",
         4,

@@ -34,7 +34,12 @@ void Side::settle() {
 
 // ---- opening -----------------------------------------------------------------------------------
 
+// Rule: a server that does not answer at the side is dialled ever more seldom there, too.
 void Side::open() {
+  if (!redials_.begin(client_.now())) {
+    context_.verdict.broken("a server that is away is dialled ever more seldom",
+                            "client " + std::to_string(client_.slot()) + " at the side");
+  }
   settings_ = client_.wires_.front()->primary;
   server_ = client_.server_of(0);
   login_try_ = std::make_unique<LoginTry>(client_, context_, settings_);
@@ -130,6 +135,7 @@ void Side::fail(const Outcome &why) {
                      server_, why.message.c_str());
   hang_up(Network::Ending::kSoon);
   client_.later(client_.scheduling(), [this, why] {
+    redials_.ended(client_.now(), false);
     client_.call([&why](lock::LockService &service, Nanos now) {
       service.on_side_connect_failed(0, why, now);
     });
@@ -174,6 +180,7 @@ void Side::take(const Message &message) {
     Client::Wire &wire = *client_.wires_.front();
     return client_.note_auth(wire, wire.connection.note_auth(login, view.get()), view.get());
   }
+  redials_.may_restart();
   client_.call(
       [&](lock::LockService &service, Nanos now) { service.on_side_reply(0, view.get(), now); });
 }
@@ -193,6 +200,7 @@ void Side::disconnect() {
   client_.later(client_.scheduling(), [this] {
     context_.trace.say(context_.schedule.now(), "client %d is disconnected at the side",
                        client_.slot());
+    redials_.ended(client_.now(), false);
     client_.call(
         [](lock::LockService &service, Nanos now) { service.on_side_disconnected(0, now); });
   });

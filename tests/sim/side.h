@@ -16,6 +16,7 @@
 #include "driver/authentication.h"
 #include "driver/side_attempt.h"
 #include "network.h"
+#include "redials.h"
 #include "wallet.h"
 
 namespace redlatch::sim {
@@ -69,6 +70,7 @@ class Side final : public ClientEnd {
   Nanos limit_ = 0;      // that of the attempt for which an event is scheduled
   bool is_up_ = false;   // between on_side_connected() and the end of the connection
   bool is_dropped_ = false;
+  Redials redials_{Redials::kOfServer};
   CommandList out_;
 };
 
