@@ -223,7 +223,8 @@ def render_cpp(fields: list[Field], text: str) -> str:
             if field.kind in ("STATE", "ROLE", "LEVEL"):
                 of_part = "NODE" if field.kind == "STATE" else field.kind
                 words += f": RL_{of_part}_*"
-            lines += ["", f"  /** {sentence(words)} */", f"  {of} {field.name};"]
+            lines += ["", *wrapped(f"/** {sentence(words)} */", "  ", "   * ")]
+            lines.append(f"  {of} {field.name};")
         text = marked(text, name, [*lines, "};"], "// ")
     return text
 

@@ -16,8 +16,8 @@ namespace redlatch::driver {
 
 class LogLines {
  public:
-  // Adds one line: the name of its level, then `text`. Without memory the line is lost: what is
-  // logged matters more. @return false: it is lost, or empty because there was no memory for it.
+  // Adds one line: the name of its level, then `text`. Without memory the line is lost: the
+  // operation matters more. @return false: it is lost, or empty because there was no memory for it.
   bool add(LogLevel level, std::string_view text) noexcept;
   bool is_empty() const { return lines_.empty(); }
   // Moves the oldest line to `line`, if it has at most `limit` bytes. Throws std::bad_alloc, and

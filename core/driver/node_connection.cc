@@ -34,7 +34,7 @@ std::string error_code(const Reply &reply) {
 
 // ---- attempts ----------------------------------------------------------------------------------
 
-void NodeConnection::make(const ServerFacts &facts, uint64_t login) {
+void NodeConnection::make(const ServerFacts &facts, uint64_t login) noexcept {
   assert(!is_made());
   state_ = State::kUsable;
   record_.on_connected(facts);
@@ -86,7 +86,10 @@ NodeConnection::Refused NodeConnection::take(lock::LockService &service, const R
     take_message(service, arrived, now);
     return 0;
   }
-  if (const uint64_t login = auth_.take(); login != 0) return note_auth(login, arrived);
+  const bool is_auth = is_auth_next();
+  const uint64_t login = auth_.take();
+  assert(is_auth == (login != 0));
+  if (login != 0) return note_auth(login, arrived);
   service.on_reply(node_, arrived, now);
   return 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// NodeConnection: the connection of a client to one of its nodes, without the sockets: whether it
-// can be used, which login its server has, and which events the service gets of its attempts and of
-// what arrives. The host sends what is appended, in that order, and passes on what comes.
+// NodeConnection: the connection of a client to one of its nodes, without the sockets: its state,
+// the login of its server, and the events of the service for attempts and input. The host sends
+// commands in the order in which they were appended, and gives it replies and messages.
 #pragma once
 
 #include <cstddef>
@@ -35,17 +35,19 @@ class NodeConnection {
 
   // Between make() and end().
   bool is_made() const { return state_ != State::kNone; }
-  // .. and dropped: the host is to end it.
+  // .. and dropped: the host must end it.
   bool is_broken() const { return state_ == State::kBroken; }
   bool is_usable() const { return state_ == State::kUsable; }
 
-  // ---- attempts. All of these throw std::bad_alloc, and then the connection is to be dropped.
+  // ---- attempts
   // One has succeeded, with this login: commands may be appended, and messages may come.
-  void make(const ServerFacts &facts, uint64_t login);
-  // One is over, and make() was called if it has succeeded. `is_only`: as in NodeRecord.
+  void make(const ServerFacts &facts, uint64_t login) noexcept;
+  // One is over, and make() was called if it has succeeded. `is_only`: as in NodeRecord. Throws
+  // std::bad_alloc, and then the connection is to be dropped.
   void on_attempt_over(lock::LockService &service, const Outcome &outcome, const ServerFacts &facts,
                        bool is_only, Nanos now);
-  // An attempt to read the slots of a cluster is over.
+  // An attempt to read the slots of a cluster is over. Throws std::bad_alloc: what was planned is
+  // done with the next event, or the slots are read again.
   void on_slots_over(lock::LockService &service, const Outcome &outcome, const ServerFacts &facts,
                      std::span<const protocol::SlotRange> ranges, Nanos now);
 
@@ -53,7 +55,7 @@ class NodeConnection {
   // A command was appended, also AUTH.
   void on_append() { auth_.on_append(); }
   // Append AUTH, if the server has an older login. Throws std::bad_alloc, and then the connection
-  // is of no use. @return whether it did.
+  // is unusable. @return whether it did.
   bool authenticate(const Login &newest, const Authentication::Send &send);
   // The number of the last login that the server was sent.
   uint64_t login() const { return auth_.login(); }
@@ -72,7 +74,7 @@ class NodeConnection {
   Refused note_auth(uint64_t login, const Reply &reply);
 
   // ---- the end
-  // It is of no use any more. Does nothing if there is none.
+  // It is unusable from now on. Does nothing if there is none.
   void drop() {
     if (is_made()) state_ = State::kBroken;
   }

@@ -97,7 +97,8 @@ void Confirming::read(Lock &lock, Link &link) {
       if (login == 0) {
         service_->on_side_reply(link.node, *reply, now);
       } else {
-        logins_.note_refused(link.connection.note_auth(login, *reply), now);
+        const auto refused = link.connection.note_auth(login, *reply);
+        if (refused != 0) logins_.note_refused(refused, now);
       }
     }
   } catch (...) {

@@ -187,7 +187,13 @@ void Connecting::open(Link &link, Attempt &ended) {
   polling_.unwatch_messages(link);
   link.disconnect();
   link.messages.reset();
-  ended.outcome = not_watched(link.settings, error);
+  // Also without memory for the text: the service has to hear of the end of the attempt.
+  ended.outcome = {Status::kUnavailable, {}};
+  try {
+    ended.outcome = not_watched(link.settings, error);
+  } catch (const std::bad_alloc &) {
+    return;
+  }
 }
 
 }  // namespace redlatch::runtime

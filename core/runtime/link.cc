@@ -27,9 +27,9 @@ Link::Link(const Settings &settings_, size_t node_, driver::Log &log)
 
 void Link::connect(Connections &&opened, uint64_t login) {
   assert(commands == nullptr && opened.commands != nullptr);
-  connection.make(opened.facts, login);
   commands = std::move(opened.commands);
   messages = std::move(opened.messages);
+  connection.make(opened.facts, login);
 }
 
 void Link::drop() {

@@ -39,7 +39,7 @@ class Links {
   Link &front() { return links_.front(); }
   const Link &front() const { return links_.front(); }
 
-  // Cheap, with one link two flags, because every call asks several times.
+  // Cheap, because every call asks several times.
   bool is_usable() const REQUIRES(runtime_mutex) {
     for (const Link &link : links_) {
       if (link.is_usable()) return true;

@@ -5,7 +5,6 @@
 
 #include <cassert>
 #include <new>
-#include <string>
 
 #include "driver/login_attempt.h"
 #include "host/clock.h"
@@ -54,7 +53,8 @@ bool Logins::authenticate(Link &link) noexcept {
     if (!credentials_.newer(link.connection.login(), login)) return false;
     // Called at once, with the mutex held.
     const auto append = [&link](auto argv) NOT_ANALYSED { link.append(argv); };
-    if (link.connection.authenticate(login, append)) link.outbox.note_secret();
+    if (!link.connection.authenticate(login, append)) return false;
+    link.outbox.note_secret();
     return true;
   } catch (...) {
     (void)log_.add_caught();
@@ -76,7 +76,7 @@ void Logins::authenticate(SideConnection &side) noexcept {
 }
 
 void Logins::note_refused(uint64_t login, Nanos now) {
-  if (login == 0) return;
+  assert(login != 0);
   (void)credentials_.refused(login, now);
   alarm_.wake();
 }

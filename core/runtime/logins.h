@@ -38,7 +38,7 @@ class Logins {
   // memory the connection is made again. @return whether there is something to send.
   bool authenticate(Link &link) noexcept REQUIRES(runtime_mutex);
   void authenticate(SideConnection &side) noexcept REQUIRES(runtime_mutex);
-  // A server has refused this login; 0: none.
+  // A server has refused this login.
   void note_refused(uint64_t login, Nanos now) REQUIRES(runtime_mutex);
 
  private:

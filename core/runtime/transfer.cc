@@ -99,7 +99,8 @@ void Transfer::dispatch(Link &link) {
   if (link.replies.empty()) return;
   const Nanos now = boot_now();
   for (const resp::ReplyPtr &reply : link.replies) {
-    logins_.note_refused(link.connection.take(*service_, *reply, now), now);
+    const auto refused = link.connection.take(*service_, *reply, now);
+    if (refused != 0) logins_.note_refused(refused, now);
   }
   link.replies.clear();
 }

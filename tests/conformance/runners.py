@@ -166,6 +166,8 @@ class _Forked:
         return status
 
     def kill(self) -> None:
+        if self._status is not None:
+            return
         # Between its end and the fork server's report there is no such process.
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)

@@ -230,7 +230,7 @@ void Client::end_attempt(Wire &wire, const Outcome &outcome, const ServerFacts &
   const bool is_only = !context_.plan.is_quorum() && !context_.plan.is_cluster();
   const auto level = outcome.ok() ? driver::LogLevel::kInfo : driver::LogLevel::kWarning;
   const uint64_t &count = line_counts_[static_cast<size_t>(level)];
-  bool is_told = true;
+  bool is_right = true;
   call([&](lock::LockService &service, Nanos now) {
     const uint64_t before = count;
     if (reads_slots(wire)) {
@@ -240,9 +240,9 @@ void Client::end_attempt(Wire &wire, const Outcome &outcome, const ServerFacts &
       if (outcome.ok() && !wire.connection.is_usable()) return;  // dropped again
     }
     const bool is_change = std::exchange(wire.is_away, !outcome.ok()) == outcome.ok();
-    is_told = count - before == (is_change ? 1 : 0);
+    is_right = count - before == (is_change ? 1 : 0);
   });
-  if (is_told) return;
+  if (is_right) return;
   context_.verdict.broken("the log has changes only",
                           "client " + std::to_string(slot_) + ": " + outcome.message);
 }

@@ -180,7 +180,7 @@ void Side::take(const Message &message) {
     Client::Wire &wire = *client_.wires_.front();
     return client_.note_auth(wire, wire.connection.note_auth(login, view.get()), view.get());
   }
-  redials_.may_restart();
+  if (!message.value.is_error()) redials_.may_restart();
   client_.call(
       [&](lock::LockService &service, Nanos now) { service.on_side_reply(0, view.get(), now); });
 }

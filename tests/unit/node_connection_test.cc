@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: the service is told of attempts, of what arrives and of nothing else; each message of a
-// server becomes one event, and what is no message none. Method: replies made by hand; a service
-// that notes its events.
+// Goal: the service gets the events of attempts and of input, one for each message of a server;
+// other replies are ignored. Method: replies made by hand; a service that notes its events.
 #include "driver/node_connection.h"
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lock_client_world.h"
@@ -26,6 +28,9 @@ class NotedEvents final : public lock::LockService {
   }
   void on_invalidated(size_t, std::optional<std::string_view> key, Nanos) override {
     events.push_back("changed " + std::string(key.value_or("all")));
+  }
+  void on_slots_read(std::span<const protocol::SlotRange> ranges, Nanos) override {
+    events.push_back("slots: " + std::to_string(ranges.size()));
   }
   void on_unsubscribed(size_t, Nanos) override { events.emplace_back("unsubscribed"); }
 
@@ -48,7 +53,7 @@ class NotedEvents final : public lock::LockService {
   void on_reply(size_t, const Reply &, Nanos) override { events.emplace_back("reply"); }
   void check_later(size_t, Nanos due) override {
     EXPECT_GE(due, 100 * kMs);
-    EXPECT_LT(due, 600 * kMs);
+    EXPECT_LT(due, 500 * kMs);
     events.emplace_back("to be checked");
   }
   void on_timer(Nanos) override {}
@@ -77,7 +82,7 @@ Settings settings_of_h() {
 
 class NodeConnectionTest : public testing::Test {
  protected:
-  const Settings settings = settings_of_h();
+  Settings settings = settings_of_h();
   NotedLines log;
   NotedEvents service;
   NodeConnection connection{settings, 0, log};
@@ -167,6 +172,29 @@ TEST_F(NodeConnectionTest, what_the_service_has_dropped_at_once_is_no_success) {
   EXPECT_FALSE(connection.is_broken()) << "there is nothing to drop";
 }
 
+TEST_F(NodeConnectionTest, a_server_of_a_folder_is_not_checked_nor_one_whose_check_is_off) {
+  settings.folder = "/f";
+  connection.make({}, 0);
+  connection.on_attempt_over(service, {}, {}, false, 0);
+  connection.end();
+  settings = settings_of_h();
+  settings.is_health_checked = false;
+  connection.make({}, 0);
+  connection.on_attempt_over(service, {}, {}, false, 0);
+  EXPECT_EQ(service.events, (std::vector<std::string>{"connected", "connected"}));
+}
+
+TEST_F(NodeConnectionTest, slots_that_cannot_be_read_are_an_outage) {
+  connection.on_slots_over(service, failure(Status::kUnavailable, "no node"), {}, {}, 0);
+  connection.on_slots_over(service, failure(Status::kUnavailable, "no node"), {}, {}, 0);
+  const std::vector<protocol::SlotRange> ranges(2);
+  connection.on_slots_over(service, {}, {}, ranges, 0);
+  EXPECT_FALSE(connection.is_made());
+  EXPECT_EQ(service.events,
+            (std::vector<std::string>{"failed: no node", "failed: no node", "slots: 2"}));
+  EXPECT_EQ(log.lines, (std::vector<std::string>{"no node", "connected to redis://h:1 again"}));
+}
+
 // ---- logins ------------------------------------------------------------------------------------
 
 TEST_F(NodeConnectionTest, the_service_gets_no_reply_to_an_auth) {
@@ -183,6 +211,17 @@ TEST_F(NodeConnectionTest, the_service_gets_no_reply_to_an_auth) {
   EXPECT_FALSE(connection.awaits_auth());
   EXPECT_EQ(connection.take(service, ok.get(), 0), 0u);
   EXPECT_EQ(service.events, (std::vector<std::string>{"reply", "reply"}));
+}
+
+TEST_F(NodeConnectionTest, a_message_between_replies_is_none_of_them) {
+  const MadeReply grant = MadeReply::list(text("message"), text("c"), text("g1"));
+  Reply push = grant.get();
+  push.kind = Reply::Kind::kPush;
+  connection.make({}, 1);
+  (void)connection.authenticate({2, "", "new"}, send);
+  EXPECT_EQ(connection.take(service, push, 0), 0u);
+  EXPECT_EQ(connection.take(service, MadeReply::error("WRONGPASS").get(), 0), 2u);
+  EXPECT_EQ(service.events, std::vector<std::string>{"push g1"});
 }
 
 TEST_F(NodeConnectionTest, the_first_of_several_refusals_is_logged_without_what_is_quoted) {
