@@ -27,6 +27,7 @@ MAVEN_OPTS = " ".join([*os.environ.get("MAVEN_OPTS", "").split(), *START_FAST])
 # Maven's messages if an artifact is missing or cannot be fetched.
 _NOT_FETCHED = re.compile(
     r"in offline mode|Could not transfer|Could not find artifact|could not be resolved"
+    r"|No plugin found for prefix"  # nothing was fetched yet
 )
 
 
