@@ -194,6 +194,32 @@ def test_second_acquire_by_the_owner_is_an_error(both: Both, client: redlatch.Cl
     both.run(main())
 
 
+def test_lock_may_be_released_in_its_block_and_taken_again(
+    both: Both, client: redlatch.Client
+) -> None:
+    async def main() -> None:
+        lock = both.of(client).lock("report")
+        async with lock:
+            await lock.release()
+            assert free(client)
+            assert await lock.acquire(timeout=5) is True
+        # As with threading.Lock, the block ends with a release.
+        assert free(client)
+        async with lock:
+            await lock.release()
+            async with lock:
+                pass
+            assert await lock.acquire(timeout=5) is True
+            await lock.release()
+            await both.elsewhere(lock.__aenter__)
+        # Nothing was left to this block, which does not end the other one.
+        assert lock.locked()
+        await lock.__aexit__(None, None, None)
+        assert free(client)
+
+    both.run(main())
+
+
 def test_many_share_a_lock(both: Both, client: redlatch.Client) -> None:
     async def main() -> None:
         for lock in (both.of(client).lock("report"), both.of(client).rlock("report")):
@@ -253,7 +279,7 @@ def test_shared_lock_forgets_what_ended(both: Both, client: redlatch.Client) -> 
         async with lock as lease:
             await lease.release()
             await both.elsewhere(lock.__aenter__)
-        assert [hold.lease.held for hold in lock._holds.values()] == [True]
+        assert [lease.held for lease in lock._holds.leases()] == [True]
         await lock.__aexit__(None, None, None)
         assert free(client)
 
@@ -466,7 +492,9 @@ def test_misuse_is_an_error(both: Both, client: redlatch.Client) -> None:
             await raises(redlatch.Invalid, reader.upgrade(timeout=-3), "timeout must be")
             await raises(held, lock.write().__aenter__(), "reads already: upgrade")
             # What does not wait cannot wait for itself.
-            error = await raises(refused, lock.write(timeout=0).__aenter__())
+            taker = "task" if both.has_tasks else "thread"
+            said = f"lock 'report' is busy: held by this {taker}"
+            error = await raises(refused, lock.write(timeout=0).__aenter__(), said)
             assert error.status is redlatch.Status.BUSY
             # Another object is another owner, and so is another thread or task.
             async with both.of(client).rwlock("report").read(timeout=0):

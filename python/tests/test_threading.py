@@ -386,7 +386,7 @@ def test_a_wait_outlives_an_outage(
         assert not lock._is_owned()
         thread = threading.Thread(target=server.start)
         thread.start()
-        lock._acquire_restore(state)  # type: ignore[arg-type]
+        lock._acquire_restore(state)
         thread.join()
         assert lock._is_owned()
     assert_free(client, "x")

@@ -49,11 +49,9 @@ from ._info import (
     Waiter,
 )
 from ._lease import Lease, LostReason
-from ._lock import Lock
+from ._lock import Lock, RLock, RWLock, RWSide
 from ._option_table import ClientOptions, RedlockOptions
 from ._redlock import Redlock
-from ._rlock import RLock
-from ._rwlock import RWLock, RWSide
 from ._status import Status
 
 __version__ = _core.version()

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Optional, overload
 from . import _core
 from ._advice import made
 from ._aio_base import AioBase, info_of
-from ._aio_lease import AsyncLease, OnLost, new_guards
+from ._aio_lease import AsyncLease, OnLost
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
-from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
+from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes
 from ._errors import NotHeld, error_of
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, read_info
+from ._kinds import Mutex, Owner, Reentrant
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
-from ._options import RWFormat, check_owner, make_options, make_redlock_options
+from ._options import RWFormat, make_options, make_redlock_options
 from ._pump import pump_here
 from ._status import Status
 from ._wait import raise_unless_ok
@@ -52,9 +53,8 @@ class Aio(AioBase):
 
         The other keywords are those of Client.lock().
         """
-        guards, options = new_guards(on_lost), make_options(**keywords)
-        name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
-        return made(AsyncLock, self._client, name_bytes, wait_ms, options, self, guards)
+        kind = Mutex(make_options(**keywords))
+        return made(AsyncLock, self, name, timeout, kind, on_lost)
 
     async def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
@@ -63,9 +63,7 @@ class Aio(AioBase):
 
         The keywords are those of Client.lock().
         """
-        options = make_options(**keywords)
-        got = await self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
-        return got if isinstance(got, AsyncLease) else None
+        return await self._acquire(name, timeout, make_options(**keywords))
 
     def rlock(
         self,
@@ -82,18 +80,14 @@ class Aio(AioBase):
 
         The other keywords are those of lock().
         """
-        guards, named = new_guards(on_lost), None if owner is None else check_owner(owner)
-        name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
-        return made(
-            AsyncRLock, self._client, name_bytes, wait_ms, named, keywords, self, guards
-        )
+        kind = Reentrant(Owner(owner, self._client._number), keywords)
+        return made(AsyncRLock, self, name, timeout, kind, on_lost)
 
     def rwlock(
         self, name: Name, *, owner: Optional[Name] = None, format: RWFormat = "string"
     ) -> AsyncRWLock:
         """Return the read-write lock `name`. Sends nothing. As Client.rwlock()."""
-        named = None if owner is None else check_owner(owner)
-        return made(AsyncRWLock, self._client, to_bytes(name, "name"), named, format, self)
+        return made(AsyncRWLock, self, name, owner, format)
 
     async def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
@@ -206,9 +200,8 @@ class RedlockAio(AioBase):
 
         The other keywords are those of Redlock.lock().
         """
-        guards, options = new_guards(on_lost), make_redlock_options(**keywords)
-        name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
-        return made(AsyncLock, self._client, name_bytes, wait_ms, options, self, guards)
+        kind = Mutex(make_redlock_options(**keywords))
+        return made(AsyncLock, self, name, timeout, kind, on_lost)
 
     async def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
@@ -217,6 +210,4 @@ class RedlockAio(AioBase):
 
         The keywords are those of Redlock.lock().
         """
-        options = make_redlock_options(**keywords)
-        got = await self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
-        return got if isinstance(got, AsyncLease) else None
+        return await self._acquire(name, timeout, make_redlock_options(**keywords))

@@ -9,12 +9,12 @@ from typing import Callable, Optional, Union
 from . import _core
 from ._aio_lease import AsyncLease
 from ._base import Base
-from ._convert import Seconds, to_wait_ms
+from ._convert import Name, Seconds, to_bytes, to_wait_ms
 from ._errors import error_of
 from ._info import Finding, read_findings
-from ._pump import Pump, Start, pump_here
+from ._pump import Pump, pump_here
 from ._status import Status
-from ._wait import PENDING, Refusal, raise_unless_ok, refusal_of
+from ._wait import ACQUIRE, PENDING, Refusal, Start, raise_unless_ok, refusal_of
 
 _FORKED = int(Status.E_FORKED)
 
@@ -88,7 +88,7 @@ class AioBase:
         name: bytes,
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
-        start: Start = _core.acquire_watched,
+        start: Start = ACQUIRE,
     ) -> Union[AsyncLease, Refusal]:
         """Acquire: a lease, or a refusal (BUSY or TIMEOUT)."""
         handle = self._client._handle
@@ -97,7 +97,7 @@ class AioBase:
             self._watch_log(pump)
         while True:
             pump.last_tag = tag = pump.last_tag + 1
-            request = start(handle, name, wait_ms, options, pump.queue, tag)
+            request = start.watched(handle, name, wait_ms, options, pump.queue, tag)
             # Pump.finish(), as in AsyncLease.release().
             if request is None:
                 raise error_of(Status.E_NO_MEMORY)
@@ -115,3 +115,14 @@ class AioBase:
                 return refusal_of(request)
             handle = self._client._reopen(handle)
             self._watch_log(pump)
+
+    async def _acquire(
+        self,
+        name: Name,
+        timeout: Seconds,
+        options: Optional[_core.AcquireOptions],
+        start: Start = ACQUIRE,
+    ) -> Optional[AsyncLease]:
+        """Acquire without a lock object: a lease, or None if not acquired in time."""
+        got = await self._take(to_bytes(name, "name"), to_wait_ms(timeout), options, start)
+        return got if isinstance(got, AsyncLease) else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""The lease of asyncio, and the blocks of `async with` that it guards."""
+"""The lease of asyncio, and the guards of blocks of `async with`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from typing import Any, Literal, Optional
 from . import _core
 from ._convert import NO_LIMIT, Duration, Seconds, to_ms, to_wait_ms
 from ._errors import Error, error_of, invalid
-from ._holds import Holds
 from ._lease import LOST, LeaseBase
 from ._log import pass_on_log
-from ._pump import pump_here, pump_of, task_here
+from ._pump import pump_here, pump_of
 from ._status import Status
 from ._wait import PENDING, raise_unless_ok, refusal_of
 
@@ -246,31 +245,3 @@ def new_guards(on_lost: OnLost) -> Guards:
     if on_lost not in ("ignore", "cancel"):
         raise invalid(f'on_lost must be "ignore" or "cancel" (got {on_lost!r})')
     return {} if on_lost == "cancel" else None
-
-
-async def begin_block(
-    holds: Holds[AsyncLease], guards: Guards, task: Task[Any], lease: AsyncLease
-) -> AsyncLease:
-    """Begin a block of a lock that a task may acquire more than once."""
-    holds.add(task, lease, True)
-    if guards is not None:
-        try:
-            guards[lease] = Guard(task, lease)
-        except BaseException as error:
-            holds.pop_block(task)
-            await lease.__aexit__(None, error, None)
-            raise
-    return lease
-
-
-async def end_block(
-    holds: Holds[AsyncLease], guards: Guards, exception: Optional[BaseException]
-) -> None:
-    """End the latest block of this task. `exception` is the one that ended it, if any."""
-    lease = holds.pop_block(task_here())
-    if lease is None:
-        return
-    guard = guards.pop(lease, None) if guards else None
-    if guard is not None and guard.leave(exception):
-        await lease._raise_end(exception)
-    await lease.__aexit__(None, exception, None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _core
 from ._advice import Unique
-from ._convert import Seconds, to_bytes, to_ms, to_text, to_wait_ms
+from ._convert import Name, Seconds, to_bytes, to_ms, to_text, to_wait_ms
 from ._credentials import Provider, provide
 from ._errors import Error, Forked, error_of, new_error, raise_of
 from ._holds import new_number
@@ -240,6 +240,17 @@ class Base(Unique):
             if _core.request_status(request) != _FORKED:
                 return refusal_of(request)
             handle = self._reopen(handle)
+
+    def _acquire(
+        self,
+        name: Name,
+        timeout: Seconds,
+        options: Optional[_core.AcquireOptions],
+        start: Start = ACQUIRE,
+    ) -> Optional[Lease]:
+        """Acquire without a lock object: a lease, or None if not acquired in time."""
+        got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options, start)
+        return got if isinstance(got, Lease) else None
 
 
 def options_of(options: Mapping[str, object]) -> _core.ClientOptions:

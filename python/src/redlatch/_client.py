@@ -12,26 +12,16 @@ from . import _core
 from ._advice import URL, Made, made, takes_url, warn_of_with
 from ._aio import Aio
 from ._base import Base, options_from_env, options_of
-from ._convert import (
-    ANY_HOLDER,
-    NO_LIMIT,
-    Name,
-    Seconds,
-    check_fence,
-    shown,
-    to_bytes,
-    to_wait_ms,
-)
+from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, shown, to_bytes
 from ._credentials import Provider
 from ._errors import NotHeld
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, read_info
 from ._lease import Lease
-from ._lock import Lock
+from ._kinds import Mutex, Owner, Reentrant
+from ._lock import Lock, RLock, RWLock
 from ._option_table import ClientOptions, Keywords, LockKeywords, RedlockKeywords
-from ._options import RWFormat, check_owner, documented, make_options, make_redlock_options
-from ._rlock import RLock
-from ._rwlock import RWLock
+from ._options import RWFormat, documented, make_options, make_redlock_options
 from ._status import Status
 from ._wait import Call
 
@@ -75,8 +65,7 @@ class Client(Base, metaclass=Made):
         timeout             seconds to wait in the queue; -1 or None: no limit; 0: one try
         {acquire}
         """
-        options = make_options(**keywords)
-        return made(Lock, self, to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return made(Lock, self, name, timeout, Mutex(make_options(**keywords)))
 
     def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[LockKeywords]
@@ -87,12 +76,10 @@ class Client(Base, metaclass=Made):
         waiting. The keywords are those of lock(). Raises Unavailable if the server could not be
         reached in time.
         """
-        options = make_options(**keywords)
-        got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
-        if isinstance(got, Lease):
-            return got
-        warn_of_with(f"client.acquire({shown(name)})", f"client.lock({shown(name)})")
-        return None
+        lease = self._acquire(name, timeout, make_options(**keywords))
+        if lease is None:
+            warn_of_with(f"client.acquire({shown(name)})", f"client.lock({shown(name)})")
+        return lease
 
     def rlock(
         self,
@@ -113,9 +100,8 @@ class Client(Base, metaclass=Made):
         the key of an rlock() has another type than the key of a lock(), and each is busy to the
         other.
         """
-        named = None if owner is None else check_owner(owner)
-        name_bytes, wait_ms = to_bytes(name, "name"), to_wait_ms(timeout)
-        return made(RLock, self, name_bytes, wait_ms, named, keywords)
+        kind = Reentrant(Owner(owner, self._number), keywords)
+        return made(RLock, self, name, timeout, kind)
 
     def rwlock(
         self, name: Name, *, owner: Optional[Name] = None, format: RWFormat = "string"
@@ -128,8 +114,7 @@ class Client(Base, metaclass=Made):
         format  "string"; or "hash-rw", to exclude Redisson's RReadWriteLock of the same name. The
                 ttl is then at most Redisson's lockWatchdogTimeout
         """
-        named = None if owner is None else check_owner(owner)
-        return made(RWLock, self, to_bytes(name, "name"), named, format)
+        return made(RWLock, self, name, owner, format)
 
     def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]

@@ -7,9 +7,8 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from asyncio import Task
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Optional, TypeVar
+from typing import Any, Optional, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from ._hub import current_greenlet, new_thread_local
@@ -89,7 +88,7 @@ class _Process:
 
 os.register_at_fork(after_in_child=_Process.rename)
 
-_task_numbers: WeakKeyDictionary[Task[Any], int] = WeakKeyDictionary()
+_task_numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 def new_number() -> int:
@@ -97,100 +96,107 @@ def new_number() -> int:
     return next(_numbers)
 
 
-def owner_of(maker: int, taker: int) -> bytes:
+def owner_of(maker: int, key: object) -> bytes:
     """The owner name of a thread or task for `maker`."""
-    return f"{_Process.name}:{maker}:{taker}".encode()
+    return f"{_Process.name}:{maker}:{_number_of(key)}".encode()
 
 
-def number_of(task: Task[Any]) -> int:
-    number = _task_numbers.get(task)
+def _number_of(key: object) -> int:
+    if isinstance(key, ThreadKey):
+        return key.number
+    assert key is not None  # who else could await
+    number = _task_numbers.get(key)
     if number is None:
-        number = _task_numbers[task] = next(_numbers)
+        number = _task_numbers[key] = next(_numbers)
     return number
 
 
-class Hold(Generic[L]):
-    """A lease that a thread or task acquired by one lock object."""
-
-    __slots__ = ("lease", "is_block")
-
-    def __init__(self, lease: L, is_block: bool) -> None:
-        self.lease = lease
-        self.is_block = is_block  # by `with`, which will end
-
-
-class Holds(Generic[L]):
-    """The leases that threads or tasks acquired by one lock object, any number each.
+class Holds(dict[object, list[L]]):
+    """The leases that threads or tasks acquired by one lock object, any number each, by their keys.
 
     Each change is a single step, so that threads need no lock: a forked child might find it locked.
     """
 
-    __slots__ = ("_of",)
+    __slots__ = ("_has_others",)
 
     def __init__(self) -> None:
-        self._of: dict[object, list[Hold[L]]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._of)
+        self._has_others = False  # There may be some that are not blocks.
 
     def add(self, key: object, lease: L, is_block: bool) -> None:
-        mine = self._of.get(key, [])
-        mine.append(Hold(lease, is_block))
-        self._of[key] = mine
+        lease._is_block = is_block
+        mine = self.get(key)
+        if mine is None:
+            self[key] = [lease]
+        else:
+            mine.append(lease)
+            self[key] = mine  # Another taker may just have removed the list.
+        if not is_block:
+            self._has_others = True
+
+    def renew_block(self, key: object, lease: L) -> bool:
+        """Put `lease` into the innermost block of this taker, if that has a released one."""
+        mine = self.get(key, [])
+        for i, old in reversed(list(enumerate(mine))):
+            if old._is_block and old._is_given_back:
+                lease._is_block = True
+                mine[i] = lease
+                return True
+        return False
 
     def leases(self) -> Iterator[L]:
-        """The unreleased leases; of each taker the latest first."""
-        for holds in list(self._of.values()):
-            for hold in reversed(list(holds)):
-                if not hold.lease._is_given_back:
-                    yield hold.lease
+        """The unreleased leases: those of the latest taker first, and of each its latest first."""
+        for leases in reversed(list(self.values())):
+            for lease in reversed(list(leases)):
+                if not lease._is_given_back:
+                    yield lease
 
     def held(self) -> list[object]:
         """The keys of the takers, each once for each lease that is held."""
         return [
             key
-            for key, holds in list(self._of.items())
-            for hold in list(holds)
-            if not hold.lease._is_given_back and hold.lease.held
+            for key, leases in list(self.items())
+            for lease in list(leases)
+            if not lease._is_given_back and lease.held
         ]
 
     def all_of(self, key: object) -> list[L]:
         """The unreleased acquisitions of this taker."""
-        holds = self._of.get(key, [])
-        return [hold.lease for hold in holds if not hold.lease._is_given_back]
+        return [lease for lease in self.get(key, ()) if not lease._is_given_back]
 
-    def take_out(self, key: object) -> list[Hold[L]]:
+    def take_out(self, key: object) -> list[L]:
         """The state of this taker, for put_back()."""
-        return self._of.pop(key, [])
+        return self.pop(key, [])
 
-    def put_back(self, key: object, holds: list[Hold[L]]) -> None:
+    def put_back(self, key: object, leases: list[L]) -> None:
         """Put it before newer acquisitions. Drops released ones, except those of blocks."""
-        kept = [hold for hold in holds if hold.is_block or not hold.lease._is_given_back]
-        kept += self._of.pop(key, [])
+        kept = [lease for lease in leases if lease._is_block or not lease._is_given_back]
+        kept += self.pop(key, [])
         if kept:
-            self._of[key] = kept
+            self[key] = kept
+            self._has_others = True
 
     def latest(self, key: object) -> Optional[L]:
         """The latest unreleased lease of this taker."""
-        for hold in reversed(self._of.get(key, [])):
-            if not hold.lease._is_given_back:
-                return hold.lease
+        for lease in reversed(self.get(key, ())):
+            if not lease._is_given_back:
+                return lease
         return None
 
     def pop_latest(self, key: object) -> Optional[L]:
         """Remove and return it, to be released. A block keeps its own to its end."""
-        for hold in reversed(self._of.get(key, [])):
-            if not hold.lease._is_given_back and (hold.is_block or self._remove(key, hold)):
-                return hold.lease
+        mine = self.get(key, [])
+        for lease in reversed(mine):
+            if not lease._is_given_back and (lease._is_block or self._remove(key, mine, lease)):
+                return lease
         return None
 
     def pop_of_others(self) -> Optional[L]:
         """Remove and return the latest unreleased lease of any taker that is not a block."""
-        for key, holds in reversed(list(self._of.items())):
-            for hold in reversed(list(holds)):
-                if not hold.lease._is_given_back and not hold.is_block:
-                    if self._remove(key, hold):
-                        return hold.lease
+        for key, leases in reversed(list(self.items())):
+            for lease in reversed(list(leases)):
+                if not lease._is_given_back and not lease._is_block:
+                    if self._remove(key, leases, lease):
+                        return lease
         return None
 
     def pop_block(self, key: object) -> Optional[L]:
@@ -199,17 +205,24 @@ class Holds(Generic[L]):
         If it may belong to one of several takers, none is returned: a lease too many is better than
         one that another taker relies on.
         """
-        found = [(key, hold) for hold in self._of.get(key, []) if hold.is_block]
-        if not found:
-            found = [
-                (other, hold)
-                for other, holds in list(self._of.items())
-                for hold in list(holds)
-                if hold.is_block and not hold.lease._is_given_back
-            ]
+        mine = self.get(key)
+        if mine is not None:
+            if len(mine) == 1 and mine[0]._is_block:
+                # As nearly always. Only one end can come for the only block.
+                self.pop(key, None)
+                return mine.pop()
+            for lease in reversed(mine):
+                if lease._is_block:
+                    return lease if self._remove(key, mine, lease) else None
+        found = [
+            (other, leases, lease)
+            for other, leases in list(self.items())
+            for lease in list(leases)
+            if lease._is_block and not lease._is_given_back
+        ]
         if not found or found[0][0] is not found[-1][0] or not self._remove(*found[-1]):
             return None
-        return found[-1][1].lease
+        return found[-1][2]
 
     def sweep(self, is_left: Callable[[object, L], bool]) -> None:
         """Forget released leases and those that are left behind.
@@ -217,21 +230,26 @@ class Holds(Generic[L]):
         A lease without another reference is then released. Blocks are kept: their ends look for
         them.
         """
-        for key, holds in list(self._of.items()):
-            for hold in list(holds):
-                lease = hold.lease
-                if not hold.is_block and (lease._is_given_back or is_left(key, lease)):
-                    self._remove(key, hold)
+        if not self._has_others:
+            return
+        self._has_others = False  # First: another thread may add one meanwhile.
+        for key, leases in list(self.items()):
+            for lease in list(leases):
+                if lease._is_block:
+                    continue
+                if lease._is_given_back or is_left(key, lease):
+                    self._remove(key, leases, lease)
+                else:
+                    self._has_others = True
 
-    def _remove(self, key: object, hold: Hold[L]) -> bool:
-        """True if it was still there."""
-        holds = self._of.get(key, [])
+    def _remove(self, key: object, leases: list[L], lease: L) -> bool:
+        """True if it was still there. `leases` are those of `key`."""
         try:
-            holds.remove(hold)
+            leases.remove(lease)
         except ValueError:
             return False
-        if not holds and self._of.get(key) is holds:
-            self._of.pop(key, None)
-            if holds:
-                self._of.setdefault(key, holds)  # Its taker was quick, and has the next one.
+        if not leases and self.get(key) is leases:
+            self.pop(key, None)
+            if leases:
+                self.setdefault(key, leases)  # Its taker was quick, and has the next one.
         return True

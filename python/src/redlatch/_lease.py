@@ -73,7 +73,10 @@ class LostReason(Enum):
 class LeaseBase(Unique):
     """The local facts about a lease. No property or method here waits for the server."""
 
-    __slots__ = ("_handle", "_client", "_is_given_back", "__weakref__")
+    __slots__ = ("_handle", "_client", "_is_given_back", "_is_block", "__weakref__")
+
+    # Set and read by the Holds of a lock object: the end of its `with` releases this lease.
+    _is_block: bool
 
     _IN_ANOTHER_PROCESS = "send the token that detach() returns, and call client.attach() there"
 

@@ -1,187 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Locks by name: the parts that all kinds share, and the lock of threads."""
+"""Locks by name, for threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import TracebackType
-from typing import Generic, NoReturn, Optional, Union
+from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
 from . import _core
-from ._advice import URL, Made, Unique, no_keywords
-from ._base import Base
-from ._convert import NO_LIMIT, Seconds, check_limit, shown, to_text, to_wait_ms
-from ._errors import Error, error_of, invalid
-from ._holds import Hold, L, ThreadKey, this_thread
+from ._advice import URL, made, warn_of_with
+from ._convert import NO_LIMIT, Seconds, shown
+from ._errors import AlreadyHeld, Error
+from ._holds import ThreadKey, this_thread
 from ._lease import Lease
-from ._status import Status
-from ._wait import Refusal
+from ._named_lock import NamedLock, NamedRWLock
+from ._option_table import Keywords
+from ._wait import ACQUIRE_READ, ACQUIRE_WRITE, Refusal, Start
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
-class NamedLock(Unique, Generic[L], metaclass=Made):
-    """The parts that all kinds of lock objects share."""
+class ThreadLock(NamedLock[Lease]):
+    """A lock for threads: how they acquire, and their blocks."""
 
-    __slots__ = ("_client", "_name", "_wait_ms", "__weakref__")
+    __slots__ = ()
 
-    _MADE_BY: str
-    _IN_ANOTHER_PROCESS = "send its name, and open a client and make the lock there"
+    _TAKER = "thread"
 
-    def __init__(self, client: Base, name: bytes, wait_ms: int) -> None:
-        self._client = client
-        self._name = name
-        self._wait_ms = wait_ms
+    _is_gone = staticmethod(ThreadKey.is_gone)
 
-    @property
-    def name(self) -> str:
-        """The name of the lock."""
-        return to_text(self._name)
+    @staticmethod
+    def _shown(key: object) -> object:
+        return key.ident if isinstance(key, ThreadKey) else 0
 
-    def locked(self) -> bool:
-        """Return True if the lock is held by this object or, according to the server, by anyone.
+    def _take(self, key: ThreadKey, wait_ms: int) -> Union[Lease, Refusal]:
+        kind = self._kind
+        return self._client._take(self._name, wait_ms, kind.options_of(key), kind.start)
 
-        For a Redlock: by this object; the nodes are not asked.
-        """
-        if any(lease.held for lease in self._leases()):
-            return True
-        return not self._client._is_free(self._name)
+    def _acquire(
+        self, blocking: bool, timeout: Seconds, unknown: dict[str, NoReturn]
+    ) -> Optional[Lease]:
+        wait_ms = self._wait_of(blocking, timeout, unknown)
+        key = this_thread.key
+        if self._holds and not self._may_take(key, wait_ms == 0):
+            return None
+        got = self._take(key, wait_ms)
+        if not isinstance(got, Lease):
+            return None
+        self._keep(key, got)
+        return got
 
-    def __repr__(self) -> str:
-        leases = list(self._leases())
-        held = next((lease for lease in leases if lease.held), None)
-        lease = held or next(iter(leases), None)
-        said = lease._describe() if lease is not None else f"{shown(self.name)} not held here"
-        return self._shape("locked" if held is not None else "unlocked", said + self._taken_by())
+    def __enter__(self) -> Lease:
+        key = this_thread.key
+        if self._holds:
+            self._may_take(key, False)
+        try:
+            got = self._take(key, self._wait_ms)
+        except AlreadyHeld as error:
+            got = self._refusal(error)
+        if not isinstance(got, Lease):
+            raise self._not_acquired(got)
+        self._holds.add(key, got, True)
+        return got
 
-    def _shape(self, state: str, said: str) -> str:
-        """The text of repr(), in the form of the locks of threading."""
-        kind = type(self)
-        return f"<{state} {kind.__module__}.{kind.__qualname__} object {said} at {id(self):#x}>"
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        lease = self._holds.pop_block(this_thread.key)
+        if lease is not None:
+            lease._leave(exception)
 
-    def _taken_by(self) -> str:
-        """The rest of the text of repr()."""
-        return ""
 
-    def _leases(self) -> Iterator[L]:
-        """The leases that this object acquired and did not release, the latest first."""
-        raise NotImplementedError
+class OwnedLock(ThreadLock):
+    """A lock of a thread for threading.Condition, which calls these methods."""
 
-    def _wait_of(self, blocking: bool, timeout: Seconds) -> int:
-        """The wait in ms for the arguments of acquire()."""
-        if not blocking and timeout is not None and timeout != NO_LIMIT:
-            raise invalid(f"timeout must not be given with blocking=False (got {timeout!r})")
-        wait_ms = self._wait_ms if timeout is None else to_wait_ms(timeout)
-        check_limit(timeout)
-        return wait_ms if blocking else 0
+    __slots__ = ()
 
-    def _not_acquired(self, refusal: Refusal) -> Error:
-        return error_of(refusal.status, refusal.message)
+    def _is_owned(self) -> bool:
+        # Check each one: any of them may be lost.
+        owned = [self._owns(lease) for lease in self._holds.all_of(this_thread.key)]
+        return any(owned)
 
-    def _owns(self, lease: L) -> bool:
+    def _owns(self, lease: Lease) -> bool:
         """True if this thread holds the lock. Raises LockLost if the lock was lost."""
-        if lease._is_given_back or _core.lease_state(lease._handle) == 0:
-            return False  # Or the parent of this forked process holds it.
+        if _core.lease_state(lease._handle) == 0:
+            return False  # The parent of this forked process holds it.
         error = lease._loss()
         if error is not None:
             raise error
         return True
 
-    def _nothing_to_release(self) -> Error:
-        text = f"lock {shown(self.name)} is not held: nothing to release"
-        return error_of(Status.E_NOT_HELD, text)
+    def _recursion_count(self) -> int:
+        return len(self._holds.all_of(this_thread.key))
 
-
-class LockBase(NamedLock[L]):
-    """The holders of a lock object: threads or tasks, each with a key."""
-
-    __slots__ = ("_options", "_holds")
-
-    _TAKER: str
-
-    def __init__(
-        self,
-        client: Base,
-        name: bytes,
-        wait_ms: int,
-        options: Optional[_core.AcquireOptions],
-    ) -> None:
-        super().__init__(client, name, wait_ms)
-        self._options = options
-        # By the keys of takers, in the order of taking. More than one only after a loss, when the
-        # next may have the lock before the former has released.
-        self._holds: dict[object, Hold[L]] = {}
-
-    def _leases(self) -> Iterator[L]:
-        for hold in reversed(list(self._holds.values())):
-            if not hold.lease._is_given_back:
-                yield hold.lease
-
-    def _lease_of(self, key: object) -> Optional[L]:
-        hold = self._holds.get(key)
-        return hold.lease if hold is not None else None
-
-    def _may_take(self, key: object, wait_ms: int, is_block: bool) -> bool:
-        """True if a request can succeed. Raises AlreadyHeld if the taker would wait for itself."""
-        hold = self._holds.get(key)
-        if hold is None or not self._is_ours(hold.lease):
-            return True
-        if wait_ms == 0 and not is_block:
-            return False
-        raise error_of(
-            Status.E_ALREADY_HELD,
-            f"lock {shown(self.name)}: this {self._TAKER} has taken it, and has to release it "
-            "first",
-        )
-
-    def _is_ours(self, lease: L) -> bool:
-        # What the parent of this process holds is not taken by this thread.
-        return not lease._is_given_back and _core.lease_state(lease._handle) != 0
-
-    def _to_release(self, key: object) -> L:
-        """The lease of the taker with `key`, else one that another taker acquired."""
-        hold = self._holds.get(key)
-        if hold is not None and not hold.lease._is_given_back:
-            if not hold.is_block:
-                self._holds.pop(key, None)
-        else:
-            hold = self._pop_latest(is_block=False)
-        if hold is None:
+    def _release_save(self) -> list[tuple[Lease, bool]]:
+        """Release all leases of this thread for a wait. Returns what _acquire_restore() takes."""
+        key = this_thread.key
+        if not self._recursion_count():
             raise self._nothing_to_release()
-        return hold.lease
+        saved = [(lease, not lease._is_given_back) for lease in self._holds.take_out(key)]
+        try:
+            failed: Optional[Error] = None
+            for lease, _ in reversed(saved):
+                try:
+                    lease._leave(None)
+                except Error as error:
+                    failed = failed or error
+            if failed is not None:
+                raise failed
+        except BaseException:
+            self._holds.put_back(key, [lease for lease, _ in saved])
+            raise
+        return saved
 
-    @staticmethod
-    def _is_gone(key: object) -> bool:
-        """True if the taker with `key` has ended."""
-        raise NotImplementedError
+    def _acquire_restore(self, saved: list[tuple[Lease, bool]]) -> None:
+        """Acquire the same number of leases again, or none.
 
-    def _sweep(self) -> None:
-        """Forget leases that were released by themselves, and ended ones of takers that have ended.
-
-        Blocks are kept: their ends look for them.
+        The `timeout` of the lock is no limit: the end of a wait has the lock.
         """
-        for key, hold in list(self._holds.items()):
-            if hold.is_block:
-                continue
-            lease = hold.lease
-            if not lease._is_given_back and (lease.held or not self._is_gone(key)):
-                continue
-            found = self._holds.pop(key, None)
-            if found is not None and found is not hold:
-                self._holds.setdefault(key, found)  # Its taker was quick, and has the next one.
+        key = this_thread.key
+        leases = [lease for lease, _ in saved]
+        try:
+            for i, (lease, was_taken) in enumerate(saved):
+                if was_taken:
+                    leases[i] = self._take_again(key, lease._is_block)
+        except BaseException as error:
+            for lease in reversed(leases):
+                lease._leave(error)
+            raise
+        finally:
+            # The ends of blocks look for them, even if the lock is not held.
+            self._holds.put_back(key, leases)
 
-    def _pop_block(self, key: object) -> Optional[Hold[L]]:
-        # A generator may end its block elsewhere than it began.
-        return self._holds.pop(key, None) or self._pop_latest(is_block=True)
-
-    def _pop_latest(self, is_block: bool) -> Optional[Hold[L]]:
-        """Remove and return the latest unreleased lease of another taker."""
-        for key, hold in reversed(list(self._holds.items())):
-            if hold.is_block == is_block and not hold.lease._is_given_back:
-                return self._holds.pop(key, None)
-        return None
+    def _take_again(self, key: ThreadKey, is_block: bool) -> Lease:
+        got = self._take(key, NO_LIMIT)
+        if not isinstance(got, Lease):
+            raise self._not_acquired(got)
+        got._is_block = is_block
+        return got
 
 
-class Lock(LockBase[Lease]):
+class Lock(OwnedLock):
     """A lock by its name, made by Client.lock() and Redlock.lock(). Sends nothing until acquired.
 
     As a context manager its value is the Lease; NotAcquired is raised if the wait times out.
@@ -192,14 +155,11 @@ class Lock(LockBase[Lease]):
     __slots__ = ()
 
     _MADE_BY = f"client.lock(name), where client = redlatch.connect({URL!r})"
-    _TAKER = "thread"
-
-    _is_gone = staticmethod(ThreadKey.is_gone)
 
     @property
     def lease(self) -> Optional[Lease]:
         """The lease by which this thread holds the lock; None if it has no lease."""
-        return self._lease_of(this_thread.key)
+        return self._holds.latest(this_thread.key)
 
     def acquire(
         self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
@@ -212,9 +172,7 @@ class Lock(LockBase[Lease]):
         Raises AlreadyHeld if this thread has the lock, Unavailable if the server could not be
         reached in time.
         """
-        if unknown:
-            no_keywords(unknown)
-        return isinstance(self._take(self._wait_of(blocking, timeout), False), Lease)
+        return self._acquire(blocking, timeout, unknown) is not None
 
     def release(self) -> None:
         """Release the lease of this thread, else that of another thread, as threading.Lock does.
@@ -224,50 +182,113 @@ class Lock(LockBase[Lease]):
         """
         self._to_release(this_thread.key).release()
 
-    def __enter__(self) -> Lease:
-        got = self._take(self._wait_ms, True)
-        if isinstance(got, Lease):
-            return got
-        raise self._not_acquired(got)
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        exception: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        hold = self._pop_block(this_thread.key)
-        if hold is not None:
-            hold.lease._leave(exception)
+class RLock(OwnedLock):
+    """A reentrant lock by its name, made by Client.rlock(). Sends nothing until acquired.
 
-    # What threading.Condition asks of its lock.
+    The owner may acquire it again while it holds it: at once, past the queue. The owner is the
+    thread, unless a name was given. Each acquisition is a Lease of its own, and the lock is free
+    when the last one has ended. As a context manager its value is the Lease. Otherwise it has the
+    shape of threading.RLock.
+    """
 
-    def _is_owned(self) -> bool:
-        hold = self._holds.get(this_thread.key)
-        return hold is not None and self._owns(hold.lease)
+    __slots__ = ()
 
-    def _release_save(self) -> bool:
-        """Release the lock for a wait. Return True if a `with` block had acquired it."""
-        key = this_thread.key
-        hold = self._holds.get(key)
-        if hold is None or hold.lease._is_given_back:
-            raise self._nothing_to_release()
-        self._to_release(key)._leave(None)
-        return hold.is_block
+    _MADE_BY = f"client.rlock(name), where client = redlatch.connect({URL!r})"
 
-    def _acquire_restore(self, is_block: bool) -> None:
-        """Acquire the lock again, without its `timeout`: a wait must end with the lock."""
-        got = self._take(NO_LIMIT, is_block)
-        if not isinstance(got, Lease):
-            raise self._not_acquired(got)
+    @property
+    def lease(self) -> Optional[Lease]:
+        """The latest lease that this thread acquired and did not release."""
+        return self._holds.latest(this_thread.key)
 
-    def _take(self, wait_ms: int, is_block: bool) -> Union[Lease, Refusal]:
-        key = this_thread.key
-        if not self._may_take(key, wait_ms, is_block):
-            return Refusal(Status.BUSY, f"lock {shown(self.name)} is busy: held by this thread")
-        got = self._client._take(self._name, wait_ms, self._options)
-        if isinstance(got, Lease):
-            if self._holds:
-                self._sweep()
-            self._holds[key] = Hold(got, is_block)
-        return got
+    def acquire(
+        self, blocking: bool = True, timeout: Seconds = None, **unknown: NoReturn
+    ) -> Optional[Lease]:
+        """Acquire the lock, or acquire it again. Return a Lease; None if not acquired in time.
+
+        blocking  False: one try
+        timeout   seconds to wait in the queue; -1: no limit; None: the timeout of this lock object
+        """
+        lease = self._acquire(blocking, timeout, unknown)
+        if lease is None:
+            warn_of_with("acquire()", f"client.rlock({shown(self.name)})")
+        return lease
+
+    def release(self) -> None:
+        """Release the latest acquisition of this thread by this object.
+
+        With a named owner any thread of the owner may release. Blocks for at most
+        `command_timeout`. Raises NotHeld if there is nothing to release, LockLost if the lease had
+        ended before.
+        """
+        self._to_release(this_thread.key).release()
+
+
+class RWSide(ThreadLock):
+    """One side of a read-write lock, made by RWLock.read() and RWLock.write(), for `with`.
+
+    The value of the block is the Lease. NotAcquired is raised if the wait times out. Threads may
+    share it, and nest its blocks.
+    """
+
+    __slots__ = ()
+
+    _MADE_BY = "client.rwlock(name).read() and .write()"
+
+
+class RWLock(NamedRWLock):
+    """A read-write lock by its name, made by Client.rwlock(): many readers, or one writer.
+
+    Threads may share it. Readers and writers have one queue: a reader waits behind a writer that
+    came before it, and readers next to each other enter together. A thread that is in a block of
+    this object may read again in it, at once; any other second block would wait for itself, and
+    raises AlreadyHeld.
+    """
+
+    __slots__ = ()
+
+    _MADE_BY = f"client.rwlock(name), where client = redlatch.connect({URL!r})"
+
+    def read(self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]) -> RWSide:
+        """Return the read side, for `with`: the block reads, together with other readers.
+
+        timeout  seconds to wait in the queue; -1 or None: no limit; 0: one try
+
+        The other keywords are those of Client.lock(). Sends nothing.
+        """
+        return self._side(ACQUIRE_READ, timeout, keywords)
+
+    def write(self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]) -> RWSide:
+        """Return the write side, for `with`: the block writes, alone. Otherwise as read()."""
+        return self._side(ACQUIRE_WRITE, timeout, keywords)
+
+    def acquire_read(
+        self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
+    ) -> Optional[Lease]:
+        """Acquire the lock to read and return a Lease; None if not acquired within `timeout`.
+
+        The lease belongs to no thread unless an owner was named: any thread may release it. The
+        keywords are those of read().
+        """
+        lease = self._acquire(ACQUIRE_READ, timeout, keywords)
+        if lease is None:
+            warn_of_with("acquire_read()", "read()")
+        return lease
+
+    def acquire_write(
+        self, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[Keywords]
+    ) -> Optional[Lease]:
+        """Acquire the lock to write. Otherwise as acquire_read()."""
+        lease = self._acquire(ACQUIRE_WRITE, timeout, keywords)
+        if lease is None:
+            warn_of_with("acquire_write()", "write()")
+        return lease
+
+    def _side(self, start: Start, timeout: Seconds, keywords: Keywords) -> RWSide:
+        return made(RWSide, self._client, self._name, timeout, self._kind(start, keywords))
+
+    def _acquire(
+        self, start: Start, timeout: Seconds, keywords: Keywords
+    ) -> Optional[Lease]:
+        options = self._kind(start, keywords).options_of_lease()
+        return self._client._acquire(self._name, timeout, options, start)

@@ -23,7 +23,6 @@ from ._option_table import (
     OF_REDLOCK,
     WORDS,
     Keywords,
-    LockKeywords,
 )
 from ._status import Status
 
@@ -122,32 +121,29 @@ def _check_names(keywords: Mapping[str, Any], known: frozenset[str]) -> None:
             raise _unexpected(name, known)
 
 
-def check_keywords(keywords: Keywords) -> None:
-    """Refuse keywords of a lock that sets the owner and the format itself."""
-    _check_names(keywords, OF_OWNED)
-
-
 class OwnedOptions:
     """The options of a lock with several owners, made for one owner at a time.
 
-    Those of the last owner are kept, which makes a repeated acquire cheaper.
+    `keywords` are the user's, who must not set the owner and the format; `own` are of the lock
+    itself. The options of the last owner are kept, which makes a repeated acquire cheaper.
     """
 
     __slots__ = ("_is_reentrant", "_keywords", "_last")
 
-    def __init__(self, is_reentrant: bool, keywords: Union[Keywords, LockKeywords]) -> None:
+    def __init__(self, is_reentrant: bool, keywords: Keywords, **own: Value) -> None:
         self._is_reentrant = is_reentrant
-        self._keywords = keywords
-        make_options(**keywords)  # A mistake shows now.
+        _check_names(keywords, OF_OWNED)
+        self._keywords: dict[str, Any] = {**keywords, **own}
+        make_options(**self._keywords)  # A mistake shows now.
         self._last: tuple[Optional[bytes], Optional[_core.AcquireOptions]] = (None, None)
 
     def of(self, owner: Optional[bytes]) -> Optional[_core.AcquireOptions]:
         """The options for `owner`; without an owner for None."""
         last, options = self._last
         if owner != last or options is None:
-            keywords: dict[str, Any] = {**self._keywords}
+            keywords = self._keywords
             if owner is not None:
-                keywords.update(owner=owner, reentrant=self._is_reentrant)
+                keywords = {**keywords, "owner": owner, "reentrant": self._is_reentrant}
             options = make_options(**keywords)
             # One step: threads share this object, and none of them changes what is in there.
             self._last = (owner, options)

@@ -8,19 +8,13 @@ import itertools
 import os
 import weakref
 from asyncio import AbstractEventLoop, Future, Task, current_task, get_running_loop
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from . import _core
 from ._errors import error_of, new_error, raise_of
 from ._log import pass_on_log
 from ._status import Status
 from ._wait import PENDING
-
-# acquire_watched() of _core and its twins.
-Start = Callable[
-    [_core.Client, bytes, int, Optional[_core.AcquireOptions], _core.Queue, int],
-    Optional[_core.Request],
-]
 
 _OK = int(Status.OK)
 _numbers = itertools.count(1)

@@ -12,9 +12,10 @@ from . import _core
 from ._advice import made, warn_of_with
 from ._aio import RedlockAio
 from ._base import Base, options_from_env, options_of
-from ._convert import NO_LIMIT, Name, Seconds, shown, to_bytes, to_wait_ms
+from ._convert import NO_LIMIT, Name, Seconds, shown, to_bytes
 from ._credentials import Provider
 from ._errors import invalid
+from ._kinds import Mutex
 from ._lease import Lease
 from ._lock import Lock
 from ._option_table import RedlockKeywords, RedlockOptions
@@ -84,8 +85,7 @@ class Redlock(Base):
         timeout   seconds to wait; -1 or None: no limit; 0: one round
         {redlock}
         """
-        options = make_redlock_options(**keywords)
-        return made(Lock, self, to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return made(Lock, self, name, timeout, Mutex(make_redlock_options(**keywords)))
 
     def acquire(
         self, name: Name, *, timeout: Seconds = NO_LIMIT, **keywords: Unpack[RedlockKeywords]
@@ -95,12 +95,10 @@ class Redlock(Base):
         The keywords are those of lock(). Raises Unavailable if too few nodes could be reached in
         time.
         """
-        options = make_redlock_options(**keywords)
-        got = self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
-        if isinstance(got, Lease):
-            return got
-        warn_of_with(f"redlock.acquire({shown(name)})", f"redlock.lock({shown(name)})")
-        return None
+        lease = self._acquire(name, timeout, make_redlock_options(**keywords))
+        if lease is None:
+            warn_of_with(f"redlock.acquire({shown(name)})", f"redlock.lock({shown(name)})")
+        return lease
 
     @property
     def aio(self) -> RedlockAio:

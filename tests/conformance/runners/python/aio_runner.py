@@ -18,7 +18,7 @@ from typing import Any, Union
 
 import redlatch
 import runner
-from redlatch import Status, _aio, _convert, _redlock
+from redlatch import Status, _aio_locks, _convert, _kinds, _named_lock, _redlock, _wait
 from runner import Answer, Values, locks, seconds
 
 # The lease, and the block that ends it if it is a mutex; or why there is none.
@@ -312,12 +312,12 @@ def plant(defect: str) -> None:
 
     core = redlatch._core
     plants: dict[str, tuple[object, str, object]] = {
-        "read_as_write": (core, "rw_acquire_read_watched", core.rw_acquire_write_watched),
-        "write_as_read": (core, "rw_acquire_write_watched", core.rw_acquire_read_watched),
-        "own_owner": (_aio, "check_owner", runner.own_owner),
+        "read_as_write": (_aio_locks, "ACQUIRE_READ", _wait.ACQUIRE_WRITE),
+        "write_as_read": (_aio_locks, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
+        "own_owner": (_kinds, "check_owner", runner.own_owner),
         "forget_count": (redlatch.AsyncLease, "release", forget_count),
         "one_node": (_redlock, "_joined", lambda urls: urls[0]),
-        "cut_at_nul": (_aio, "to_bytes", cut_at_nul),
+        "cut_at_nul": (_named_lock, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.AsyncLease, "release", ignore_release),
         "wrong_status": (redlatch.Error, "__init__", wrong_status),
         "ignore_cancel": (core, "request_free", kept.append),

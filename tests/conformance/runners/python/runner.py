@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import redlatch
-from redlatch import Status, _client, _convert, _redlock, _rwlock, _wait
+from redlatch import Status, _convert, _kinds, _lock, _named_lock, _redlock, _wait
 
 PLAIN = "".join(map(chr, range(33, 127))).replace("%", "")
 STATES = {state: number for number, state in enumerate(redlatch.LockState)}
@@ -531,12 +531,12 @@ def plant(defect: str) -> None:
 
     core = redlatch._core
     plants: dict[str, tuple[object, str, object]] = {
-        "read_as_write": (_rwlock, "ACQUIRE_READ", _wait.ACQUIRE_WRITE),
-        "write_as_read": (_rwlock, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
-        "own_owner": (_client, "check_owner", own_owner),
+        "read_as_write": (_lock, "ACQUIRE_READ", _wait.ACQUIRE_WRITE),
+        "write_as_read": (_lock, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
+        "own_owner": (_kinds, "check_owner", own_owner),
         "forget_count": (redlatch.Lease, "release", forget_count),
         "one_node": (_redlock, "_joined", lambda urls: urls[0]),
-        "cut_at_nul": (_client, "to_bytes", cut_at_nul),
+        "cut_at_nul": (_named_lock, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.Lease, "release", ignore_release),
         "wrong_status": (redlatch.Error, "__init__", wrong_status),
         "ignore_deadline": (core, "lease_remaining_ms", lambda lease: 60_000),
