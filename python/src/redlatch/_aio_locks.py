@@ -56,22 +56,9 @@ class TaskLock(NamedLock[AsyncLease]):
     def _take(
         self, task: Optional[Task[Any]], wait_ms: int
     ) -> Coroutine[Any, Any, Union[AsyncLease, Refusal]]:
-        # That of the client, without the price of one more coroutine.
+        # The coroutine of the client, without the price of one more around it.
         kind = self._kind
         return self._aio._take(self._name, wait_ms, kind.options_of(task), kind.start)
-
-    async def _acquire(
-        self, blocking: bool, timeout: Seconds, unknown: dict[str, NoReturn]
-    ) -> Optional[AsyncLease]:
-        wait_ms = self._wait_of(blocking, timeout, unknown)
-        task = task_here()
-        if self._holds and not self._may_take(task, wait_ms == 0):
-            return None
-        got = await self._take(task, wait_ms)
-        if not isinstance(got, AsyncLease):
-            return None
-        self._keep(task, got)
-        return got
 
     async def __aenter__(self) -> AsyncLease:
         task = task_here()
@@ -145,7 +132,10 @@ class AsyncLock(TaskLock):
         Raises AlreadyHeld if this task has the lock, Unavailable if the server could not be reached
         in time.
         """
-        return await self._acquire(blocking, timeout, unknown) is not None
+        wait_ms, task = self._wait_of(blocking, timeout, unknown), task_here()
+        if self._holds and not self._may_take(task, wait_ms == 0):
+            return False
+        return self._kept(task, await self._take(task, wait_ms)) is not None
 
     async def release(self) -> None:
         """Release the lease of this task, else that of another task, as asyncio.Lock does.
@@ -180,7 +170,10 @@ class AsyncRLock(TaskLock):
         blocking  False: one try
         timeout   seconds to wait in the queue; -1: no limit; None: the timeout of this lock object
         """
-        return await self._acquire(blocking, timeout, unknown)
+        wait_ms, task = self._wait_of(blocking, timeout, unknown), task_here()
+        if self._holds and not self._may_take(task, wait_ms == 0):
+            return None
+        return self._kept(task, await self._take(task, wait_ms))
 
     async def release(self) -> None:
         """Release the latest acquisition of this task by this object.

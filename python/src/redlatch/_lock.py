@@ -45,11 +45,7 @@ class ThreadLock(NamedLock[Lease]):
         key = this_thread.key
         if self._holds and not self._may_take(key, wait_ms == 0):
             return None
-        got = self._take(key, wait_ms)
-        if not isinstance(got, Lease):
-            return None
-        self._keep(key, got)
-        return got
+        return self._kept(key, self._take(key, wait_ms))
 
     def __enter__(self) -> Lease:
         key = this_thread.key

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Optional, get_args
+from typing import Any, Generic, Optional, Union, get_args
 
 from . import _core
 from ._advice import Made, Unique, no_keywords
@@ -109,11 +109,14 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
     def _not_acquired(self, refusal: Refusal) -> Error:
         return error_of(refusal.status, refusal.message)
 
-    def _keep(self, key: object, lease: L) -> None:
-        """Note an acquisition without a block."""
+    def _kept(self, key: object, got: Union[L, Refusal]) -> Optional[L]:
+        """The result of a request without a block; a lease is noted."""
+        if isinstance(got, Refusal):
+            return None
         # The end of a block releases a mutex that was released in it and acquired again.
-        if self._kind.may_nest or not self._holds or not self._holds.renew_block(key, lease):
-            self._holds.add(key, lease, False)
+        if self._kind.may_nest or not self._holds or not self._holds.renew_block(key, got):
+            self._holds.add(key, got, False)
+        return got
 
     def _sweep(self) -> None:
         """Forget leases that were released by themselves, and those of takers that have ended.
