@@ -187,7 +187,7 @@ def test_second_acquire_by_the_owner_is_an_error(both: Both, client: redlatch.Cl
             assert await lock.acquire(blocking=False) is False
             # Another object is another owner, and so is another thread or task.
             assert await both.of(client).lock("report").acquire(blocking=False) is False
-            assert await both.elsewhere(lambda: lock.acquire(timeout=0.02)) is False
+            assert await both.elsewhere(lambda: lock.acquire(timeout=0.2)) is False
         async with lock:
             pass
 
@@ -216,6 +216,25 @@ def test_lock_may_be_released_in_its_block_and_taken_again(
         assert lock.locked()
         await lock.__aexit__(None, None, None)
         assert free(client)
+
+    both.run(main())
+
+
+def test_a_lost_block_that_ends_elsewhere_keeps_no_other(
+    both: Both, client: redlatch.Client
+) -> None:
+    """Goal: of two blocks that end in no taker of theirs, the lost one ends first."""
+
+    async def main() -> None:
+        lock = both.of(client).lock("report", ttl=60)
+        lost = await both.elsewhere(lock.__aenter__)
+        client.force_release("report")
+        await raises(redlatch.LockLost, lost.extend(60))
+        lease = await both.elsewhere(lock.__aenter__)
+        await raises(redlatch.LockLost, lock.__aexit__(None, None, None))
+        assert lease.held
+        await lock.__aexit__(None, None, None)
+        assert not lease.held and free(client)
 
     both.run(main())
 

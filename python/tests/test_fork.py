@@ -65,6 +65,28 @@ with context as lease:
     )
 
 
+def test_condition_of_a_child_leaves_the_block_of_its_parent(forking: Forking) -> None:
+    """Goal: a child that is forked in a block can use the condition of its lock."""
+    forking(
+        """
+client = redlatch.connect(url)
+for of in (client.lock, client.rlock):
+    lock = of("report", ttl=60)
+    condition = threading.Condition(lock)
+    with lock:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                with condition:
+                    assert not condition.wait(0.02)
+                os._exit(0)
+            finally:
+                os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+    )
+
+
 def test_closed_stays_closed(forking: Forking) -> None:
     forking(
         """

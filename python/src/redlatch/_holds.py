@@ -202,8 +202,8 @@ class Holds(dict[object, list[L]]):
     def pop_block(self, key: object) -> Optional[L]:
         """Remove and return the block that ends. A generator may end a block in another place.
 
-        If it may belong to one of several takers, none is returned: a lease too many is better than
-        one that another taker relies on.
+        If it may belong to one of several takers, a lost one is returned, else none: a lease too
+        many is better than one that another taker relies on.
         """
         mine = self.get(key)
         if mine is not None:
@@ -220,9 +220,9 @@ class Holds(dict[object, list[L]]):
             for lease in list(leases)
             if lease._is_block and not lease._is_given_back
         ]
-        if not found or found[0][0] is not found[-1][0] or not self._remove(*found[-1]):
-            return None
-        return found[-1][2]
+        if found and found[0][0] is not found[-1][0]:
+            found = [one for one in found if not one[2].held]
+        return found[-1][2] if found and self._remove(*found[-1]) else None
 
     def sweep(self, is_left: Callable[[object, L], bool]) -> None:
         """Forget released leases and those that are left behind.

@@ -71,6 +71,11 @@ class ThreadLock(NamedLock[Lease]):
             lease._leave(exception)
 
 
+def _is_of_here(lease: Lease) -> bool:
+    """False if the parent of this forked process acquired it."""
+    return _core.lease_state(lease._handle) != 0
+
+
 class OwnedLock(ThreadLock):
     """A lock of a thread for threading.Condition, which calls these methods."""
 
@@ -83,27 +88,31 @@ class OwnedLock(ThreadLock):
 
     def _owns(self, lease: Lease) -> bool:
         """True if this thread holds the lock. Raises LockLost if the lock was lost."""
-        if _core.lease_state(lease._handle) == 0:
-            return False  # The parent of this forked process holds it.
+        if not _is_of_here(lease):
+            return False
         error = lease._loss()
         if error is not None:
             raise error
         return True
 
     def _recursion_count(self) -> int:
-        return len(self._holds.all_of(this_thread.key))
+        return sum(_is_of_here(lease) for lease in self._holds.all_of(this_thread.key))
 
     def _release_save(self) -> list[tuple[Lease, bool]]:
         """Release all leases of this thread for a wait. Returns what _acquire_restore() takes."""
         key = this_thread.key
         if not self._recursion_count():
             raise self._nothing_to_release()
-        saved = [(lease, not lease._is_given_back) for lease in self._holds.take_out(key)]
+        saved = [
+            (lease, not lease._is_given_back and _is_of_here(lease))
+            for lease in self._holds.take_out(key)
+        ]
         try:
             failed: Optional[Error] = None
-            for lease, _ in reversed(saved):
+            for lease, is_taken in reversed(saved):
                 try:
-                    lease._leave(None)
+                    if is_taken:
+                        lease._leave(None)
                 except Error as error:
                     failed = failed or error
             if failed is not None:
@@ -125,8 +134,9 @@ class OwnedLock(ThreadLock):
                 if was_taken:
                     leases[i] = self._take_again(key, lease._is_block)
         except BaseException as error:
-            for lease in reversed(leases):
-                lease._leave(error)
+            for lease, (_, was_taken) in zip(reversed(leases), reversed(saved)):
+                if was_taken:
+                    lease._leave(error)
             raise
         finally:
             # The ends of blocks look for them, even if the lock is not held.
