@@ -86,7 +86,7 @@ NodeConnection::Refused NodeConnection::take(lock::LockService &service, const R
     take_message(service, arrived, now);
     return 0;
   }
-  const bool is_auth = is_auth_next();
+  [[maybe_unused]] const bool is_auth = is_auth_next();
   const uint64_t login = auth_.take();
   assert(is_auth == (login != 0));
   if (login != 0) return note_auth(login, arrived);
