@@ -25,7 +25,7 @@ from .pages import blocks
 PAGE = (ROOT / "HACKING.md").read_text()
 BUILD = "build/dev/"  # in the page; the tests may have another one
 RUN = (f"{BUILD}tests/", "tools/tidy.py", "bench/history.py table", "bench/history.py trend")
-SYSTEM = ("cmake", "ctest", "git", "gdb", "clang-format-14", "export")
+SYSTEM = ("cmake", "ctest", "git", "gdb", "clang-format-14", "export", "node")
 LIMIT = 300.0
 
 STEPS = (ROOT / "scripts/test").read_text()
