@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.build import ROOT, build_folder
+from support.build import ROOT, install
 from support.embedded import EmbeddedFolder
 from support.program import run_to_end
 
@@ -83,8 +83,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if is_sanitized():
         pytest.skip("an installed tree: needs a build without sanitizer")
     folder = tmp_path_factory.mktemp("install")
-    command = ["cmake", "--install", str(build_folder()), "--prefix", str(folder / "first")]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    install(folder / "first")
     # Package files that hold the path of the first place would be found out here.
     shutil.move(folder / "first", folder / "moved")
     return folder / "moved"

@@ -37,9 +37,15 @@ static rl_client* open_for_scenario(void) {
 }
 
 static rl_lease* acquire_blocking(rl_client* client, const rl_acquire_options* options) {
+  enum { WAIT_MS = 2000 };
+  const int64_t began_ms = now_ms();
   rl_error* err = rl_error_new();
-  rl_lease* lease = rl_acquire(client, TEXT("blocking"), 2000, options, err);
-  if (lease == NULL && err != NULL) check_honest(rl_error_status(err), "acquire");
+  rl_lease* lease = rl_acquire(client, TEXT("blocking"), WAIT_MS, options, err);
+  if (lease == NULL && err != NULL) {
+    const rl_status status = rl_error_status(err);
+    /* A busy machine may need the whole wait to connect. */
+    if (status != RL_TIMEOUT || now_ms() - began_ms < WAIT_MS) check_honest(status, "acquire");
+  }
   rl_error_free(err);
   return lease;
 }

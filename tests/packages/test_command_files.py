@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.build import ROOT, build_folder, built
+from support.build import ROOT, build_folder, built, install
 
 COMPLETIONS = ROOT / "cli/completions"
 OPTION = re.compile(r"^  (-\S+)", re.MULTILINE)
@@ -131,8 +131,7 @@ def test_bash_completes_a_value_behind_an_equals_sign() -> None:
 
 
 def test_an_installation_has_them(tmp_path: Path) -> None:
-    command = ["cmake", "--install", str(build_folder()), "--prefix", str(tmp_path)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    install(tmp_path)
     places = {
         "man/man1/redlatch.1": "redlatch.1",
         "bash-completion/completions/redlatch": "completions/redlatch.bash",

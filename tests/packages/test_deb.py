@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
-from support.build import ROOT, build_folder, built
+from support.build import ROOT, built, install
 
 from .packages import package_deb
 
@@ -46,8 +46,7 @@ def test_control_has_the_packages_and_what_each_depends_on() -> None:
 
 def test_each_installed_file_is_in_one_package(tmp_path: Path) -> None:
     libraries = "lib/x86_64-linux-gnu"
-    command = ["cmake", "--install", str(build_folder()), "--prefix", str(tmp_path / "usr")]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    install(tmp_path / "usr")
     places = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")
               if not path.is_dir() or path.is_symlink()]
     # The build under test may have its libraries elsewhere. Those of Java and Python are not here.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -39,3 +40,12 @@ def alone(name: str) -> Iterator[None]:
     with open(ROOT / f"build/{name}.lock", "w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def install(prefix: Path) -> None:
+    """Install the build under test. All installations of a build write the same list, by which its
+    target `uninstall` removes files: two at the same time would remove each other's."""
+    command = ["cmake", "--install", str(build_folder()), "--prefix", str(prefix)]
+    with alone("install"):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

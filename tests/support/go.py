@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from .build import alone, build_folder
+from .build import alone, build_folder, install
 from .program import run_to_end
 
 OLDEST_GO = (1, 21)
@@ -65,10 +65,7 @@ def run_go(
 def installed_prefix() -> Path:
     """Install the present build for Go programs. Returns the prefix."""
     prefix = build_folder() / "prefix"
-    command = ["cmake", "--install", str(build_folder()), "--prefix", str(prefix)]
-    with alone("go"):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    install(prefix)
     return prefix
 
 
