@@ -188,7 +188,7 @@ def render_header(fields: list[Field], text: str) -> str:
 
 # ---- C++ ---------------------------------------------------------------------------------------
 
-# For nodes and findings: the other parts are for redlatch.h alone.
+# C++ has types for nodes and findings only.
 CPP_PARTS = {
     "FINDING": ("finding", "rl_client_check()"),
     "NODE": ("node_info", "rl_client_info()"),

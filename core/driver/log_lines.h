@@ -21,7 +21,7 @@ class LogLines {
   bool add(LogLevel level, std::string_view text) noexcept;
   bool is_empty() const { return lines_.empty(); }
   // Moves the oldest line to `line`, if it has at most `limit` bytes. Throws std::bad_alloc, and
-  // then nothing is taken. @return its size; 0: there is none.
+  // then nothing is taken. @return its size; 0: the log is empty.
   size_t take(size_t limit, std::string &line);
 
  private:

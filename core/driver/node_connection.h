@@ -74,7 +74,7 @@ class NodeConnection {
   Refused note_auth(uint64_t login, const Reply &reply);
 
   // ---- the end
-  // It is unusable from now on. Does nothing if there is none.
+  // The connection is unusable from now on. Does nothing unless is_made().
   void drop() {
     if (is_made()) state_ = State::kBroken;
   }
