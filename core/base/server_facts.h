@@ -41,6 +41,8 @@ struct ServerFacts {
 
   std::string version;  // "Valkey 8.0.1"; empty: not known
   NodeRole role = NodeRole::kUnknown;
+  // A node of a cluster that the URL names as if it were alone: nothing else was asked.
+  bool is_found_cluster = false;
 
   // Its identity. Asked for only by a service that needs_identity().
   std::string run_id;  // empty: the user has no right to ask

@@ -11,7 +11,7 @@
 //                   --> on_dialled(), or on_failed() with the reason, or on_late()
 //   otherwise       sends what it was given to wire(), and receives there
 //                   --> on_reply() for each reply, on_closed() at the end, on_late() after limit()
-//                   Replies that came too early, before what is to be sent now, are dropped.
+//                   Other replies, as those before what is to be sent now, are dropped: awaits()
 //
 // After each event it closes the connections that are not used() any more.
 #pragma once
@@ -51,6 +51,10 @@ class Dialogue {
   virtual const Settings &target() const = 0;
   // How many replies are to come on wire() before anything else is sent; 0 while it is dialled.
   virtual size_t awaited_count() const = 0;
+  // @return whether a reply that came on `from` answers what was sent last.
+  bool awaits(Wire from) const {
+    return !is_over() && !is_dialling() && from == wire() && awaited_count() > 0;
+  }
   // Until when the dial has to succeed, or the replies have to come.
   virtual Nanos limit() const = 0;
   // @return false if a connection, should it be open, is of no use, also when it is over.

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/password.h"
@@ -39,6 +40,7 @@ class LoginAttempt {
   bool is_over() const { return stage_ == Stage::kOver; }
   // When it is over.
   const Outcome &outcome() const { return outcome_; }
+  Outcome take_outcome() noexcept { return std::move(outcome_); }
   // To be dialled; they keep what is not read again, nor given.
   Settings &settings() { return settings_; }
   // Given by the application; number 0: it gave no login.

@@ -43,31 +43,23 @@ void NodeConnection::make(const ServerFacts &facts, uint64_t login) noexcept {
   is_refused_ = false;
 }
 
-void NodeConnection::on_attempt_over(lock::LockService &service, const Outcome &outcome,
-                                     const ServerFacts &facts, bool is_only, Nanos now) {
-  assert(is_made() == outcome.ok());
+void NodeConnection::on_attempt_over(lock::LockService &service, const NodeAttempt &attempt,
+                                     bool is_only, Nanos now) {
+  const Outcome &outcome = attempt.outcome();
+  assert(is_made() == (outcome.ok() && !attempt.has_slots()));
   if (!outcome.ok()) {
     service.on_connect_failed(node_, outcome, now);
     return record_.note_failure(outcome);
   }
-  service.on_connected(node_, facts, now);
+  if (attempt.has_slots()) {
+    service.on_slots_read(attempt.slots(), now);
+    return record_.note_success(attempt.facts(), false);
+  }
+  service.on_connected(node_, attempt.facts(), now);
   if (!is_usable()) return;  // the service has dropped it again, and connects anew
-  record_.note_success(facts, is_only);
+  record_.note_success(attempt.facts(), is_only);
   const bool is_checked = settings_.is_health_checked && settings_.folder.empty();
   if (is_checked) service.check_later(node_, now + health_delay(service.channel(node_)));
-}
-
-void NodeConnection::on_slots_over(lock::LockService &service, const Outcome &outcome,
-                                   const ServerFacts &facts,
-                                   std::span<const protocol::SlotRange> ranges, Nanos now) {
-  assert(!is_made());
-  if (outcome.ok()) {
-    service.on_slots_read(ranges, now);
-    record_.note_success(facts, false);
-  } else {
-    service.on_connect_failed(node_, outcome, now);
-    record_.note_failure(outcome);
-  }
 }
 
 // ---- output ------------------------------------------------------------------------------------

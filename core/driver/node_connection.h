@@ -8,19 +8,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "base/clock.h"
 #include "base/reply.h"
 #include "base/server_facts.h"
 #include "base/settings.h"
-#include "base/status.h"
 #include "driver/authentication.h"
 #include "driver/log.h"
 #include "driver/login.h"
+#include "driver/node_attempt.h"
 #include "driver/node_record.h"
 #include "lock/service.h"
-#include "protocol/slots.h"
 
 namespace redlatch::driver {
 
@@ -42,14 +40,10 @@ class NodeConnection {
   // ---- attempts
   // One has succeeded, with this login: commands may be appended, and messages may come.
   void make(const ServerFacts &facts, uint64_t login) noexcept;
-  // One is over, and make() was called if it has succeeded. `is_only`: as in NodeRecord. Throws
-  // std::bad_alloc, and then the connection is to be dropped.
-  void on_attempt_over(lock::LockService &service, const Outcome &outcome, const ServerFacts &facts,
-                       bool is_only, Nanos now);
-  // An attempt to read the slots of a cluster is over. Throws std::bad_alloc: what was planned is
-  // done with the next event, or the slots are read again.
-  void on_slots_over(lock::LockService &service, const Outcome &outcome, const ServerFacts &facts,
-                     std::span<const protocol::SlotRange> ranges, Nanos now);
+  // One is concluded, and make() was called if it has connected. `is_only`: as in NodeRecord.
+  // Throws std::bad_alloc, and then the connection is to be dropped; slots are read again.
+  void on_attempt_over(lock::LockService &service, const NodeAttempt &attempt, bool is_only,
+                       Nanos now);
 
   // ---- output
   // A command was appended, also AUTH.

@@ -3,6 +3,7 @@
 #include "driver/services.h"
 
 #include <cassert>
+#include <string>
 #include <utility>
 
 #include "cluster/cluster_client.h"
@@ -25,14 +26,13 @@ std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
   return std::make_unique<lock::LockClient>(first, id, seed, output);
 }
 
-bool is_found_cluster(const Settings &settings, bool is_quorum, const ServerFacts &facts) {
-  return facts.role == NodeRole::kClusterMember && !settings.is_cluster() && !is_quorum &&
-         !settings.has_sentinels() && !settings.host.empty();
-}
-
 void become_cluster(std::unique_ptr<lock::LockService> &service, Settings &settings,
-                    std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output) {
+                    std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output,
+                    Log &log) {
   assert(!settings.is_cluster());
+  const std::string text = settings.address() +
+                           " is a node of a cluster: locks are on all its nodes, as with " +
+                           "redis+cluster://";
   settings.cluster.addresses = {{settings.host, settings.port}};
   std::unique_ptr<lock::LockClient> client(static_cast<lock::LockClient *>(service.release()));
   try {
@@ -43,6 +43,7 @@ void become_cluster(std::unique_ptr<lock::LockService> &service, Settings &setti
     service = std::move(client);
     throw;
   }
+  log.add(LogLevel::kInfo, text);
 }
 
 }  // namespace redlatch::driver

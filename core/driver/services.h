@@ -9,8 +9,8 @@
 #include <memory>
 #include <span>
 
-#include "base/server_facts.h"
 #include "base/settings.h"
+#include "driver/log.h"
 #include "lock/service.h"
 
 namespace redlatch::driver {
@@ -22,13 +22,9 @@ std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
                                                 std::span<const uint8_t, 16> id, uint64_t seed,
                                                 lock::Output &output);
 
-// An attempt to connect to the only server has found `facts`: become_cluster() is to follow,
-// instead of on_connected().
-bool is_found_cluster(const Settings &settings, bool is_quorum, const ServerFacts &facts);
-
-// `service`, of one server, is not connected. Waiting callers keep waiting. Throws
+// Its server is a node of a cluster. `service`, of one server, is not connected. Waiting callers keep waiting. Throws
 // std::bad_alloc, and then nothing has changed.
 void become_cluster(std::unique_ptr<lock::LockService> &service, Settings &settings,
-                    std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output);
+                    std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output, Log &log);
 
 }  // namespace redlatch::driver

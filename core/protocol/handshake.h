@@ -17,7 +17,7 @@
 // of two kinds (docs/design/0021-one-kind-of-channel.md).
 //
 // A connection at the side ends with kScripts, and one to a node of a cluster with the greeting, if
-// the settings do not say that it is one: its role is kClusterMember then.
+// the settings do not say that it is one: facts().is_found_cluster.
 //
 // Without HELLO a server is asked for its version by INFO. With RESP2, messages need a connection
 // of their own: the first handshake waits in kMessages for the second one, which ends with its

@@ -7,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "driver/login_attempt.h"
+#include "driver/side_attempt.h"
 #include "host/clock.h"
+#include "runtime/dialogue_host.h"
 
 namespace redlatch::runtime {
 
@@ -59,15 +62,26 @@ void Confirming::start(Link &link) {
     outcome = sides_.open(link.confirming,
                           [this, settings = std::move(settings)](
                               int wake_fd, std::unique_ptr<net::Connection> &connection) {
-                            Login login;
-                            return logins_.connect(settings, login, [&](const Settings &complete) {
-                              return open_side_connection(complete, wake_fd, connection);
-                            });
+                            return connect(settings, wake_fd, connection);
                           });
   } catch (...) {
     outcome.status = log_.add_caught();
   }
   if (!outcome.ok()) fail(link, outcome);
+}
+
+// In the thread of the attempt.
+Outcome Confirming::connect(const Settings &settings, int wake_fd,
+                            std::unique_ptr<net::Connection> &connection) {
+  driver::LoginAttempt login(settings);
+  logins_.hold(login, [&] {
+    driver::SideAttempt attempt(login.settings(), boot_now());
+    DialogueHost host(attempt, nullptr, wake_fd);
+    host.hold();
+    connection = host.take().commands;
+    login.on_dialled(attempt.outcome(), boot_now());
+  });
+  return login.take_outcome();
 }
 
 // Those that a lack of memory leaves waiting are tried again with the next attempt.

@@ -38,6 +38,8 @@ class Confirming {
 
  private:
   void start(Link &link) REQUIRES(runtime_mutex);
+  Outcome connect(const Settings &settings, int wake_fd,
+                  std::unique_ptr<net::Connection> &connection);
   void fail(const Link &link, const Outcome &why) noexcept REQUIRES(runtime_mutex);
   void lose(Link &link) noexcept REQUIRES(runtime_mutex);
 

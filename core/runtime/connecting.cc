@@ -52,17 +52,13 @@ void Connecting::join(Lock &lock, const Attempt &attempt) {
 }
 
 void Connecting::start(Link &link) {
-  link.attempt.emplace(*this, link);
   int error = ENOMEM;
   try {
-    if (link.sentinel) link.attempt->found.known = link.sentinel->begin_attempt();
-    if (link.reads_slots()) link.attempt->slots.servers = service_->known_servers();
-    link.attempt->channel = service_->channel(link.node);
-    link.attempt->needs_identity = service_->needs_identity();
-    error = start_thread(link.attempt->thread, attempt_main, &*link.attempt);
+    if (link.sentinel) link.sentinel->stop.clear();
+    link.attempt = std::make_unique<Attempt>(*this, link, *service_);
+    error = start_thread(link.attempt->thread, attempt_main, link.attempt.get());
   } catch (...) {
     (void)log_.add_caught();
-    error = ENOMEM;
   }
   if (error == 0) return;
   link.attempt.reset();
@@ -83,11 +79,9 @@ void *Connecting::attempt_main(void *attempt) {
 // In the thread of the attempt. No other thread touches `mine` until is_over.
 void Connecting::attempt(Attempt &mine) {
   try {
-    mine.outcome = logins_.connect(
-        mine.link.settings, mine.login,
-        [this, &mine](const Settings &settings) { return connect(mine, settings); });
+    logins_.hold(mine.machine.login(), [this, &mine] { dial(mine); });
   } catch (...) {
-    mine.outcome.status = log_.add_caught();
+    mine.machine.fail({log_.add_caught(), {}});
   }
   Lock lock(wakeup_.mutex());
   mine.is_over = true;
@@ -95,39 +89,28 @@ void Connecting::attempt(Attempt &mine) {
   wakeup_.wake_all(lock);
 }
 
-Outcome Connecting::connect(Attempt &mine, const Settings &settings) const {
+void Connecting::dial(Attempt &mine) const {
   const Link &link = mine.link;
-  mine.connections = {};
-  if (link.reads_slots()) return read_slots(settings, shutdown_.stop_event().fd(), mine.slots);
-  if (link.sentinel) {
-    return open_primary(settings, mine.channel, link.sentinel->stop.fd(), mine.found,
-                        mine.connections);
-  }
-  return open_connections(settings, mine.channel, link.attachment.get(), mine.needs_identity,
-                          shutdown_.stop_event().fd(), mine.connections);
+  const net::Event &stop = link.sentinel ? link.sentinel->stop : shutdown_.stop_event();
+  DialogueHost host(mine.machine.begin(boot_now()), link.attachment.get(), stop.fd());
+  host.hold();
+  mine.connections = host.take();
+  mine.machine.end(boot_now());
 }
 
 void Connecting::finish(Lock &lock, Link &link) {
   join(lock, *link.attempt);
-  Attempt ended = std::move(*link.attempt);
-  link.attempt.reset();
-  if (link.reads_slots()) return end_reading_slots(link, ended);
-  const ServerFacts &facts = ended.connections.facts;
+  const auto ended = std::move(link.attempt);
+  driver::NodeAttempt &attempt = ended->machine;
   try {
-    const bool is_cluster =
-        driver::is_found_cluster(service_.settings(), service_.is_quorum(), facts);
-    if (ended.outcome.ok() && is_cluster) return become_cluster(link);
-    if (link.sentinel) {
-      FoundPrimary &found = ended.found;
-      link.sentinel->follower.on_attempt_over(std::move(found.known), std::move(found.opinion),
-                                              ended.outcome);
+    const auto result = attempt.conclude();
+    if (result == driver::NodeAttempt::Result::kCluster) return become_cluster(link);
+    if (result == driver::NodeAttempt::Result::kConnected) open(link, *ended);
+    link.connection.on_attempt_over(*service_, attempt, !polling_.has_several(), boot_now());
+    if (link.sentinel && attempt.outcome().ok()) {
+      link.sentinel->follower.note_success(attempt.facts());
     }
-    if (ended.outcome.ok()) open(link, ended);
-    if (ended.outcome.ok()) transfer_.append_auth(link);
-    link.connection.on_attempt_over(*service_, ended.outcome, facts, !polling_.has_several(),
-                                    boot_now());
-    if (link.sentinel && ended.outcome.ok()) link.sentinel->follower.note_success(facts);
-    for (const resp::ReplyPtr &push : ended.connections.pushes) {
+    for (const resp::ReplyPtr &push : ended->connections.pushes) {
       if (link.is_usable()) link.connection.take_message(*service_, *push, boot_now());
     }
   } catch (...) {
@@ -148,52 +131,38 @@ void Connecting::become_cluster(Link &link) {
         failure(Status::kInternal, "cannot get random bytes from the kernel: " + reason_of(errno)),
         boot_now());
   }
-  const std::string text = link.settings.address() +
-                           " is a node of a cluster: locks are on all its nodes, as with " +
-                           "redis+cluster://";
   uint64_t number = 0;
   for (const uint8_t byte : seed) number = number << 8 | byte;
   try {
     polling_.become_several();
-    service_.become_cluster(random, number, output_);
+    service_.become_cluster(random, number, output_, log_);
   } catch (...) {
     polling_.become_one();
     service_->on_connect_failed(link.node, {Status::kNoMemory, {}}, boot_now());
     throw;
   }
   polling_.drop_reader();
-  log_.add(LogLevel::kInfo, text);
-}
-
-void Connecting::end_reading_slots(Link &link, Attempt &ended) {
-  const Nanos now = boot_now();
-  try {
-    link.connection.on_slots_over(*service_, ended.outcome, ended.slots.facts, ended.slots.ranges,
-                                  now);
-  } catch (...) {
-    return (void)log_.add_caught();  // what was planned is done with the next event, or read again
-  }
-  shutdown_.note_progress();
 }
 
 // A connection that some set does not poll is closed: its replies would not be read. The attempt
 // has failed then.
 void Connecting::open(Link &link, Attempt &ended) {
   polling_.unwatch_messages(link);
-  link.connect(std::move(ended.connections), ended.login.number);
+  link.connect(ended);
   const int error = polling_.watch(link);
-  if (error == 0) return;
+  if (error == 0) return transfer_.append_auth(link);
   polling_.unwatch(link);
   polling_.unwatch_messages(link);
   link.disconnect();
   link.messages.reset();
   // Also without memory for the text: the service has to hear of the end of the attempt.
-  ended.outcome = {Status::kUnavailable, {}};
+  Outcome outcome{Status::kUnavailable, {}};
   try {
-    ended.outcome = not_watched(link.settings, error);
+    outcome = not_watched(link.settings, error);
   } catch (const std::bad_alloc &) {
-    return;
+    outcome.message.clear();
   }
+  ended.machine.fail(std::move(outcome));
 }
 
 }  // namespace redlatch::runtime

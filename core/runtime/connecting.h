@@ -37,11 +37,10 @@ class Connecting {
   void start(Link &link) REQUIRES(runtime_mutex);
   static void *attempt_main(void *attempt);
   void attempt(Attempt &mine);
-  Outcome connect(Attempt &mine, const Settings &settings) const;
+  void dial(Attempt &mine) const;
   void join(Lock &lock, const Attempt &attempt) REQUIRES(runtime_mutex);
   void finish(Lock &lock, Link &link) REQUIRES(runtime_mutex);
   void become_cluster(Link &link) REQUIRES(runtime_mutex);
-  void end_reading_slots(Link &link, Attempt &ended) REQUIRES(runtime_mutex);
   void open(Link &link, Attempt &ended) REQUIRES(runtime_mutex);
 
   Wakeup &wakeup_;

@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // DialogueHost: has the connections of a dialogue, and does what it says, in a thread that may
-// block. `wake_fd` ends it when it turns readable.
+// block. `wake_fd` ends it when it turns readable. Connections: those that are used then.
 #pragma once
 
 #include <array>
@@ -19,6 +19,13 @@
 
 namespace redlatch::runtime {
 
+struct Connections {
+  std::unique_ptr<net::Connection> commands;
+  // With RESP2 messages need a connection of their own; with RESP3 they come with the replies.
+  std::unique_ptr<net::Connection> messages;
+  std::vector<resp::ReplyPtr> pushes;  // that came on `commands` meanwhile
+};
+
 class DialogueHost {
  public:
   using Dialogue = driver::Dialogue;
@@ -29,9 +36,11 @@ class DialogueHost {
 
   // Until the dialogue is over. Throws std::bad_alloc.
   void hold();
-  // Then: those that it uses, and the pushes that came on that for commands.
-  std::unique_ptr<net::Connection> take(Dialogue::Wire wire) { return std::move(wires_[wire]); }
-  std::vector<resp::ReplyPtr> take_pushes() { return std::move(pushes_); }
+  // Then.
+  Connections take() {
+    return {std::move(wires_[Dialogue::kCommands]), std::move(wires_[Dialogue::kMessages]),
+            std::move(pushes_)};
+  }
 
  private:
   void dial();

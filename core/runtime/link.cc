@@ -14,6 +14,12 @@ SentinelLink::SentinelLink(const Settings &settings, driver::Log &log, uint32_t 
   for (size_t i = 0; i < count; i++) sides.emplace_back(first_key + i);
 }
 
+Attempt::Attempt(Connecting &in_, Link &link_, const lock::LockService &service)
+    : in(in_),
+      link(link_),
+      machine(link_.settings, service, link_.node,
+              link_.sentinel ? &link_.sentinel->follower : nullptr) {}
+
 Link::Link(const Settings &settings_, size_t node_, driver::Log &log)
     : settings(settings_),
       node(node_),
@@ -25,11 +31,11 @@ Link::Link(const Settings &settings_, size_t node_, driver::Log &log)
   if (!settings.folder.empty()) attachment = std::make_unique<embedded::ServerAttachment>(settings);
 }
 
-void Link::connect(Connections &&opened, uint64_t login) {
-  assert(commands == nullptr && opened.commands != nullptr);
-  commands = std::move(opened.commands);
-  messages = std::move(opened.messages);
-  connection.make(opened.facts, login);
+void Link::connect(Attempt &ended) {
+  assert(commands == nullptr && ended.connections.commands != nullptr);
+  commands = std::move(ended.connections.commands);
+  messages = std::move(ended.connections.messages);
+  connection.make(ended.machine.facts(), ended.machine.login().login().number);
 }
 
 void Link::drop() {

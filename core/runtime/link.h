@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,11 +21,11 @@
 #include "base/text.h"
 #include "base/thread_annotations.h"
 #include "driver/log.h"
+#include "driver/node_attempt.h"
 #include "driver/node_connection.h"
 #include "embedded/server_attachment.h"
 #include "net/connection.h"
-#include "runtime/connections.h"
-#include "runtime/credentials.h"
+#include "runtime/dialogue_host.h"
 #include "runtime/outbox.h"
 #include "runtime/runtime_mutex.h"
 #include "runtime/sentinel_link.h"
@@ -44,21 +43,15 @@ inline Outcome not_watched(const Settings &settings, int error) {
 
 // An attempt to connect, in a thread of its own. Other threads read the result once is_over.
 struct Attempt {
-  Attempt(Connecting &in_, Link &link_) : in(in_), link(link_) {}
+  // Throws std::bad_alloc.
+  Attempt(Connecting &in_, Link &link_, const lock::LockService &service);
 
   Connecting &in;
   Link &link;
   pthread_t thread UNGUARDED("set before it is used"){};
   bool is_over GUARDED_BY(runtime_mutex) = false;
-  std::string channel UNGUARDED("constant");
-  bool needs_identity UNGUARDED("constant") = false;
+  driver::NodeAttempt machine UNGUARDED("of the attempt until is_over");
   Connections connections UNGUARDED("of the attempt until is_over");
-  // If sentinels name the server; if it reads the slots of a cluster.
-  FoundPrimary found UNGUARDED("of the attempt until is_over");
-  FoundSlots slots UNGUARDED("of the attempt until is_over");
-  // Given by the application; number 0: it gave no login.
-  Login login UNGUARDED("of the attempt until is_over");
-  Outcome outcome UNGUARDED("of the attempt until is_over");
 };
 
 struct Link {
@@ -83,7 +76,7 @@ struct Link {
   bool is_usable() const REQUIRES(runtime_mutex) { return connection.is_usable(); }
   // Sentinels are watched for it.
   bool wants_watch() const REQUIRES(runtime_mutex) { return connection.is_made() || attempt; }
-  void connect(Connections &&opened, uint64_t login) REQUIRES(runtime_mutex);
+  void connect(Attempt &ended) REQUIRES(runtime_mutex);
   // Mark the link broken, and end reads and sends there.
   void drop() REQUIRES(runtime_mutex);
   // Close the connections. The caller has the role of leader, and no thread is sending.
@@ -108,7 +101,7 @@ struct Link {
   // For an embedded server, otherwise nullptr.
   std::unique_ptr<embedded::ServerAttachment> attachment
       UNGUARDED("used by the attempt, then by shut_down()");
-  std::optional<Attempt> attempt GUARDED_BY(runtime_mutex);
+  std::unique_ptr<Attempt> attempt GUARDED_BY(runtime_mutex);
   // If sentinels name the server, otherwise nullptr.
   std::unique_ptr<SentinelLink> sentinel UNGUARDED("constant");
 

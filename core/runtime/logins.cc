@@ -6,7 +6,6 @@
 #include <cassert>
 #include <new>
 
-#include "driver/login_attempt.h"
 #include "host/clock.h"
 #include "runtime/password_files.h"
 
@@ -14,10 +13,8 @@ namespace redlatch::runtime {
 
 // ---- connections that are made -----------------------------------------------------------------
 
-// In a thread that may block.
-Outcome Logins::connect(const Settings &settings, Login &login, const Dial &dial) {
+void Logins::hold(driver::LoginAttempt &attempt, const std::function<void()> &dial) {
   using Stage = driver::LoginAttempt::Stage;
-  driver::LoginAttempt attempt(settings);
   while (!attempt.is_over()) {
     switch (attempt.stage()) {
       case Stage::kReading: {
@@ -26,22 +23,20 @@ Outcome Logins::connect(const Settings &settings, Login &login, const Dial &dial
         break;
       }
       case Stage::kWaiting: {
+        Login login;
         const auto outcome = credentials_.await(attempt.limit(), attempt.login().number, login);
         outcome.ok() ? attempt.on_given(login) : attempt.on_missing(outcome);
         break;
       }
-      case Stage::kDialling: {
-        const auto outcome = dial(attempt.settings());
-        attempt.on_dialled(outcome, boot_now());
+      case Stage::kDialling:
+        dial();
         break;
-      }
       default:
         attempt.on_hope(credentials_.refused(attempt.login().number, boot_now()));
         break;
     }
     assert(attempt.check() == nullptr);
   }
-  return attempt.outcome();
 }
 
 // ---- connections that are there ----------------------------------------------------------------

@@ -9,9 +9,8 @@
 #include <functional>
 
 #include "base/clock.h"
-#include "base/settings.h"
-#include "base/status.h"
 #include "base/thread_annotations.h"
+#include "driver/login_attempt.h"
 #include "runtime/alarm.h"
 #include "runtime/client_log.h"
 #include "runtime/credentials.h"
@@ -29,10 +28,9 @@ class Logins {
   Credentials &credentials() { return credentials_; }
   const Credentials &credentials() const { return credentials_; }
 
-  // Connects with the passwords of this moment. In a thread that may block, without the mutex.
-  // `dial` is called again with another password if the server refuses one: driver::LoginAttempt.
-  using Dial = std::function<Outcome(const Settings &)>;
-  Outcome connect(const Settings &settings, Login &login, const Dial &dial);
+  // Until the attempt is over. In a thread that may block, without the mutex. `dial`: calls
+  // on_dialled(). Throws std::bad_alloc.
+  void hold(driver::LoginAttempt &attempt, const std::function<void()> &dial);
 
   // Appends AUTH, if the application has given credentials that the server did not get. Without
   // memory the connection is made again. @return whether there is something to send.

@@ -15,22 +15,14 @@
 #include "driver/log.h"
 #include "driver/primary_follower.h"
 #include "net/epoll_set.h"
-#include "runtime/connections.h"
 #include "runtime/runtime_mutex.h"
 #include "runtime/side_connection.h"
-#include "sentinel/discovery.h"
 
 namespace redlatch::runtime {
 
 struct SentinelLink {
   // Its connections have the keys from `first_key` on. Throws std::bad_alloc.
   SentinelLink(const Settings &settings, driver::Log &log, uint32_t first_key);
-
-  // @return what the attempt of the link begins with. Throws std::bad_alloc.
-  const sentinel::Knowledge &begin_attempt() REQUIRES(runtime_mutex) {
-    stop.clear();
-    return follower.begin_attempt();
-  }
 
   // A connection to a sentinel, by its number in the watch.
   struct Side {

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "driver/sentinel_survey.h"
 #include "host/clock.h"
+#include "runtime/dialogue_host.h"
 #include "runtime/password_files.h"
 
 namespace redlatch::runtime {
@@ -123,7 +125,9 @@ void Sentinels::survey(Lock &lock) noexcept {
     lock.unlock();
     Settings settings = link.settings;
     (void)read_passwords_again(settings);  // with the last password, if that fails
-    auto found = survey_sentinels(settings, others, shutdown_.stop_event().fd());
+    driver::SentinelSurvey survey(settings, others, boot_now());
+    DialogueHost(survey, nullptr, shutdown_.stop_event().fd()).hold();
+    auto found = survey.findings();
     lock.lock();
     link.sentinel->findings = std::move(found);
   } catch (...) {

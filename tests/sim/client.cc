@@ -86,8 +86,8 @@ Client::~Client() {
   *is_alive_ = false;
   const CoreMemory::Scope scope;
   for (const auto &wire : wires_) {
-    wire->dialogue.reset();
     wire->login_try.reset();
+    wire->opening.reset();
   }
   service_.reset();
 }
@@ -259,7 +259,7 @@ void Client::settle() {
   }
   if (is_closed_) return;
   const Wire &first = *wires_.front();
-  const bool is_free = !first.is_up() && !first.login_try && !first.is_end_due;
+  const bool is_free = !first.is_up() && !first.opening && !first.is_end_due;
   if (guide_ && is_free && guide_->take_hurry()) {
     wires_.front()->redials.hurry();
     const CoreMemory::Scope scope;
@@ -336,7 +336,7 @@ void Client::Wire::received(uint64_t id, Messages messages) {
 }
 
 void Client::take(Wire &wire, uint64_t link, const Messages &messages) {
-  if (wire.dialogue) return answer(wire, link, messages);
+  if (wire.dialogue() != nullptr) return answer(wire, link, messages);
   if (!wire.is_up()) return;
   const bool is_for_messages = link != 0 && link == wire.messages_link;
   for (const Message &message : messages) {

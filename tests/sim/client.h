@@ -23,8 +23,8 @@
 #include "driver/dialogue.h"
 #include "driver/drain.h"
 #include "driver/log.h"
+#include "driver/node_attempt.h"
 #include "driver/node_connection.h"
-#include "driver/slot_reading.h"
 #include "guide.h"
 #include "lock/lock_client.h"
 #include "memory.h"
@@ -71,7 +71,7 @@ class Client : private lock::Output, private driver::Log {
   // False for a node that only the process before this one knew.
   bool is_opening(size_t node) const {
     if (node >= wires_.size()) return false;
-    return wires_[node]->dialogue != nullptr || side_.is_opening();
+    return wires_[node]->dialogue() != nullptr || side_.is_opening();
   }
   bool is_busy() const { return !calls_.empty(); }
   bool is_waiting() const { return service_->expects_push(); }
@@ -133,6 +133,7 @@ class Client : private lock::Output, private driver::Log {
       if (end == driver::Dialogue::kSentinel) return sentinel_link;
       return end == driver::Dialogue::kMessages ? messages_link : link;
     }
+    driver::Dialogue *dialogue() { return opening ? opening->dialogue() : nullptr; }
     // Between the end of the attempt and that of the connection.
     bool is_up() const { return connection.is_made(); }
     bool owns(uint64_t id) const {
@@ -140,15 +141,14 @@ class Client : private lock::Output, private driver::Log {
     }
 
     uint64_t link = 0;
-    uint64_t messages_link = 0;                  // with RESP2
-    uint64_t sentinel_link = 0;                  // of the attempt to connect
-    uint64_t silent_link = 0;                    // the last one for messages that has died silently
-    Nanos silent_since = kNever;                 // it is used, and a lock is waited for
-    std::unique_ptr<LoginTry> login_try;         // the attempt to connect
-    std::unique_ptr<driver::Dialogue> dialogue;  // .. with the password of the moment
-    sentinel::Knowledge known;                   // what that begins with
-    uint64_t attempt = 0;                        // counts dials
-    Nanos opened_at = 0;                         // the last one
+    uint64_t messages_link = 0;   // with RESP2
+    uint64_t sentinel_link = 0;   // of the attempt to connect
+    uint64_t silent_link = 0;     // the last one for messages that has died silently
+    Nanos silent_since = kNever;  // it is used, and a lock is waited for
+    std::shared_ptr<driver::NodeAttempt> opening;  // the attempt to connect
+    std::unique_ptr<LoginTry> login_try;           // .. and its passwords
+    uint64_t attempt = 0;                          // counts dials
+    Nanos opened_at = 0;                           // the last one
     Nanos limit = 0;          // that of the attempt for which an event is scheduled
     Messages early;           // messages that arrived before the end of the attempt
     bool is_away = false;     // the last attempt to connect has failed
@@ -164,7 +164,6 @@ class Client : private lock::Output, private driver::Log {
     Nanos down_since = kNever;    // since the first attempt for the calls under way
 
     // Of a group.
-    Settings primary;  // of the server that it is connected to
     size_t sentinel = 0;
     Nanos up_since = 0;
     Nanos polls_since = kNever;  // its channel has a further receiver
@@ -214,9 +213,8 @@ class Client : private lock::Output, private driver::Log {
   void prepare(Wire &wire);
   void go_on(Wire &wire);
   void wake_tries();
-  std::unique_ptr<driver::Dialogue> make_dialogue(Wire &wire);
-  std::unique_ptr<driver::Dialogue> make_slot_reading(const Settings &settings);
-  void give_up(Wire &wire, const Outcome &why);
+  using AttemptPtr = std::shared_ptr<const driver::NodeAttempt>;
+  void give_up(Wire &wire, const AttemptPtr &ended);
   // client_ending.cc
   static constexpr Nanos kDrainSlack = 10 * kMs;  // until threads run
   void tend_drain();
@@ -258,7 +256,7 @@ class Client : private lock::Output, private driver::Log {
   const cluster::ClusterClient &cluster() const;
   void name_nodes(Settings &settings) const;
   void become_cluster(Wire &wire);
-  void on_slots(std::vector<protocol::SlotRange> ranges, const ServerFacts &facts);
+  void on_slots(const AttemptPtr &ended);
   void note_command(Wire &wire, Argv argv);
   void note_answer(Wire &wire, const Value &value);
   void note_channel(const Wire &wire, const ServerFacts &facts);
@@ -278,15 +276,15 @@ class Client : private lock::Output, private driver::Log {
   void step(Wire &wire, const Event &event);
   void watch_limit(Wire &wire);
   void finish(Wire &wire);
-  void on_connected(Wire &wire, const ServerFacts &facts, uint64_t login);
+  void conclude(Wire &wire);
+  void on_connected(Wire &wire, const driver::NodeAttempt &ended);
   void check_opening(const Wire &wire, const ServerFacts &facts);
   void arm();
   void on_time(uint64_t number);
   void take(Wire &wire, uint64_t link, const Messages &messages);
   void take_message(Wire &wire, const Message &message);
   void note_push(std::string_view channel, bool is_sharded, const Value &message);
-  void end_attempt(Wire &wire, const Outcome &outcome, const ServerFacts &facts,
-                   std::span<const protocol::SlotRange> ranges = {});
+  void end_attempt(Wire &wire, const driver::NodeAttempt &ended);
   void note_end(Wire &wire);
   void resume();
 

@@ -54,7 +54,7 @@ void Client::become_cluster(Wire &wire) {
   const uint64_t seed = random_.next();
   {
     const CoreMemory::Scope scope;
-    driver::become_cluster(service_, settings_.front(), id, seed, *this);
+    driver::become_cluster(service_, settings_.front(), id, seed, *this, *this);
   }
   context_.trace.say(context_.schedule.now(), "client %d becomes one of a cluster", slot_);
   settle();
@@ -62,25 +62,20 @@ void Client::become_cluster(Wire &wire) {
 
 // ---- the map -----------------------------------------------------------------------------------
 
-std::unique_ptr<driver::Dialogue> Client::make_slot_reading(const Settings &settings) {
-  recent_redirects_.clear();
-  const CoreMemory::Scope scope;
-  return std::make_unique<driver::SlotReading>(settings, service_->known_servers(), now());
-}
-
-void Client::on_slots(std::vector<protocol::SlotRange> ranges, const ServerFacts &facts) {
-  later(scheduling(), [this, ranges = std::move(ranges), facts] {
+void Client::on_slots(const AttemptPtr &ended) {
+  later(scheduling(), [this, ended] {
     if (is_closed_) return;
+    const auto ranges = ended->slots();
     const bool is_known = std::equal(ranges.begin(), ranges.end(), ranges_.begin(), ranges_.end(),
                                      [](const auto &one, const auto &other) {
                                        return one.first == other.first && one.last == other.last &&
                                               one.primary == other.primary;
                                      });
     if (!is_known || !redirects_.empty()) redirected_at_ = now();
-    ranges_ = ranges;
+    ranges_.assign(ranges.begin(), ranges.end());
     redirects_ = recent_redirects_;
     wires_.front()->redials.may_restart();
-    end_attempt(*wires_.front(), {}, facts, ranges);
+    end_attempt(*wires_.front(), *ended);
   });
 }
 

@@ -8,8 +8,7 @@
 
 #include "client.h"
 #include "cluster.h"
-#include "driver/primary_attempt.h"
-#include "driver/server_attempt.h"
+#include "driver/node_attempt.h"
 #include "driver/services.h"
 #include "group.h"
 #include "memory.h"
@@ -27,81 +26,67 @@ Outcome not_reachable() { return failure(Status::kUnavailable, "the server is no
 }  // namespace
 
 void Client::connect(Wire &wire) {
-  if (wire.login_try) return;
+  if (wire.opening) return;
   {
     const CoreMemory::Scope scope;
     if (!service_->begin_connect(wire.node, now())) return;
+    wire.opening = std::make_shared<driver::NodeAttempt>(wire.settings, *service_, wire.node,
+                                                         guide_ ? &guide_->follower() : nullptr);
   }
   note_dial(wire);
-  wire.login_try = std::make_unique<LoginTry>(*this, context_, wire.settings);
+  wire.login_try = std::make_unique<LoginTry>(*this, context_, wire.opening->login());
   prepare(wire);
   go_on(wire);
 }
 
 void Client::prepare(Wire &wire) {
   if (reads_slots(wire)) return;
-  const std::string &channel = service_->channel(wire.node);
+  const std::string &channel = wire.opening->channel();
   if (!wire.channel.empty() && wire.channel != channel) {
     context_.checker.changed_channel(wire.channel, channel);
   }
   wire.channel = channel;
-  if (guide_) wire.known = guide_->begin_attempt();
+  if (guide_) guide_->tend_watch();
 }
 
 // Dials with the password of the moment, or waits for it.
 void Client::go_on(Wire &wire) {
   const auto stage = wire.login_try->go_on();
   if (stage == LoginTry::Stage::kWaiting) return;
-  if (stage == LoginTry::Stage::kOver) {
-    Outcome outcome = wire.login_try->outcome();
-    wire.login_try.reset();
-    if (guide_) guide_->note_no_attempt(std::move(wire.known));
-    context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
-                       wire.at, outcome.message.c_str());
-    return give_up(wire, outcome);
-  }
+  if (stage == LoginTry::Stage::kOver) return conclude(wire);
   wire.opened_at = context_.schedule.now();
   context_.stats.openings++;
   context_.on_opening(slot_, wire.node);
-  const Settings &settings = wire.login_try->settings();
-  wire.dialogue = reads_slots(wire) ? make_slot_reading(settings) : make_dialogue(wire);
+  if (reads_slots(wire)) recent_redirects_.clear();
+  {
+    const CoreMemory::Scope scope;
+    (void)wire.opening->begin(now());
+  }
   dial(wire);
 }
 
 void Client::wake_tries() {
   for (size_t i = 0; i < wires_.size(); i++) {
-    if (wires_[i]->login_try && !wires_[i]->dialogue) go_on(*wires_[i]);
+    if (wires_[i]->opening && wires_[i]->dialogue() == nullptr) go_on(*wires_[i]);
   }
   side_.wake_try();
 }
 
-std::unique_ptr<Dialogue> Client::make_dialogue(Wire &wire) {
-  const Settings &settings = wire.login_try->settings();
-  if (guide_) {
-    const CoreMemory::Scope scope;
-    return std::make_unique<driver::PrimaryAttempt>(settings, wire.channel, std::move(wire.known),
-                                                    now());
-  }
-  const CoreMemory::Scope scope;
-  return std::make_unique<driver::ServerAttempt>(settings, wire.channel, service_->needs_identity(),
-                                                 now());
-}
-
 void Client::dial(Wire &wire) {
-  const Settings &target = wire.dialogue->target();
+  const Settings &target = wire.dialogue()->target();
   if (guide_ && !target.is_of_sentinel) wire.at = number_in({target.host, target.port});
   wire.attempt++;
   wire.limit = 0;
   watch_limit(wire);
   const Nanos way = context_.network.delay() + context_.network.delay();
   later(way, [this, &wire, attempt = wire.attempt] {
-    if (wire.dialogue && wire.attempt == attempt) dialled(wire);
+    if (wire.dialogue() != nullptr && wire.attempt == attempt) dialled(wire);
   });
 }
 
 // A server that is down refuses at once. If it cannot be reached the limit ends the dial.
 void Client::dialled(Wire &wire) {
-  const Settings &target = wire.dialogue->target();
+  const Settings &target = wire.dialogue()->target();
   if (!is_reachable(wire, target)) return;
   const bool is_accepted = open(wire, target);
   step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
@@ -118,7 +103,7 @@ bool Client::is_reachable(const Wire &wire, const Settings &target) const {
 
 bool Client::open(Wire &wire, const Settings &target) {
   const HostPort address{target.host, target.port};
-  const Dialogue::Wire end = wire.dialogue->wire();
+  const Dialogue::Wire end = wire.dialogue()->wire();
   uint64_t &link = wire.link_of(end);
   if (target.is_of_sentinel) {
     wire.sentinel = number_in(address);
@@ -134,7 +119,7 @@ bool Client::open(Wire &wire, const Settings &target) {
 // Every event of an attempt to connect goes through here.
 template <class Event>
 void Client::step(Wire &wire, const Event &event) {
-  Dialogue &dialogue = *wire.dialogue;
+  Dialogue &dialogue = *wire.dialogue();
   CommandList out;
   const auto send = [&out](Argv argv) {
     const CoreMemory::Pause pause;
@@ -164,91 +149,88 @@ void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
   const bool is_for_messages = link == wire.messages_link;
   for (const Message &message : messages) {
     if (!wire.owns(link)) return;
-    if (!wire.dialogue || wire.attempt != attempt) return take(wire, link, {message});
+    if (wire.dialogue() == nullptr || wire.attempt != attempt) return take(wire, link, {message});
     if (message.kind != Message::Kind::kReply) {
       if (is_for_messages) wire.early.push_back(message);
       continue;
     }
-    if (now() >= wire.dialogue->limit()) break;
-    if (wire.dialogue->awaited_count() == 0) continue;
+    if (now() >= wire.dialogue()->limit()) break;
+    const Dialogue::Wire from = wire.end_of(link);
+    if (!wire.dialogue()->awaits(from)) continue;
     const ReplyView view(message.value);
     step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
-      dialogue.on_reply(wire.end_of(link), view.get(), send, now());
+      dialogue.on_reply(from, view.get(), send, now());
     });
   }
 }
 
 void Client::watch_limit(Wire &wire) {
-  if (wire.limit == wire.dialogue->limit()) return;
-  wire.limit = wire.dialogue->limit();
+  if (wire.limit == wire.dialogue()->limit()) return;
+  wire.limit = wire.dialogue()->limit();
   if (wire.limit == kNever) return;
   const Nanos left = std::max<Nanos>(clock_.when(wire.limit) - context_.schedule.now(), 0);
   later(left, [this, &wire, attempt = wire.attempt, limit = wire.limit] {
-    if (!wire.dialogue || wire.attempt != attempt || wire.dialogue->limit() != limit) return;
+    const Dialogue *const held = wire.dialogue();
+    if (held == nullptr || wire.attempt != attempt || held->limit() != limit) return;
     step(wire, [this](Dialogue &dialogue, const Dialogue::Send &) { dialogue.on_late(now()); });
   });
 }
 
 void Client::finish(Wire &wire) {
-  const std::unique_ptr<Dialogue> ended = std::move(wire.dialogue);
-  const auto *primary = dynamic_cast<driver::PrimaryAttempt *>(ended.get());
-  wire.login_try->dialled(ended->outcome());
-  if (wire.login_try->go_on() != LoginTry::Stage::kOver) {
-    hang_up(wire, Network::Ending::kSoon);
-    if (primary != nullptr) wire.known = primary->knowledge();
-    return go_on(wire);
+  driver::NodeAttempt &attempt = *wire.opening;
+  wire.login_try->note_dialled(wire.dialogue()->outcome());
+  {
+    const CoreMemory::Scope scope;
+    attempt.end(now());
   }
-  const std::unique_ptr<LoginTry> login_try = std::move(wire.login_try);
-  Outcome outcome = login_try->outcome();
-  if (outcome.ok() && reads_slots(wire)) {
-    const auto &slots = dynamic_cast<driver::SlotReading &>(*ended);
-    return on_slots(slots.ranges(), slots.facts());
-  }
-  ServerFacts facts;
-  const auto *server = dynamic_cast<driver::ServerAttempt *>(ended.get());
-  if (server != nullptr && outcome.ok()) facts = server->facts();
-  if (primary != nullptr) {
-    if (outcome.ok()) facts = primary->facts();
-    guide_->on_attempt_over(*primary, outcome);
-    wire.primary = settings_.front().of_primary(primary->opinion().primary);
-  }
-  if (outcome.ok() &&
-      driver::is_found_cluster(settings_.front(), context_.plan.is_quorum(), facts)) {
-    return become_cluster(wire);
-  }
-  if (ended->outcome().ok()) check_opening(wire, facts);
-  if (outcome.ok()) return on_connected(wire, facts, login_try->login());
-  context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
-                     wire.at, outcome.message.c_str());
+  if (wire.login_try->go_on() == LoginTry::Stage::kOver) return conclude(wire);
   hang_up(wire, Network::Ending::kSoon);
-  give_up(wire, outcome);
+  go_on(wire);
+}
+
+void Client::conclude(Wire &wire) {
+  using Result = driver::NodeAttempt::Result;
+  wire.login_try.reset();
+  const std::shared_ptr<driver::NodeAttempt> ended = std::move(wire.opening);
+  Result result{};
+  {
+    const CoreMemory::Scope scope;
+    result = ended->conclude();
+  }
+  if (result == Result::kSlots) return on_slots(ended);
+  if (result == Result::kCluster) return become_cluster(wire);
+  if (result == Result::kConnected) {
+    check_opening(wire, ended->facts());
+    return on_connected(wire, *ended);
+  }
+  context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
+                     wire.at, ended->outcome().message.c_str());
+  hang_up(wire, Network::Ending::kSoon);
+  give_up(wire, ended);
 }
 
 // Rule: an outage is one line of the log, and its end another.
-void Client::end_attempt(Wire &wire, const Outcome &outcome, const ServerFacts &facts,
-                         std::span<const protocol::SlotRange> ranges) {
+void Client::end_attempt(Wire &wire, const driver::NodeAttempt &ended) {
   const bool is_only = !context_.plan.is_quorum() && !context_.plan.is_cluster();
-  const auto level = outcome.ok() ? driver::LogLevel::kInfo : driver::LogLevel::kWarning;
+  const bool is_ok = ended.outcome().ok();
+  const auto level = is_ok ? driver::LogLevel::kInfo : driver::LogLevel::kWarning;
   const uint64_t &count = line_counts_[static_cast<size_t>(level)];
   bool is_right = true;
   call([&](lock::LockService &service, Nanos now) {
     const uint64_t before = count;
-    if (reads_slots(wire)) {
-      wire.connection.on_slots_over(service, outcome, facts, ranges, now);
-    } else {
-      wire.connection.on_attempt_over(service, outcome, facts, is_only, now);
-      if (outcome.ok() && !wire.connection.is_usable()) return;  // dropped again
-    }
-    const bool is_change = std::exchange(wire.is_away, !outcome.ok()) == outcome.ok();
+    wire.connection.on_attempt_over(service, ended, is_only, now);
+    if (is_ok && !reads_slots(wire) && !wire.connection.is_usable()) return;  // dropped again
+    const bool is_change = std::exchange(wire.is_away, !is_ok) == is_ok;
     is_right = count - before == (is_change ? 1 : 0);
   });
   if (is_right) return;
   context_.verdict.broken("the log has changes only",
-                          "client " + std::to_string(slot_) + ": " + outcome.message);
+                          "client " + std::to_string(slot_) + ": " + ended.outcome().message);
 }
 
-void Client::on_connected(Wire &wire, const ServerFacts &facts, uint64_t login) {
-  wire.connection.make(facts, login);
+void Client::on_connected(Wire &wire, const driver::NodeAttempt &ended) {
+  const ServerFacts &facts = ended.facts();
+  wire.connection.make(facts, ended.login().login().number);
   wire.down_since = kNever;
   wire.may_skip_pause = facts.is_channel_taken;
   if (facts.channel_owner) redirected_at_ = now();
@@ -270,23 +252,23 @@ void Client::on_connected(Wire &wire, const ServerFacts &facts, uint64_t login) 
   note_channel(wire, facts);
   wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
   authenticate(wire);
-  end_attempt(wire, {}, facts);
+  end_attempt(wire, ended);
   if (guide_) guide_->note_success(facts);
   take(wire, wire.messages_link, std::exchange(wire.early, {}));
 }
 
-void Client::give_up(Wire &wire, const Outcome &why) {
+void Client::give_up(Wire &wire, const AttemptPtr &ended) {
   wire.is_end_due = true;
-  later(scheduling(), [this, &wire, why] {
+  later(scheduling(), [this, &wire, ended] {
     wire.is_end_due = false;
     if (is_closed_) return;
     note_pause(wire);
-    end_attempt(wire, why, {});
+    end_attempt(wire, *ended);
   });
 }
 
 void Client::note_end(Wire &wire) {
-  if (!wire.dialogue) return disconnect(wire);
+  if (wire.dialogue() == nullptr) return disconnect(wire);
   step(wire, [this](Dialogue &dialogue, const Dialogue::Send &) { dialogue.on_closed({}, now()); });
 }
 

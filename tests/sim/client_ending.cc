@@ -38,8 +38,8 @@ void Client::close() {
   {
     const CoreMemory::Scope scope;
     for (const auto &wire : wires_) {
-      wire->dialogue.reset();
       wire->login_try.reset();
+      wire->opening.reset();
     }
   }
   call([](lock::LockService &service, Nanos) { service.give_up(); });

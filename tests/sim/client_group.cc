@@ -35,10 +35,11 @@ void Client::name_sentinels(Settings &settings) const {
 void Client::on_moved() {
   Wire &wire = *wires_.front();
   if (wire.is_up()) return disconnect(wire);
-  if (!wire.dialogue) return;
+  driver::Dialogue *const dialogue = wire.dialogue();
+  if (dialogue == nullptr) return;
   {
     const CoreMemory::Scope scope;
-    while (!wire.dialogue->is_over()) wire.dialogue->on_late(now());
+    while (!dialogue->is_over()) dialogue->on_late(now());
   }
   finish(wire);
 }

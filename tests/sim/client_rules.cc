@@ -31,7 +31,7 @@ void Client::check_openings() const {
     check_silence(*wire);
     check_redials(*wire);
     const Nanos begin = std::max(wire->opened_at, paused_until_);
-    if (!wire->dialogue || context_.schedule.now() - begin < limit) continue;
+    if (wire->dialogue() == nullptr || context_.schedule.now() - begin < limit) continue;
     context_.verdict.broken("an opening ends within its limits", "client " + std::to_string(slot_));
   }
 }

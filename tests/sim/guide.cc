@@ -101,27 +101,9 @@ Nanos Guide::heard_since(size_t sentinel) const {
 
 // ---- attempts to connect -----------------------------------------------------------------------
 
-sentinel::Knowledge Guide::begin_attempt() {
-  sentinel::Knowledge known = follower_.begin_attempt();
-  tend_watch();
-  return known;
-}
-
-void Guide::on_attempt_over(const driver::PrimaryAttempt &attempt, Outcome &outcome) {
-  const CoreMemory::Scope scope;
-  sentinel::Opinion opinion = attempt.opinion();
-  follower_.on_attempt_over(sentinel::Knowledge(attempt.knowledge()), std::move(opinion), outcome);
-}
-
 void Guide::note_success(const ServerFacts &facts) {
   const CoreMemory::Scope scope;
   follower_.note_success(facts);
-}
-
-void Guide::note_no_attempt(sentinel::Knowledge known) {
-  const CoreMemory::Scope scope;
-  Outcome none = failure(Status::kUnavailable, "no password");
-  follower_.on_attempt_over(std::move(known), {}, none);
 }
 
 // ---- the watch ---------------------------------------------------------------------------------

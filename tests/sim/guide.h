@@ -13,11 +13,9 @@
 
 #include "context.h"
 #include "driver/log.h"
-#include "driver/primary_attempt.h"
 #include "driver/primary_follower.h"
 #include "network.h"
 #include "redials.h"
-#include "sentinel/discovery.h"
 
 namespace redlatch::sim {
 
@@ -28,13 +26,13 @@ class Guide {
   // `settings` and `log` outlive it.
   Guide(Client &client, Context &context, const Settings &settings, driver::Log &log);
 
-  // What an attempt to connect begins with.
-  sentinel::Knowledge begin_attempt();
-  void on_attempt_over(const driver::PrimaryAttempt &attempt, Outcome &outcome);
+  // Of the attempts to connect. One has begun: tend_watch() follows.
+  driver::PrimaryFollower &follower() { return follower_; }
+  // The settings of the connection to the primary.
+  Settings primary() const { return follower_.primary(); }
   void note_success(const ServerFacts &facts);
   bool take_hurry() { return follower_.take_hurry(); }
-  // None was made.
-  void note_no_attempt(sentinel::Knowledge known);
+  void tend_watch();
 
   void hang_up(Network::Ending ending);  // the process has ended
   void part_from(size_t sentinel, Nanos until);
@@ -72,7 +70,6 @@ class Guide {
 
   template <class Event>
   void watch(End &end, const Event &event);
-  void tend_watch();
   void post_dialled(End &end);
   void post_takes(End &end, const Message &message);
   void post_fails(End &end);

@@ -40,9 +40,9 @@ void Side::open() {
     context_.verdict.broken("a server that is away is dialled ever more seldom",
                             "client " + std::to_string(client_.slot()) + " at the side");
   }
-  settings_ = client_.wires_.front()->primary;
   server_ = client_.server_of(0);
-  login_try_ = std::make_unique<LoginTry>(client_, context_, settings_);
+  login_.emplace(client_.guide_->primary());
+  login_try_ = std::make_unique<LoginTry>(client_, context_, *login_);
   // It may use a later one: then AUTH is sent once more than needed.
   auth_.begin(client_.wallet().login().number);
   go_on();
@@ -51,10 +51,10 @@ void Side::open() {
 void Side::go_on() {
   const auto stage = login_try_->go_on();
   if (stage == LoginTry::Stage::kWaiting) return;
-  if (stage == LoginTry::Stage::kOver) return fail(Outcome(login_try_->outcome()));
+  if (stage == LoginTry::Stage::kOver) return fail(login_->take_outcome());
   {
     const CoreMemory::Scope scope;
-    attempt_.emplace(login_try_->settings(), client_.now());
+    attempt_.emplace(login_->settings(), client_.now());
   }
   context_.stats.openings++;
   context_.on_opening(client_.slot(), 0);
@@ -111,12 +111,13 @@ void Side::step(const Event &event) {
 }
 
 void Side::finish() {
-  login_try_->dialled(attempt_->outcome());
+  login_try_->note_dialled(attempt_->outcome());
+  login_->on_dialled(attempt_->outcome(), client_.now());
   if (login_try_->go_on() != LoginTry::Stage::kOver) {
     end_dial(Network::Ending::kSoon);
     return go_on();
   }
-  const Outcome outcome = login_try_->outcome();
+  const Outcome outcome = login_->take_outcome();
   if (!outcome.ok()) return fail(outcome);
   attempt_.reset();
   login_try_.reset();
@@ -170,7 +171,9 @@ void Side::received(uint64_t id, Messages messages) {
 void Side::take(const Message &message) {
   const ReplyView view(message.value);
   if (attempt_) {
-    if (client_.now() >= attempt_->limit() || attempt_->awaited_count() == 0) return;
+    if (client_.now() >= attempt_->limit() || !attempt_->awaits(driver::Dialogue::kCommands)) {
+      return;
+    }
     return step([&](driver::SideAttempt &attempt, const driver::Dialogue::Send &send, Nanos now) {
       attempt.on_reply(driver::Dialogue::kCommands, view.get(), send, now);
     });

@@ -10,10 +10,10 @@
 #include <memory>
 #include <optional>
 
-#include "base/settings.h"
 #include "base/status.h"
 #include "context.h"
 #include "driver/authentication.h"
+#include "driver/login_attempt.h"
 #include "driver/side_attempt.h"
 #include "network.h"
 #include "redials.h"
@@ -60,7 +60,7 @@ class Side final : public ClientEnd {
 
   Client &client_;
   Context &context_;
-  Settings settings_;  // of the attempt
+  std::optional<driver::LoginAttempt> login_;  // of the attempt
   std::unique_ptr<LoginTry> login_try_;
   std::optional<driver::SideAttempt> attempt_;
   driver::Authentication auth_;

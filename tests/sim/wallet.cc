@@ -177,19 +177,17 @@ void Wallet::watch() {
 
 // ---- LoginTry ----------------------------------------------------------------------------------
 
-LoginTry::LoginTry(Client &client, Context &context, const Settings &settings)
-    : client_(client), context_(context), attempt_(settings) {}
+LoginTry::LoginTry(Client &client, Context &context, driver::LoginAttempt &attempt)
+    : client_(client), context_(context), attempt_(attempt) {}
 
 LoginTry::~LoginTry() {
   if (is_waiting_) client_.wallet().end_wait();
 }
 
-void LoginTry::dialled(const Outcome &outcome) {
-  if (outcome.status == Status::kDenied) {
-    denied_count_++;
-    was_replaceable_ = client_.wallet().may_replace(login());
-  }
-  attempt_.on_dialled(outcome, client_.now());
+void LoginTry::note_dialled(const Outcome &outcome) {
+  if (outcome.status != Status::kDenied) return;
+  denied_count_++;
+  was_replaceable_ = client_.wallet().may_replace(login());
 }
 
 // Rule: if the first password that an attempt tries is refused, and was given some time ago, the
@@ -220,8 +218,8 @@ LoginTry::Stage LoginTry::go_on() {
         attempt_.on_hope(wallet.refused(login()));
         break;
       case Stage::kOver:
-        if (outcome().status == Status::kDenied && denied_count_ == 1 && was_replaceable_ &&
-            login() != 0) {
+        if (attempt_.outcome().status == Status::kDenied && denied_count_ == 1 &&
+            was_replaceable_ && login() != 0) {
           context_.verdict.broken("an old password that is refused is replaced",
                                   "client " + std::to_string(client_.slot()));
         }

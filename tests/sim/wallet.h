@@ -77,23 +77,23 @@ class LoginTry {
  public:
   using Stage = driver::LoginAttempt::Stage;
 
-  LoginTry(Client &client, Context &context, const Settings &settings);
+  // `attempt` outlives it.
+  LoginTry(Client &client, Context &context, driver::LoginAttempt &attempt);
   ~LoginTry();
   LoginTry(const LoginTry &) = delete;
   LoginTry &operator=(const LoginTry &) = delete;
 
   // Until it is to be dialled, waits for the application, or is over.
   Stage go_on();
-  // The end of a dial; go_on() follows.
-  void dialled(const Outcome &outcome);
-  const Settings &settings() { return attempt_.settings(); }
-  const Outcome &outcome() const { return attempt_.outcome(); }
-  uint64_t login() const { return attempt_.login().number; }
+  // A dial has ended: on_dialled() and go_on() follow.
+  void note_dialled(const Outcome &outcome);
 
  private:
+  uint64_t login() const { return attempt_.login().number; }
+
   Client &client_;
   Context &context_;
-  driver::LoginAttempt attempt_;
+  driver::LoginAttempt &attempt_;
   bool is_waiting_ = false;
   int denied_count_ = 0;
   bool was_replaceable_ = false;  // what was refused last

@@ -13,88 +13,17 @@
 #include <vector>
 
 #include "base/dial_failure.h"
+#include "dialogue_world.h"
 #include "driver/primary_attempt.h"
 #include "driver/sentinel_survey.h"
 #include "driver/server_attempt.h"
 #include "driver/side_attempt.h"
 #include "driver/slot_reading.h"
-#include "lock_client_world.h"
-#include "protocol/scripts.h"
 
 namespace redlatch::driver {
 namespace {
 
-constexpr Nanos kSecond = 1000 * kMs;
-const HostPort kA{"a", "1"}, kB{"b", "2"}, kC{"c", "3"};
-
-MadeReply text(const char *value) { return MadeReply::text(value); }
-MadeReply hello(const char *mode = "standalone") {
-  return MadeReply::list(text("server"), text("redis"), text("version"), text("7.4.1"),
-                         text("mode"), text(mode));
-}
-MadeReply no_resp3() { return MadeReply::error("NOPROTO unsupported protocol version"); }
-MadeReply denied() { return MadeReply::error("WRONGPASS invalid username-password pair"); }
-MadeReply info(const char *role) {
-  return text(
-      role[0] == 'm'
-          ? "redis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:77\r\nrole:master\r\n"
-          : "redis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:77\r\nrole:slave\r\n");
-}
-MadeReply counts() { return MadeReply::list(MadeReply::integer(1), MadeReply::integer(0)); }
-MadeReply address(const HostPort &of) {
-  return MadeReply::list(MadeReply::text(of.host), MadeReply::text(of.port));
-}
-
-class DialogueTest : public ::testing::Test {
- protected:
-  using Wire = Dialogue::Wire;
-
-  DialogueTest() {
-    settings_.host = "db";
-    settings_.connect_timeout = 3 * kSecond;
-    settings_.command_timeout = 2 * kSecond;
-  }
-
-  void dialled(Dialogue &dialogue) {
-    ASSERT_TRUE(dialogue.is_dialling());
-    ASSERT_FALSE(dialogue.uses(dialogue.wire())) << "it is closed before it is dialled";
-    dialled_.push_back(dialogue.target().host);
-    dialogue.on_dialled(send(), now_ += kMs);
-    look(dialogue);
-    ASSERT_TRUE(dialogue.uses(dialogue.wire()));
-    ASSERT_GT(dialogue.awaited_count(), 0U);
-  }
-  void reply(Dialogue &dialogue, const MadeReply &reply) {
-    dialogue.on_reply(dialogue.wire(), reply.get(), send(), now_ += kMs);
-    look(dialogue);
-  }
-  void fails(Dialogue &dialogue, const Outcome &why) {
-    dialogue.on_failed(why, now_ += kMs);
-    look(dialogue);
-  }
-  void load_scripts(Dialogue &dialogue) {
-    for (size_t i = 0; i < protocol::kScriptCount; i++) reply(dialogue, text("OK"));
-  }
-  void look(const Dialogue &dialogue) {
-    ASSERT_STREQ(dialogue.check(), nullptr);
-    ASSERT_FALSE(dialogue.is_over() && dialogue.is_dialling());
-    ASSERT_TRUE(dialogue.is_over() || dialogue.is_dialling() || dialogue.awaited_count() > 0);
-  }
-  static void expect_end(const Dialogue &dialogue, Status status, const std::string &words) {
-    ASSERT_TRUE(dialogue.is_over());
-    EXPECT_EQ(dialogue.awaited_count(), 0U);
-    EXPECT_EQ(dialogue.outcome().status, status);
-    EXPECT_NE(dialogue.outcome().message.find(words), std::string::npos)
-        << dialogue.outcome().message;
-  }
-  Dialogue::Send send() {
-    return [this](std::span<const std::string_view> argv) { sent_.emplace_back(argv[0]); };
-  }
-
-  Settings settings_;
-  Nanos now_ = 100 * kSecond;
-  std::vector<std::string> sent_, dialled_;
-};
+class DialogueTest : public DialogueWorld, public ::testing::Test {};
 
 // ---- one server --------------------------------------------------------------------------------
 
@@ -206,15 +135,6 @@ class SlotReadingTest : public DialogueTest {
     settings_.host.clear();
     settings_.cluster.addresses = {kA, kB, kC};
   }
-  void answer(Dialogue &dialogue, const char *state = "cluster_state:ok\r\n") {
-    dialled(dialogue);
-    reply(dialogue, hello("cluster"));
-    EXPECT_EQ(dialogue.awaited_count(), 2U);
-    reply(dialogue, text(state));
-    reply(dialogue,
-          MadeReply::list(MadeReply::list(MadeReply::integer(0), MadeReply::integer(16383),
-                                          MadeReply::list(text("a"), MadeReply::integer(1)))));
-  }
   const std::vector<HostPort> servers_{kA, kB, kC};
 };
 
@@ -222,7 +142,7 @@ TEST_F(SlotReadingTest, the_first_answer_ends_it) {
   SlotReading reading(settings_, servers_, now_);
   EXPECT_EQ(reading.limit(), now_ + kSecond) << "a third of the time";
   fails(reading, unreachable("redis://a:1", "Connection refused"));
-  answer(reading);
+  tell_slots(reading);
   expect_end(reading, Status::kOk, "");
   EXPECT_EQ(dialled_, std::vector<std::string>{"b"});
   ASSERT_EQ(reading.ranges().size(), 1U);
@@ -250,7 +170,7 @@ TEST_F(SlotReadingTest, the_first_failure_is_told_unless_a_later_one_is_final) {
     dialled(one);
     reply(one, denied());
   };
-  const auto cut_off = [&](Dialogue &one) { answer(one, "cluster_state:fail\r\n"); };
+  const auto cut_off = [&](Dialogue &one) { tell_slots(one, "cluster_state:fail\r\n"); };
   using Event = std::function<void(Dialogue &)>;
   const struct {
     std::vector<Event> events;

@@ -7,78 +7,17 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "dialogue_world.h"
 #include "lock_client_world.h"
+#include "noted_events.h"
 
 namespace redlatch::driver {
 namespace {
-
-class NotedEvents final : public lock::LockService {
- public:
-  std::vector<std::string> events;
-  NodeConnection *to_drop = nullptr;
-
-  void on_push(size_t, std::string_view message, Nanos) override {
-    events.push_back("push " + std::string(message));
-  }
-  void on_invalidated(size_t, std::optional<std::string_view> key, Nanos) override {
-    events.push_back("changed " + std::string(key.value_or("all")));
-  }
-  void on_slots_read(std::span<const protocol::SlotRange> ranges, Nanos) override {
-    events.push_back("slots: " + std::to_string(ranges.size()));
-  }
-  void on_unsubscribed(size_t, Nanos) override { events.emplace_back("unsubscribed"); }
-
-  const std::string &channel(size_t) const override { return channel_; }
-  void start(const std::shared_ptr<lock::Request> &, Nanos) override {}
-  Status cancel(lock::Request &, Nanos) override { return Status::kOk; }
-  void release_async(lock::Lease &, Nanos) override {}
-  void shut_down(Nanos) override {}
-  void give_up() override {}
-  size_t drained_count() const override { return 0; }
-  bool begin_connect(size_t, Nanos) override { return false; }
-  void on_connected(size_t, const ServerFacts &, Nanos) override {
-    events.emplace_back("connected");
-    if (to_drop != nullptr) to_drop->drop();
-  }
-  void on_connect_failed(size_t, const Outcome &why, Nanos) override {
-    events.push_back("failed: " + why.message);
-  }
-  void on_disconnected(size_t, Nanos) noexcept override {}
-  void on_reply(size_t, const Reply &, Nanos) override { events.emplace_back("reply"); }
-  void check_later(size_t, Nanos due) override {
-    EXPECT_GE(due, 100 * kMs);
-    EXPECT_LT(due, 500 * kMs);
-    events.emplace_back("to be checked");
-  }
-  void on_timer(Nanos) override {}
-  Nanos next_due() const override { return kNever; }
-  size_t in_flight_count(size_t) const override { return 0; }
-  bool expects_push() const override { return false; }
-  bool is_outstanding() const override { return false; }
-  bool waits_for_itself(const lock::Request &) const override { return false; }
-
- private:
-  std::string channel_;
-};
-
-class NotedLines final : public Log {
- public:
-  std::vector<std::string> lines;
-  void add(LogLevel, std::string_view text) noexcept override { lines.emplace_back(text); }
-};
-
-Settings settings_of_h() {
-  Settings settings;
-  settings.host = "h";
-  settings.port = "1";
-  return settings;
-}
 
 class NodeConnectionTest : public testing::Test {
  protected:
@@ -87,6 +26,24 @@ class NodeConnectionTest : public testing::Test {
   NotedEvents service;
   NodeConnection connection{settings, 0, log};
   std::vector<std::string> sent;
+  DialogueWorld world;
+
+  void fails(const std::string &why) {
+    NodeAttempt attempt(settings, service, 0, nullptr);
+    attempt.fail(failure(Status::kUnavailable, why));
+    ASSERT_EQ(attempt.conclude(), NodeAttempt::Result::kFailed);
+    connection.on_attempt_over(service, attempt, true, 0);
+  }
+  void connects() {
+    NodeAttempt attempt(settings, service, 0, nullptr);
+    attempt.login().on_read({}, 0);
+    attempt.login().on_given({});
+    world.open(attempt.begin(0));
+    attempt.end(0);
+    ASSERT_EQ(attempt.conclude(), NodeAttempt::Result::kConnected);
+    connection.make(attempt.facts(), 0);
+    connection.on_attempt_over(service, attempt, true, 0);
+  }
   const Authentication::Send send = [this](std::span<const std::string_view> argv) {
     sent.emplace_back(argv.back());
     connection.on_append();
@@ -144,25 +101,20 @@ TEST(NodeConnectionMessagesTest, what_is_no_message_is_ignored) {
 // ---- attempts ----------------------------------------------------------------------------------
 
 TEST_F(NodeConnectionTest, an_outage_is_one_line_and_its_end_another) {
-  const Outcome refused = failure(Status::kUnavailable, "h:1 refused");
-  connection.on_attempt_over(service, refused, {}, true, 0);
-  connection.on_attempt_over(service, refused, {}, true, 0);
+  fails("h:1 refused");
+  fails("h:1 refused");
   EXPECT_FALSE(connection.is_made());
-  ServerFacts facts;
-  facts.is_push_trusted = true;
-  connection.make(facts, 0);
+  connects();
   EXPECT_TRUE(connection.is_usable());
-  connection.on_attempt_over(service, {}, facts, true, 0);
   EXPECT_EQ(service.events, (std::vector<std::string>{"failed: h:1 refused", "failed: h:1 refused",
                                                       "connected", "to be checked"}));
   EXPECT_EQ(log.lines, (std::vector<std::string>{"h:1 refused", "connected to redis://h:1 again"}));
 }
 
 TEST_F(NodeConnectionTest, what_the_service_has_dropped_at_once_is_no_success) {
-  connection.on_attempt_over(service, failure(Status::kUnavailable, "h:1 refused"), {}, true, 0);
-  connection.make({}, 0);
+  fails("h:1 refused");
   service.to_drop = &connection;
-  connection.on_attempt_over(service, {}, {}, true, 0);
+  connects();
   EXPECT_TRUE(connection.is_broken());
   EXPECT_EQ(log.lines, std::vector<std::string>{"h:1 refused"});
   EXPECT_EQ(service.events.back(), "connected");
@@ -174,25 +126,30 @@ TEST_F(NodeConnectionTest, what_the_service_has_dropped_at_once_is_no_success) {
 
 TEST_F(NodeConnectionTest, a_server_of_a_folder_is_not_checked_nor_one_whose_check_is_off) {
   settings.folder = "/f";
-  connection.make({}, 0);
-  connection.on_attempt_over(service, {}, {}, false, 0);
+  connects();
   connection.end();
   settings = settings_of_h();
   settings.is_health_checked = false;
-  connection.make({}, 0);
-  connection.on_attempt_over(service, {}, {}, false, 0);
+  connects();
   EXPECT_EQ(service.events, (std::vector<std::string>{"connected", "connected"}));
 }
 
 TEST_F(NodeConnectionTest, slots_that_cannot_be_read_are_an_outage) {
-  connection.on_slots_over(service, failure(Status::kUnavailable, "no node"), {}, {}, 0);
-  connection.on_slots_over(service, failure(Status::kUnavailable, "no node"), {}, {}, 0);
-  const std::vector<protocol::SlotRange> ranges(2);
-  connection.on_slots_over(service, {}, {}, ranges, 0);
+  settings.cluster.addresses = {{"h", "1"}};
+  fails("no node");
+  fails("no node");
+  NodeAttempt attempt(settings, service, 0, nullptr);
+  attempt.login().on_read({}, 0);
+  attempt.login().on_given({});
+  world.tell_slots(attempt.begin(0));
+  attempt.end(0);
+  ASSERT_EQ(attempt.conclude(), NodeAttempt::Result::kSlots);
+  connection.on_attempt_over(service, attempt, true, 0);
   EXPECT_FALSE(connection.is_made());
   EXPECT_EQ(service.events,
-            (std::vector<std::string>{"failed: no node", "failed: no node", "slots: 2"}));
-  EXPECT_EQ(log.lines, (std::vector<std::string>{"no node", "connected to redis://h:1 again"}));
+            (std::vector<std::string>{"failed: no node", "failed: no node", "slots: 1"}));
+  EXPECT_EQ(log.lines,
+            (std::vector<std::string>{"no node", "connected to redis+cluster://h:1 again"}));
 }
 
 // ---- logins ------------------------------------------------------------------------------------
