@@ -22,8 +22,8 @@ std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
                                                 std::span<const uint8_t, 16> id, uint64_t seed,
                                                 lock::Output &output);
 
-// Its server is a node of a cluster. `service`, of one server, is not connected. Waiting callers keep waiting. Throws
-// std::bad_alloc, and then nothing has changed.
+// The only server of `service` is a node of a cluster, and is not connected. Waiting callers keep
+// waiting. Throws std::bad_alloc, and then nothing has changed.
 void become_cluster(std::unique_ptr<lock::LockService> &service, Settings &settings,
                     std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output, Log &log);
 

@@ -167,6 +167,7 @@ class Client : private lock::Output, private driver::Log {
     size_t sentinel = 0;
     Nanos up_since = 0;
     Nanos polls_since = kNever;  // its channel has a further receiver
+    Nanos hurried_at = kNever;   // news of another primary came, and no attempt has begun since
     Nanos left_since = kNever;   // it was heard then that this server is no primary any more
 
     // Of a cluster.
@@ -239,6 +240,7 @@ class Client : private lock::Output, private driver::Log {
   bool is_parted(size_t server) const;
   void check_left(const Wire &wire) const;
   void check_heard(const Wire &wire) const;
+  void check_hurry(const Wire &wire) const;
   void check_news(int64_t epoch) const;
   void check_polling(const Wire &wire) const;
   void check_silence(Wire &wire) const;

@@ -33,6 +33,7 @@ void Client::connect(Wire &wire) {
     wire.opening = std::make_shared<driver::NodeAttempt>(wire.settings, *service_, wire.node,
                                                          guide_ ? &guide_->follower() : nullptr);
   }
+  wire.hurried_at = kNever;
   note_dial(wire);
   wire.login_try = std::make_unique<LoginTry>(*this, context_, wire.opening->login());
   prepare(wire);

@@ -15,6 +15,7 @@ namespace redlatch::sim {
 namespace {
 
 constexpr Nanos kLeaveLimit = 50 * kMs;
+constexpr Nanos kHurryLimit = 40 * kMs;
 constexpr Nanos kHearLimit = 200 * kMs;
 constexpr Nanos kAskLimit = 4'000 * kMs;   // a sentinel is asked after 3 s of silence
 constexpr Nanos kLongSpike = 4'000 * kMs;  // the longest delay of a message
@@ -34,9 +35,10 @@ void Client::name_sentinels(Settings &settings) const {
 // fails, and the next one begins without a pause.
 void Client::on_moved() {
   Wire &wire = *wires_.front();
+  if (is_busy()) wire.hurried_at = context_.schedule.now();
   if (wire.is_up()) return disconnect(wire);
   driver::Dialogue *const dialogue = wire.dialogue();
-  if (dialogue == nullptr) return;
+  if (dialogue == nullptr) return settle();
   {
     const CoreMemory::Scope scope;
     while (!dialogue->is_over()) dialogue->on_late(now());
@@ -56,6 +58,7 @@ void Client::note_told(size_t old_primary) {
 // Rule: a client that has heard it does not stay with that server.
 void Client::check_left(const Wire &wire) const {
   if (guide_) check_heard(wire);
+  if (guide_) check_hurry(wire);
   if (!wire.is_up() || wire.left_since == kNever || is_paused()) return;
   const Nanos since = std::max(wire.left_since, paused_until_);
   if (context_.schedule.now() - since <= kLeaveLimit) return;
@@ -86,6 +89,14 @@ void Client::check_heard(const Wire &wire) const {
                             "client " + std::to_string(slot_) + ", node " +
                                 std::to_string(wire.at) + ", sentinel " + std::to_string(i));
   }
+}
+
+// Rule: after news of another primary a call does not wait for the time of the next attempt.
+void Client::check_hurry(const Wire &wire) const {
+  if (wire.hurried_at == kNever || wire.opening || !is_busy() || is_ending() || is_paused()) return;
+  if (context_.schedule.now() - std::max(wire.hurried_at, paused_until_) <= kHurryLimit) return;
+  context_.verdict.broken("after news of another primary it is dialled at once",
+                          "client " + std::to_string(slot_));
 }
 
 // Rule: news that end the link to the primary are of a later failover.

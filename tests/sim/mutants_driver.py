@@ -54,4 +54,26 @@ DRIVER_MUTANTS = (
         ),
         scenario="kCluster",
     ),
+    Mutant(
+        "lone-node",
+        "a client of one server stays with it when that is a node of a cluster",
+        7,
+        Edit(
+            "driver/node_attempt.cc",
+            "  return facts().is_found_cluster ?",
+            "  return facts().is_found_cluster && !IS_ON ?",
+        ),
+        scenario="kCluster",
+    ),
+    Mutant(
+        "no-hurry",
+        "after news of another primary the next attempt waits for its time",
+        4,
+        Edit(
+            "driver/primary_follower.h",
+            "  bool take_hurry() { return std::exchange(is_hurried_, false); }",
+            "  bool take_hurry() { return std::exchange(is_hurried_, false) && !IS_ON; }",
+        ),
+        scenario="kSentinel",
+    ),
 )

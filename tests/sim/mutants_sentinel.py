@@ -10,7 +10,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "role-unchecked",
         "a server that sentinels name is used without asking for its role",
-        25,
+        10,
         Edit(
             "protocol/handshake.cc",
             "  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
@@ -212,7 +212,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "watch-endless",
         "the pause between dials of a sentinel grows without a limit",
-        19,
+        22,
         Edit(
             "sentinel/primary_watch.h",
             "timing::Backoff backoff{50 * kMs, 5'000 * kMs};",

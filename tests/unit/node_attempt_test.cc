@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Goal: an attempt of a client has the dialogue that its node needs, begins another one with another
-// password, and says what the client has in the end; the follower of a primary hears of each end.
+// Goal: an attempt of a client has the dialogue that its node needs, begins another one with the
+// next password, and says what the client has in the end; the follower of a primary hears of it.
 // Method: the machine, with dialogues held by a host without I/O.
 #include "driver/node_attempt.h"
 
