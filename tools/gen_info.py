@@ -209,7 +209,11 @@ def render_cpp(fields: list[Field], text: str) -> str:
         found = members(fields, key)
         for field in found:
             if field.kind not in CPP_TYPES:
-                sys.exit(f"{SOURCE.name}: {field.constant} is {field.kind}, which C++ cannot read")
+                allowed = ", ".join(CPP_TYPES)
+                sys.exit(
+                    f"{SOURCE.name}: TYPE of {field.constant} must be one of {allowed}"
+                    f" (got {field.kind})"
+                )
         lines = [f"/** {sentence(f'{PARTS[key].about}: {source}')} Since: 0.1. */"]
         lines += [f"struct {name} {{", f"  {name}(const rl_info* info, int32_t row)"]
         for i, field in enumerate(found):
