@@ -198,6 +198,64 @@ def test_loss_cancels_blocks_of_one_lock_within_each_other(
     run(main())
 
 
+def test_lock_acquired_again_in_its_block_is_guarded(run: Run, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lock = client.aio.lock("report", on_lost="cancel")
+        with pytest.raises(redlatch.LockLost) as caught:
+            async with lock:
+                released = weakref.ref(lock.lease)
+                await lock.release()
+                assert await lock.acquire()
+                gc.collect()
+                assert released() is None
+                expire(client, "report")
+                await asyncio.sleep(3600)
+        assert isinstance(caught.value.__cause__, asyncio.CancelledError)
+        async with lock:
+            await asyncio.sleep(0)
+        assert free(client)
+
+    run(main())
+
+
+def test_lock_acquired_again_after_its_loss_ends_well(run: Run, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lock = client.aio.lock("report", on_lost="cancel")
+        async with lock:
+            expire(client, "report")
+            await raises(asyncio.CancelledError, asyncio.sleep(3600))
+            await raises(redlatch.LockLost, lock.release())
+            assert await lock.acquire()
+            if sys.version_info >= (3, 11):
+                task = asyncio.current_task()
+                assert task is not None and task.cancelling() == 0
+        assert free(client)
+
+    run(main())
+
+
+def test_lock_that_cannot_be_guarded_is_released(
+    run: Run, client: redlatch.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        lock = client.aio.lock("report", on_lost="cancel")
+        async with lock:
+            await lock.release()
+            with monkeypatch.context() as patch:
+                patch.setattr(redlatch._core, "lease_watch", lambda *_: redlatch.Status.E_NO_MEMORY)
+                await raises(redlatch.NoMemory, lock.acquire())
+                assert free(client)
+                await raises(redlatch.NoMemory, lock.__aenter__())
+                assert free(client)
+            assert await lock.acquire()
+            expire(client, "report")
+            await raises(asyncio.CancelledError, asyncio.sleep(3600))
+            await raises(redlatch.LockLost, lock.release())
+        assert free(client) and not lock._holds
+
+    run(main())
+
+
 def test_wrong_reaction_to_a_loss_is_refused(client: redlatch.Client) -> None:
     aio: Any = client.aio
     for make in (aio.lock, aio.rlock, lambda name, on_lost: aio.rwlock(name).read(on_lost=on_lost)):

@@ -35,7 +35,7 @@ class AsyncLease(LeaseBase):
     released at the end of the block. Methods without `await` ask the local clock, not the server.
     """
 
-    __slots__ = ("_end",)
+    __slots__ = ("_end", "_guard")
 
     def __init__(self, handle: _core.Lease, client: _core.Client) -> None:
         # Of LeaseBase, without the price of a call.
@@ -43,6 +43,7 @@ class AsyncLease(LeaseBase):
         self._client = client
         self._is_given_back = False
         self._end: Optional[tuple[int, Future[None]]] = None
+        self._guard: Optional[Guard] = None
 
     async def release(self) -> bool:
         """Release the lock; the next waiter gets it at once.
@@ -156,6 +157,26 @@ class AsyncLease(LeaseBase):
         except Error as error:
             self._settle(error, exception)
 
+    def _take_place_of(self, released: LeaseBase) -> None:
+        super()._take_place_of(released)
+        assert isinstance(released, AsyncLease)
+        self._guard = released._guard
+
+    async def _watch_block(self, task: Optional[Task[Any]]) -> None:
+        """Cancel the task when this lease of its block ends early. On failure release it."""
+        assert task is not None  # who else could await
+        self._leave_guard(None)  # that of the lease before this one
+        try:
+            self._guard = Guard(task, self)
+        except BaseException as error:
+            await self.__aexit__(None, error, None)
+            raise
+
+    def _leave_guard(self, exception: Optional[BaseException]) -> bool:
+        """End the guard. True if it caused the CancelledError that ends the block."""
+        guard, self._guard = self._guard, None
+        return guard is not None and guard.leave(exception)
+
     async def _raise_end(self, cause: Optional[BaseException]) -> None:
         """Raise the error of release() for a lease that has ended."""
         try:
@@ -237,11 +258,8 @@ def _cancel_count(task: Task[Any]) -> int:
     return 0
 
 
-# The guards of blocks, by their leases. None: a block reports a loss at its end only.
-Guards = Optional[dict[AsyncLease, Guard]]
-
-
-def new_guards(on_lost: OnLost) -> Guards:
+def cancels(on_lost: OnLost) -> bool:
+    """True if a loss cancels the task of a block. False: the end of the block reports it."""
     if on_lost not in ("ignore", "cancel"):
         raise invalid(f'on_lost must be "ignore" or "cancel" (got {on_lost!r})')
-    return {} if on_lost == "cancel" else None
+    return on_lost == "cancel"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 
 from ._advice import URL, made
 from ._aio_base import AioBase
-from ._aio_lease import AsyncLease, Guard, OnLost, new_guards
+from ._aio_lease import AsyncLease, OnLost, cancels
 from ._convert import NO_LIMIT, Name, Seconds
 from ._errors import AlreadyHeld, Error
 from ._kinds import Kind
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 class TaskLock(NamedLock[AsyncLease]):
     """A lock for tasks: how they acquire, and their blocks."""
 
-    __slots__ = ("_aio", "_guards")
+    __slots__ = ("_aio", "_cancels")
 
     _TAKER = "task"
 
     def __init__(
         self, aio: AioBase, name: Name, timeout: Seconds, kind: Kind, on_lost: OnLost
     ) -> None:
-        self._guards = new_guards(on_lost)
+        self._cancels = cancels(on_lost)
         super().__init__(aio._client, name, timeout, kind)
         self._aio = aio
 
@@ -70,15 +70,9 @@ class TaskLock(NamedLock[AsyncLease]):
             lease = self._refusal(error)
         if not isinstance(lease, AsyncLease):
             raise self._not_acquired(lease)
+        if self._cancels:
+            await lease._watch_block(task)
         self._holds.add(task, lease, True)
-        if self._guards is not None:
-            assert task is not None  # who else could await
-            try:
-                self._guards[lease] = Guard(task, lease)
-            except BaseException as error:
-                self._holds.pop_block(task)
-                await lease.__aexit__(None, error, None)
-                raise
         return lease
 
     async def __aexit__(
@@ -90,10 +84,8 @@ class TaskLock(NamedLock[AsyncLease]):
         lease = self._holds.pop_block(task_here())
         if lease is None:
             return
-        if self._guards:
-            guard = self._guards.pop(lease, None)
-            if guard is not None and guard.leave(exception):
-                await lease._raise_end(exception)
+        if lease._guard is not None and lease._leave_guard(exception):
+            await lease._raise_end(exception)
         # AsyncLease.__aexit__(), without the price of one more coroutine.
         if lease._is_given_back:
             return
@@ -135,7 +127,10 @@ class AsyncLock(TaskLock):
         wait_ms, task = self._wait_of(blocking, timeout, unknown), task_here()
         if self._holds and not self._may_take(task, wait_ms == 0):
             return False
-        return self._kept(task, await self._take(task, wait_ms)) is not None
+        lease = self._kept(task, await self._take(task, wait_ms))
+        if self._cancels and lease is not None and lease._is_block:
+            await lease._watch_block(task)
+        return lease is not None
 
     async def release(self) -> None:
         """Release the lease of this task, else that of another task, as asyncio.Lock does.

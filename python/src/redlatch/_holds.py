@@ -134,12 +134,12 @@ class Holds(dict[object, list[L]]):
             self._has_others = True
 
     def renew_block(self, key: object, lease: L) -> bool:
-        """Put `lease` into the innermost block of this taker, if that has a released one."""
+        """Put `lease` into the innermost block of this taker that has a released one."""
         mine = self.get(key, [])
-        for i, old in reversed(list(enumerate(mine))):
+        for old in reversed(mine):
             if old._is_block and old._is_given_back:
-                lease._is_block = True
-                mine[i] = lease
+                lease._take_place_of(old)
+                mine[mine.index(old)] = lease
                 return True
         return False
 

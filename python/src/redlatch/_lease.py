@@ -175,6 +175,10 @@ class LeaseBase(Unique):
         if self._is_detached():
             self._is_given_back = True
 
+    def _take_place_of(self, released: LeaseBase) -> None:
+        """Become the lease of a block whose lease was released in it."""
+        self._is_block = True
+
     def _settle(self, error: Error, exception: Optional[BaseException]) -> None:
         """Report that the release at the end of a block failed by `error`.
 
