@@ -10,6 +10,8 @@ that is there (both.py). What a lock means is tested in tests/conformance, in bo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -301,6 +303,40 @@ def test_shared_lock_forgets_what_ended(both: Both, client: redlatch.Client) -> 
         assert [lease.held for lease in lock._holds.leases()] == [True]
         await lock.__aexit__(None, None, None)
         assert free(client)
+
+    both.run(main())
+
+
+def test_release_without_memory_can_be_repeated(
+    both: Both, client: redlatch.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def without_memory(release: Callable[[], Awaitable[object]]) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(redlatch._lease._RELEASE, "_blocking", lambda *_: None)
+            patch.setattr(redlatch._aio_lease, "_release", lambda *_: None)
+            await raises(redlatch.NoMemory, release())
+
+    async def main() -> None:
+        aio = both.of(client)
+        lease = await aio.acquire("report")
+        assert lease is not None
+        await without_memory(lease.release)
+        assert lease.held
+        await lease.release()
+        assert free(client)
+        lock: Any
+        for lock in (aio.lock("report"), aio.rlock("report")):
+            assert await lock.acquire()
+            await without_memory(lock.release)
+            await lock.release()
+            assert free(client)
+            async with lock:
+                await without_memory(lock.release)
+            assert free(client) and not lock._holds
+            lease = await lock.__aenter__()
+            await without_memory(partial(lock.__aexit__, None, None, None))
+            await lease.release()
+            assert free(client) and not lock._holds
 
     both.run(main())
 

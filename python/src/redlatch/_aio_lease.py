@@ -54,15 +54,16 @@ class AsyncLease(LeaseBase):
         - LockLost: the lease had ended before; others may have held the lock since;
         - NotHeld: it was released or detached before;
         - OutcomeUnknown: no answer came; the release continues in the background until the lease
-          would have ended. It also continues if the task is cancelled.
+          would have ended. It also continues if the task is cancelled;
+        - NoMemory: nothing was sent; the lease is held as before.
         """
-        self._is_given_back = True
         pump = pump_here()
         pump.last_tag = tag = pump.last_tag + 1
         request = _release(self._handle, pump.queue, tag)
         # Pump.finish(), without the price of one more coroutine.
         if request is None:
             raise error_of(Status.E_NO_MEMORY)
+        self._is_given_back = True
         status = _status_of(request)
         if status == PENDING:
             pump.waiting[tag] = future = pump.loop.create_future()
@@ -73,6 +74,7 @@ class AsyncLease(LeaseBase):
                 raise
             status = _status_of(request)
         if status < _OK:
+            self._is_given_back = status != Status.E_NO_MEMORY
             raise_unless_ok(request)
         return status == _OK
 

@@ -13,7 +13,7 @@ from ._advice import URL, made
 from ._aio_base import AioBase
 from ._aio_lease import AsyncLease, OnLost, cancels
 from ._convert import NO_LIMIT, Name, Seconds
-from ._errors import AlreadyHeld, Error
+from ._errors import AlreadyHeld, Error, NoMemory
 from ._kinds import Kind
 from ._named_lock import NamedLock, NamedRWLock
 from ._option_table import Keywords
@@ -59,6 +59,15 @@ class TaskLock(NamedLock[AsyncLease]):
         # The coroutine of the client, without the price of one more around it.
         kind = self._kind
         return self._aio._take(self._name, wait_ms, kind.options_of(task), kind.start)
+
+    async def _release(self) -> None:
+        task = task_here()
+        lease = self._to_release(task)
+        try:
+            await lease.release()
+        except NoMemory:
+            self._still_held(task, lease)
+            raise
 
     async def __aenter__(self) -> AsyncLease:
         task = task_here()
@@ -137,7 +146,7 @@ class AsyncLock(TaskLock):
 
         Raises LockLost if the lease had ended before, NotHeld if there is nothing to release.
         """
-        await self._to_release(task_here()).release()
+        await self._release()
 
 
 class AsyncRLock(TaskLock):
@@ -176,7 +185,7 @@ class AsyncRLock(TaskLock):
         With a named owner any task of the owner may release. Raises NotHeld if there is nothing to
         release, LockLost if the lease had ended before.
         """
-        await self._to_release(task_here()).release()
+        await self._release()
 
 
 class AsyncRWSide(TaskLock):

@@ -19,6 +19,7 @@ from ._convert import NO_LIMIT, Duration, Seconds, shown, to_ms, to_text, to_wai
 from ._errors import (
     Denied,
     Error,
+    NoMemory,
     NotHeld,
     OutcomeUnknown,
     ServerError,
@@ -277,10 +278,15 @@ class Lease(LeaseBase):
         - LockLost: the lease had ended before; others may have held the lock since;
         - NotHeld: it was released or detached before;
         - OutcomeUnknown: no answer came; the release continues in the background until the lease
-          would have ended.
+          would have ended;
+        - NoMemory: nothing was sent; the lease is held as before.
         """
         self._is_given_back = True
-        return _RELEASE(self._client, self._handle) == _OK
+        try:
+            return _RELEASE(self._client, self._handle) == _OK
+        except NoMemory:
+            self._is_given_back = False
+            raise
 
     def upgrade(self, timeout: Seconds = NO_LIMIT) -> bool:
         """Turn this reader into the writer, without a release in between. Return True if it did.

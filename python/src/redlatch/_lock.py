@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, Optional, Union
 from . import _core
 from ._advice import URL, made, warn_of_with
 from ._convert import NO_LIMIT, Seconds, shown
-from ._errors import AlreadyHeld, Error
+from ._errors import AlreadyHeld, Error, NoMemory
 from ._holds import ThreadKey, this_thread
 from ._lease import Lease
 from ._named_lock import NamedLock, NamedRWLock
@@ -80,6 +80,15 @@ class OwnedLock(ThreadLock):
     """A lock of a thread for threading.Condition, which calls these methods."""
 
     __slots__ = ()
+
+    def _release(self) -> None:
+        key = this_thread.key
+        lease = self._to_release(key)
+        try:
+            lease.release()
+        except NoMemory:
+            self._still_held(key, lease)
+            raise
 
     def _is_owned(self) -> bool:
         # Check each one: any of them may be lost.
@@ -186,7 +195,7 @@ class Lock(OwnedLock):
         Blocks for at most `command_timeout`. Raises LockLost if the lease had ended before, NotHeld
         if there is nothing to release.
         """
-        self._to_release(this_thread.key).release()
+        self._release()
 
 
 class RLock(OwnedLock):
@@ -227,7 +236,7 @@ class RLock(OwnedLock):
         `command_timeout`. Raises NotHeld if there is nothing to release, LockLost if the lease had
         ended before.
         """
-        self._to_release(this_thread.key).release()
+        self._release()
 
 
 class RWSide(ThreadLock):

@@ -137,6 +137,11 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
             raise self._nothing_to_release()
         return lease
 
+    def _still_held(self, key: object, lease: L) -> None:
+        """Its release failed before it began: this taker can release it again."""
+        if not lease._is_block:  # A block kept it.
+            self._holds.put_back(key, [lease])
+
     def _nothing_to_release(self) -> Error:
         text = f"lock {shown(self.name)} is not held: nothing to release"
         return error_of(Status.E_NOT_HELD, text)
