@@ -103,6 +103,32 @@ late.acquire("report").release()
     )
 
 
+def test_closed_while_it_is_opened_stays_closed(forking: Forking) -> None:
+    forking(
+        """
+client = redlatch.connect(url)
+opened = []
+def open_and_close(self, really=redlatch._base.Base._open):
+    opened.append(really(self))
+    closing = threading.Thread(target=client.close)
+    closing.start()
+    closing.join()
+    return opened[0]
+def child():
+    redlatch._base.Base._open = open_and_close
+    raises(redlatch.Closed, lambda: client.acquire("report"))
+    err = redlatch._errors.new_error()
+    redlatch._core.client_check(opened[0], 0, err)
+    assert redlatch._core.error_status(err) == redlatch.Status.E_CLOSED
+    raises(redlatch.Closed, lambda: client.acquire("report"))
+    assert len(opened) == 1
+in_child(child)
+client.acquire("report").release()
+client.close()
+"""
+    )
+
+
 def test_fork_while_threads_wait_and_work(forking: Forking, client: redlatch.Client) -> None:
     # A child must not wait for what a thread had locked that it did not inherit.
     forking(

@@ -177,11 +177,12 @@ class Base(Unique):
     def _reopen(self, stale: _core.Client) -> _core.Client:
         """Replace the handle of the parent by one of this process, and return it."""
         with _Fork.lock:
-            if self._handle is stale:
-                if self._is_closed:
-                    raise error_of(Status.E_CLOSED)
+            if self._handle is stale and not self._is_closed:
                 self._handle = self._open()
-            return self._handle
+        if self._is_closed:
+            self.close()  # Another thread may have closed only the stale one meanwhile.
+            raise error_of(Status.E_CLOSED)
+        return self._handle
 
     def _connect(self, wait: Seconds) -> None:
         self._reach(wait, _CONNECT)
