@@ -168,6 +168,10 @@ class LeaseBase(Unique):
         status = _core.lease_check(self._handle, err)
         return None if status == Status.OK else error_of(status, _core.error_message(err))
 
+    def _is_of_here(self) -> bool:
+        """False if the parent of this forked process acquired it."""
+        return _core.lease_state(self._handle) != 0
+
     def _is_detached(self) -> bool:
         return _core.lease_state(self._handle) == _DETACHED
 

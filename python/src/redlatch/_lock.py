@@ -7,7 +7,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
-from . import _core
 from ._advice import URL, made, warn_of_with
 from ._convert import NO_LIMIT, Seconds, shown
 from ._errors import AlreadyHeld, Error, NoMemory
@@ -71,11 +70,6 @@ class ThreadLock(NamedLock[Lease]):
             lease._leave(exception)
 
 
-def _is_of_here(lease: Lease) -> bool:
-    """False if the parent of this forked process acquired it."""
-    return _core.lease_state(lease._handle) != 0
-
-
 class OwnedLock(ThreadLock):
     """A lock of a thread for threading.Condition, which calls these methods."""
 
@@ -97,7 +91,7 @@ class OwnedLock(ThreadLock):
 
     def _owns(self, lease: Lease) -> bool:
         """True if this thread holds the lock. Raises LockLost if the lock was lost."""
-        if not _is_of_here(lease):
+        if not lease._is_of_here():
             return False
         error = lease._loss()
         if error is not None:
@@ -105,7 +99,7 @@ class OwnedLock(ThreadLock):
         return True
 
     def _recursion_count(self) -> int:
-        return sum(_is_of_here(lease) for lease in self._holds.all_of(this_thread.key))
+        return sum(lease._is_of_here() for lease in self._holds.all_of(this_thread.key))
 
     def _release_save(self) -> list[tuple[Lease, bool]]:
         """Release all leases of this thread for a wait. Returns what _acquire_restore() takes."""
@@ -113,7 +107,7 @@ class OwnedLock(ThreadLock):
         if not self._recursion_count():
             raise self._nothing_to_release()
         saved = [
-            (lease, not lease._is_given_back and _is_of_here(lease))
+            (lease, not lease._is_given_back and lease._is_of_here())
             for lease in self._holds.take_out(key)
         ]
         try:

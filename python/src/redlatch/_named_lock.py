@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Generic, Optional, Union, get_args
 
-from . import _core
 from ._advice import Made, Unique, no_keywords
 from ._base import Base
 from ._convert import NO_LIMIT, Name, Seconds, check_limit, shown, to_bytes, to_text, to_wait_ms
@@ -89,7 +88,7 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
         self._sweep()
         lease = None if self._kind.may_nest else self._holds.latest(key)
         # What the parent of this process holds is not taken by this thread.
-        if lease is None or _core.lease_state(lease._handle) == 0:
+        if lease is None or not lease._is_of_here():
             return True
         if is_try:
             return False

@@ -134,8 +134,9 @@ class OwnedOptions:
         self._is_reentrant = is_reentrant
         _check_names(keywords, OF_OWNED)
         self._keywords: dict[str, Any] = {**keywords, **own}
-        make_options(**self._keywords)  # A mistake shows now.
-        self._last: tuple[Optional[bytes], Optional[_core.AcquireOptions]] = (None, None)
+        self._last: tuple[Optional[bytes], Optional[_core.AcquireOptions]] = (
+            None, make_options(**self._keywords)  # A mistake shows now.
+        )
 
     def of(self, owner: Optional[bytes]) -> Optional[_core.AcquireOptions]:
         """The options for `owner`; without an owner for None."""
