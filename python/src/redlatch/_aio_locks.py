@@ -109,8 +109,8 @@ class AsyncLock(TaskLock):
 
     Sends nothing until acquired. As an asynchronous context manager its value is the lease;
     NotAcquired is raised if the wait times out. Otherwise it has the shape of asyncio.Lock: tasks
-    may share it, and any task may release it. A task that acquires it twice would wait for itself,
-    which raises AlreadyHeld.
+    may share it, and any task may release it, except for a block of another task, as for Lock. A
+    task that acquires it twice would wait for itself, which raises AlreadyHeld.
     """
 
     __slots__ = ()

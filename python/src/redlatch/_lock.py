@@ -158,7 +158,9 @@ class Lock(OwnedLock):
 
     As a context manager its value is the Lease; NotAcquired is raised if the wait times out.
     Otherwise it has the shape of threading.Lock: threads may share it, and any thread may release
-    it. A thread that acquires it twice would wait for itself, which raises AlreadyHeld.
+    it. A block is an exception: release() in another thread does not release it, also if it was
+    released and acquired again in the block, and raises NotHeld. A thread that acquires the lock
+    twice would wait for itself, which raises AlreadyHeld.
     """
 
     __slots__ = ()
@@ -251,7 +253,8 @@ class RWLock(NamedRWLock):
     Threads may share it. Readers and writers have one queue: a reader waits behind a writer that
     came before it, and readers next to each other enter together. A thread that is in a block of
     this object may read again in it, at once; any other second block would wait for itself, and
-    raises AlreadyHeld.
+    raises AlreadyHeld. With timeout=0, one try, it raises NotAcquired instead, as if another thread
+    had the lock, unless an owner was named.
     """
 
     __slots__ = ()
