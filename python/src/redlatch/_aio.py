@@ -12,7 +12,7 @@ from ._advice import made
 from ._aio_base import AioBase, info_of
 from ._aio_lease import AsyncLease, OnLost
 from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
-from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes
+from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import NotHeld, error_of
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, read_info
@@ -63,7 +63,10 @@ class Aio(AioBase):
 
         The keywords are those of Client.lock().
         """
-        return await self._acquire(name, timeout, make_options(**keywords))
+        # AioBase._acquire(), without the price of one more coroutine.
+        options = make_options(**keywords)
+        got = await self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return got if isinstance(got, AsyncLease) else None
 
     def rlock(
         self,
@@ -210,4 +213,7 @@ class RedlockAio(AioBase):
 
         The keywords are those of Redlock.lock().
         """
-        return await self._acquire(name, timeout, make_redlock_options(**keywords))
+        # AioBase._acquire(), without the price of one more coroutine.
+        options = make_redlock_options(**keywords)
+        got = await self._take(to_bytes(name, "name"), to_wait_ms(timeout), options)
+        return got if isinstance(got, AsyncLease) else None

@@ -60,15 +60,6 @@ class TaskLock(NamedLock[AsyncLease]):
         kind = self._kind
         return self._aio._take(self._name, wait_ms, kind.options_of(task), kind.start)
 
-    async def _release(self) -> None:
-        task = task_here()
-        lease = self._to_release(task)
-        try:
-            await lease.release()
-        except NoMemory:
-            self._still_held(task, lease)
-            raise
-
     async def __aenter__(self) -> AsyncLease:
         task = task_here()
         if self._holds:
@@ -146,7 +137,13 @@ class AsyncLock(TaskLock):
 
         Raises LockLost if the lease had ended before, NotHeld if there is nothing to release.
         """
-        await self._release()
+        task = task_here()
+        lease = self._holds.pop_latest(task) or self._of_others()
+        try:
+            await lease.release()
+        except NoMemory:
+            self._still_held(task, lease)
+            raise
 
 
 class AsyncRLock(TaskLock):
@@ -185,7 +182,13 @@ class AsyncRLock(TaskLock):
         With a named owner any task of the owner may release. Raises NotHeld if there is nothing to
         release, LockLost if the lease had ended before.
         """
-        await self._release()
+        task = task_here()
+        lease = self._holds.pop_latest(task) or self._of_others()
+        try:
+            await lease.release()
+        except NoMemory:
+            self._still_held(task, lease)
+            raise
 
 
 class AsyncRWSide(TaskLock):

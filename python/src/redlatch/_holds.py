@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Optional, TypeVar
 from weakref import WeakKeyDictionary, ref
 
-from ._hub import current_greenlet, new_thread_local
+from ._hub import current_greenlet, kind_here, new_thread_local
 from ._lease import LeaseBase
 
 L = TypeVar("L", bound=LeaseBase)
@@ -59,11 +59,12 @@ class _ThisThread:
     @property
     def key(self) -> ThreadKey:
         """The key of the running greenlet, or of the thread."""
-        greenlet = current_greenlet()
         key: Optional[ThreadKey]
-        if greenlet is None:
-            key = getattr(_of_thread, "key", None)
-            if key is None:
+        # A program without greenlets does not pay for the second question.
+        if kind_here() is None or (greenlet := current_greenlet()) is None:
+            try:
+                key = _of_thread.key
+            except AttributeError:
                 _of_thread.life = life = _Life()
                 key = _of_thread.key = ThreadKey(life)
         else:

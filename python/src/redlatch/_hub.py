@@ -299,8 +299,10 @@ class _LeaseWatch:
 def pump_here() -> Optional[HubPump]:
     """The pump of this thread's hub. None: a wait may block the thread."""
     kind = kind_here()
-    hub = kind.hub_here() if kind is not None else None
-    if kind is None or hub is None:
+    if kind is None:
+        return None
+    hub = kind.hub_here()
+    if hub is None:
         return None
     pump: Optional[HubPump] = getattr(kind.here, "pump", None)
     if pump is None or pump.is_of_parent or kind.here.hub is not hub:

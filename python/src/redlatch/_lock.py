@@ -77,7 +77,7 @@ class OwnedLock(ThreadLock):
 
     def _release(self) -> None:
         key = this_thread.key
-        lease = self._to_release(key)
+        lease = self._holds.pop_latest(key) or self._of_others()
         try:
             lease.release()
         except NoMemory:

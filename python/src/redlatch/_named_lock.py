@@ -79,8 +79,10 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
             no_keywords(unknown)
         if not blocking and timeout is not None and timeout != NO_LIMIT:
             raise invalid(f"timeout must not be given with blocking=False (got {timeout!r})")
-        wait_ms = self._wait_ms if timeout is None else to_wait_ms(timeout)
-        check_limit(timeout)
+        wait_ms = self._wait_ms
+        if timeout is not None:
+            wait_ms = to_wait_ms(timeout)
+            check_limit(timeout)
         return wait_ms if blocking else 0
 
     def _may_take(self, key: object, is_try: bool) -> bool:
@@ -113,7 +115,7 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
         if isinstance(got, Refusal):
             return None
         # The end of a block releases a mutex that was released in it and acquired again.
-        if self._kind.may_nest or not self._holds or not self._holds.renew_block(key, got):
+        if not self._holds or self._kind.may_nest or not self._holds.renew_block(key, got):
             self._holds.add(key, got, False)
         return got
 
@@ -127,11 +129,9 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
 
     # ---- releasing ----
 
-    def _to_release(self, key: object) -> L:
-        """The latest lease of the taker, else one that another taker acquired, if it may."""
-        lease = self._holds.pop_latest(key)
-        if lease is None and self._kind.any_may_release:
-            lease = self._holds.pop_of_others()
+    def _of_others(self) -> L:
+        """A lease to release that another taker acquired, if any taker may."""
+        lease = self._holds.pop_of_others() if self._kind.any_may_release else None
         if lease is None:
             raise self._nothing_to_release()
         return lease
