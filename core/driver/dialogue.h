@@ -11,7 +11,7 @@
 //                   --> on_dialled(), or on_failed() with the reason, or on_late()
 //   otherwise       sends what it was given to wire(), and receives there
 //                   --> on_reply() for each reply, on_closed() at the end, on_late() after limit()
-//                   Other replies, as those before what is to be sent now, are dropped: awaits()
+//                   Replies that came before what is to be sent now are dropped.
 //
 // After each event it closes the connections that are not used() any more.
 #pragma once
@@ -51,10 +51,6 @@ class Dialogue {
   virtual const Settings &target() const = 0;
   // How many replies are to come on wire() before anything else is sent; 0 while it is dialled.
   virtual size_t awaited_count() const = 0;
-  // @return whether a reply that came on `from` answers what was sent last.
-  bool awaits(Wire from) const {
-    return !is_over() && !is_dialling() && from == wire() && awaited_count() > 0;
-  }
   // Until when the dial has to succeed, or the replies have to come.
   virtual Nanos limit() const = 0;
   // @return false if a connection, should it be open, is of no use, also when it is over.
@@ -66,8 +62,10 @@ class Dialogue {
   virtual void on_dialled(const Send &send, Nanos now) = 0;
   // wire() could not be dialled, or its replies do not come.
   virtual void on_failed(const Outcome &why, Nanos now) = 0;
-  // The next reply; pushes are not replies.
-  virtual void on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) = 0;
+  // The next reply; pushes are not replies. One that answers nothing is ignored.
+  void on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) {
+    if (awaits(from)) take(reply, send, now);
+  }
   // limit() has passed, or the host waits no longer.
   void on_late(Nanos now);
   // The server has closed a connection that is used. `why`: of TLS, or ok.
@@ -76,6 +74,15 @@ class Dialogue {
   // @return whether the host, which has `count` pushes of the connection, keeps one more for its
   // later owner. A server that sends without end fills no memory.
   static bool keeps_push(Wire from, size_t count) { return from == kCommands && count < 64; }
+
+ protected:
+  // It answers what was sent last.
+  virtual void take(const Reply &reply, const Send &send, Nanos now) = 0;
+
+ private:
+  bool awaits(Wire from) const {
+    return !is_over() && !is_dialling() && from == wire() && awaited_count() > 0;
+  }
 };
 
 }  // namespace redlatch::driver

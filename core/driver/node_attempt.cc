@@ -3,6 +3,7 @@
 #include "driver/node_attempt.h"
 
 #include <cassert>
+#include <utility>
 
 namespace redlatch::driver {
 
@@ -22,51 +23,41 @@ NodeAttempt::NodeAttempt(const Settings &settings, const lock::LockService &serv
 // ---- the dialogue ------------------------------------------------------------------------------
 
 Dialogue &NodeAttempt::begin(Nanos now) {
-  assert(!is_held_ && login_.stage() == LoginAttempt::Stage::kDialling);
-  make(now);
-  is_held_ = true;
-  return *dialogue_;
+  assert(held_ == nullptr && login_.stage() == LoginAttempt::Stage::kDialling);
+  held_ = &make(now);
+  return *held_;
 }
 
-void NodeAttempt::make(Nanos now) {
-  const auto keep = [this](auto made) {
-    auto *const kind = made.get();
-    dialogue_ = std::move(made);
-    return kind;
-  };
+Dialogue &NodeAttempt::make(Nanos now) {
   const Settings &settings = login_.settings();
-  if (reads_slots_) {
-    slots_ = keep(std::make_unique<SlotReading>(settings, servers_, now));
-  } else if (follower_ != nullptr) {
-    primary_ = keep(std::make_unique<PrimaryAttempt>(settings, channel_, known_, now));
-  } else {
-    server_ = keep(std::make_unique<ServerAttempt>(settings, channel_, needs_identity_, now));
+  if (reads_slots_) return slots_.emplace(settings, servers_, now);
+  if (follower_ != nullptr) {
+    if (primary_) known_ = primary_->take_knowledge();
+    return primary_.emplace(settings, channel_, known_, now);
   }
+  return server_.emplace(settings, channel_, needs_identity_, now);
 }
 
 void NodeAttempt::end(Nanos now) {
-  assert(is_held_ && dialogue_->is_over());
-  is_held_ = false;
-  if (primary_ != nullptr) {
-    known_ = primary_->knowledge();
-    opinion_ = primary_->opinion();
-  }
-  login_.on_dialled(dialogue_->outcome(), now);
+  assert(held_ != nullptr && held_->is_over());
+  const Dialogue &ended = *std::exchange(held_, nullptr);
+  login_.on_dialled(ended.outcome(), now);
 }
 
 // ---- its end -----------------------------------------------------------------------------------
 
 void NodeAttempt::fail(Outcome &&why) noexcept {
   assert(!why.ok());
-  has_failed_ = true;
   outcome_ = std::move(why);
 }
 
 NodeAttempt::Result NodeAttempt::conclude() noexcept {
-  assert(has_failed_ || (login_.is_over() && !is_held_));
-  if (!has_failed_) outcome_ = login_.take_outcome();
-  if (follower_ != nullptr) {
-    follower_->on_attempt_over(std::move(known_), std::move(opinion_), outcome_);
+  assert(!outcome_.ok() || (login_.is_over() && held_ == nullptr));
+  if (outcome_.ok()) outcome_ = login_.take_outcome();
+  if (primary_) {
+    follower_->on_attempt_over(primary_->take_knowledge(), primary_->take_opinion(), outcome_);
+  } else if (follower_ != nullptr) {
+    follower_->on_attempt_over(std::move(known_), {}, outcome_);
   }
   if (!outcome_.ok()) return Result::kFailed;
   if (reads_slots_) return Result::kSlots;
@@ -74,9 +65,9 @@ NodeAttempt::Result NodeAttempt::conclude() noexcept {
 }
 
 const ServerFacts &NodeAttempt::facts() const {
-  assert(outcome_.ok() && dialogue_ != nullptr);
-  if (reads_slots_) return slots_->facts();
-  return follower_ != nullptr ? primary_->facts() : server_->facts();
+  assert(outcome_.ok());
+  if (slots_) return slots_->facts();
+  return primary_ ? primary_->facts() : server_->facts();
 }
 
 }  // namespace redlatch::driver

@@ -2,8 +2,8 @@
 // Copyright The redlatch authors
 //
 // NodeAttempt: an attempt of a client to connect to one of its nodes, or to read the slots of its
-// cluster: which dialogue that takes, with which passwords, and what the client has then. Its host
-// holds the dialogue, in a thread that may block or event by event.
+// cluster. It chooses the dialogue, begins another one with the next password, and reports the
+// result. Its host holds the dialogue, in a thread that may block or event by event.
 //
 //   login() says when: kDialling --> begin(), the dialogue, end() --> .. --> kOver
 //   conclude(), and then NodeConnection::on_attempt_over() or become_cluster()
@@ -11,10 +11,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -58,25 +57,25 @@ class NodeAttempt {
   // login() is at kDialling, and no dialogue is held. Throws std::bad_alloc.
   Dialogue &begin(Nanos now);
   // Between begin() and end(), else nullptr.
-  Dialogue *dialogue() { return is_held_ ? dialogue_.get() : nullptr; }
+  Dialogue *dialogue() { return held_; }
   // The dialogue is over.
   void end(Nanos now);
 
   // ---- login() is over, or the attempt is ended before
   // The host has no memory, or cannot use the connections.
   void fail(Outcome &&why) noexcept;
-  // Tells the follower.
+  // Notifies the follower. Called once.
   Result conclude() noexcept;
   // After conclude().
   const Outcome &outcome() const { return outcome_; }
   // .. if it is ok.
   const ServerFacts &facts() const;
   // .. and the slots of a cluster were read.
-  bool has_slots() const { return slots_ != nullptr; }
+  bool has_slots() const { return slots_.has_value(); }
   std::span<const protocol::SlotRange> slots() const { return slots_->ranges(); }
 
  private:
-  void make(Nanos now);
+  Dialogue &make(Nanos now);
 
   LoginAttempt login_;
   PrimaryFollower *const follower_;
@@ -85,14 +84,11 @@ class NodeAttempt {
   std::string channel_;
   bool needs_identity_ = false;
   sentinel::Knowledge known_;  // of the sentinels
-  sentinel::Opinion opinion_;  // which of them has named the primary
-  // The last dialogue, and one of its kinds.
-  std::unique_ptr<Dialogue> dialogue_;
-  ServerAttempt *server_ = nullptr;
-  PrimaryAttempt *primary_ = nullptr;
-  SlotReading *slots_ = nullptr;
-  bool is_held_ = false;
-  bool has_failed_ = false;
+  // One kind of dialogue: the last one.
+  std::optional<ServerAttempt> server_;
+  std::optional<PrimaryAttempt> primary_;
+  std::optional<SlotReading> slots_;
+  Dialogue *held_ = nullptr;
   Outcome outcome_;
 };
 

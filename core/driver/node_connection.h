@@ -41,7 +41,8 @@ class NodeConnection {
   // One has succeeded, with this login: commands may be appended, and messages may come.
   void make(const ServerFacts &facts, uint64_t login) noexcept;
   // One is concluded, and make() was called if it has connected. `is_only`: as in NodeRecord.
-  // Throws std::bad_alloc, and then the connection is to be dropped; slots are read again.
+  // Throws std::bad_alloc, and then the connection is to be dropped; of slots, what was planned is
+  // done with the next event, or they are read again.
   void on_attempt_over(lock::LockService &service, const NodeAttempt &attempt, bool is_only,
                        Nanos now);
 

@@ -35,9 +35,8 @@ void PrimaryAttempt::on_failed(const Outcome &why, Nanos now) {
   continue_at(now);
 }
 
-void PrimaryAttempt::on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) {
-  if (from != wire() || awaited_count() == 0) return;
-  server_ ? server_->on_reply(from, reply, send, now) : discovery_.on_reply(reply, now);
+void PrimaryAttempt::take(const Reply &reply, const Send &send, Nanos now) {
+  server_ ? server_->on_reply(wire(), reply, send, now) : discovery_.on_reply(reply, now);
   continue_at(now);
 }
 

@@ -38,15 +38,15 @@ class PrimaryAttempt final : public Dialogue {
 
   void on_dialled(const Send &send, Nanos now) override;
   void on_failed(const Outcome &why, Nanos now) override;
-  void on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) override;
 
-  // When it is over.
-  const sentinel::Knowledge &knowledge() const { return discovery_.knowledge(); }
-  const sentinel::Opinion &opinion() const { return discovery_.opinion(); }
+  // When it is over, once.
+  sentinel::Knowledge take_knowledge() noexcept { return discovery_.take_knowledge(); }
+  sentinel::Opinion take_opinion() noexcept { return discovery_.take_opinion(); }
   // .. and ok.
   const ServerFacts &facts() const { return server_->facts(); }
 
  private:
+  void take(const Reply &reply, const Send &send, Nanos now) override;
   void continue_at(Nanos now);
 
   const Settings &settings_;

@@ -34,14 +34,13 @@ class SentinelSurvey final : public Dialogue {
 
   void on_dialled(const Send &send, Nanos) override { survey_.on_dialled(send); }
   void on_failed(const Outcome &why, Nanos now) override { survey_.on_failed(why, now); }
-  void on_reply(Wire, const Reply &reply, const Send &, Nanos now) override {
-    survey_.on_reply(reply, now);
-  }
 
   // When it is over.
   std::vector<Finding> findings() const { return survey_.findings(); }
 
  private:
+  void take(const Reply &reply, const Send &, Nanos now) override { survey_.on_reply(reply, now); }
+
   sentinel::Survey survey_;
   const Outcome outcome_;  // that a sentinel does not answer is no failure
 };

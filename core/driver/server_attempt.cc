@@ -16,8 +16,7 @@ void ServerAttempt::on_failed(const Outcome &why, Nanos) {
   failure_ = why;
 }
 
-void ServerAttempt::on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) {
-  if (failure_ || from != wire()) return;
+void ServerAttempt::take(const Reply &reply, const Send &send, Nanos now) {
   opening_.on_reply(opening_.wire(), reply, send, now);
 }
 

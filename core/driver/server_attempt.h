@@ -40,12 +40,12 @@ class ServerAttempt final : public Dialogue {
 
   void on_dialled(const Send &send, Nanos now) override { opening_.on_dialled(send, now); }
   void on_failed(const Outcome &why, Nanos now) override;
-  void on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) override;
 
   // When it is over.
   const ServerFacts &facts() const { return opening_.facts(); }
 
  private:
+  void take(const Reply &reply, const Send &send, Nanos now) override;
   static Wire of(protocol::Opening::Wire wire) {
     return wire == protocol::Opening::Wire::kMessages ? kMessages : kCommands;
   }

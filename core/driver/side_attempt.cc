@@ -13,8 +13,7 @@ void SideAttempt::on_dialled(const Send &send, Nanos now) {
   handshake_.start(send);
 }
 
-void SideAttempt::on_reply(Wire, const Reply &reply, const Send &send, Nanos now) {
-  if (is_over()) return;
+void SideAttempt::take(const Reply &reply, const Send &send, Nanos now) {
   handshake_.on_reply(reply, send, now);
   if (handshake_.stage() != protocol::Handshake::Stage::kOver) return;
   outcome_ = handshake_.outcome();

@@ -35,9 +35,9 @@ class SideAttempt final : public Dialogue {
 
   void on_dialled(const Send &send, Nanos now) override;
   void on_failed(const Outcome &why, Nanos) override { outcome_ = why; }
-  void on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) override;
 
  private:
+  void take(const Reply &reply, const Send &send, Nanos now) override;
   const Settings &settings_;
   protocol::Handshake handshake_;
   Nanos limit_;

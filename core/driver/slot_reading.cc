@@ -48,8 +48,7 @@ void SlotReading::on_failed(const Outcome &why, Nanos now) {
   if (turn_ < servers_.size()) dial_next(now);
 }
 
-void SlotReading::on_reply(Wire, const Reply &reply, const Send &send, Nanos now) {
-  if (awaited_count() == 0) return;  // the server sent more than it was asked for
+void SlotReading::take(const Reply &reply, const Send &send, Nanos now) {
   if (stage_ == Stage::kGreeting) {
     handshake_->on_reply(reply, send, now);
     if (handshake_->stage() != Handshake::Stage::kOver) return;

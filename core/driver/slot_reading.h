@@ -36,7 +36,6 @@ class SlotReading final : public Dialogue {
 
   void on_dialled(const Send &send, Nanos now) override;
   void on_failed(const Outcome &why, Nanos now) override;
-  void on_reply(Wire from, const Reply &reply, const Send &send, Nanos now) override;
 
   // When it is over and ok.
   const std::vector<protocol::SlotRange> &ranges() const { return ranges_; }
@@ -44,6 +43,7 @@ class SlotReading final : public Dialogue {
   const ServerFacts &facts() const { return facts_; }
 
  private:
+  void take(const Reply &reply, const Send &send, Nanos now) override;
   enum class Stage : uint8_t {
     kDialling,
     kGreeting,  // the handshake

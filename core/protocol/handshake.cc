@@ -267,8 +267,8 @@ bool Handshake::is_found_cluster() const {
 void Handshake::greeted(const Send &send, Nanos now) {
   if (is_for_slots_) return end();
   if (is_found_cluster()) {
-    facts_.is_found_cluster = settings_.database == 0;
-    if (facts_.is_found_cluster) return end();
+    facts_.is_found_cluster = true;
+    if (settings_.database == 0) return end();
     return end(failure(Status::kUnsupported, settings_.address() +
                                                  " is a node of a cluster: db must be 0 (got " +
                                                  std::to_string(settings_.database) + ")"));

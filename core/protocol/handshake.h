@@ -16,8 +16,8 @@
 // plain ones. The answer must depend on the server only, or two clients would publish to channels
 // of two kinds (docs/design/0021-one-kind-of-channel.md).
 //
-// A connection at the side ends with kScripts, and one to a node of a cluster with the greeting, if
-// the settings do not say that it is one: facts().is_found_cluster.
+// A connection at the side ends with kScripts. One to a node of a cluster that the settings do not
+// name as such ends with the greeting, and sets facts().is_found_cluster.
 //
 // Without HELLO a server is asked for its version by INFO. With RESP2, messages need a connection
 // of their own: the first handshake waits in kMessages for the second one, which ends with its

@@ -16,6 +16,20 @@
 
 namespace redlatch::runtime {
 
+namespace {
+
+// The text needs memory.
+Outcome no_random(int error) noexcept {
+  try {
+    return failure(Status::kInternal,
+                   "cannot get random bytes from the kernel: " + reason_of(error));
+  } catch (const std::bad_alloc &) {
+    return Outcome{Status::kInternal, {}};
+  }
+}
+
+}  // namespace
+
 Connecting::Connecting(const Parts &parts, lock::Output &output)
     : wakeup_(parts.wakeup),
       log_(parts.wakeup.log()),
@@ -104,7 +118,7 @@ void Connecting::finish(Lock &lock, Link &link) {
   driver::NodeAttempt &attempt = ended->machine;
   try {
     const auto result = attempt.conclude();
-    if (result == driver::NodeAttempt::Result::kCluster) return become_cluster(link);
+    if (result == driver::NodeAttempt::Result::kCluster && become_cluster(*ended)) return;
     if (result == driver::NodeAttempt::Result::kConnected) open(link, *ended);
     link.connection.on_attempt_over(*service_, attempt, !polling_.has_several(), boot_now());
     if (link.sentinel && attempt.outcome().ok()) {
@@ -120,16 +134,14 @@ void Connecting::finish(Lock &lock, Link &link) {
   shutdown_.note_progress();
 }
 
-// Called before the connection is used: no other thread reads or sends. Throws std::bad_alloc, and
-// then the attempt has failed.
-void Connecting::become_cluster(Link &link) {
+// Called before the connection is used: no other thread reads or sends. On failure the attempt has
+// failed.
+bool Connecting::become_cluster(Attempt &ended) {
   std::array<uint8_t, 16> random{};
   std::array<uint8_t, 8> seed{};
   if (!fill_random(random) || !fill_random(seed)) {
-    return service_->on_connect_failed(
-        link.node,
-        failure(Status::kInternal, "cannot get random bytes from the kernel: " + reason_of(errno)),
-        boot_now());
+    ended.machine.fail(no_random(errno));
+    return false;
   }
   uint64_t number = 0;
   for (const uint8_t byte : seed) number = number << 8 | byte;
@@ -138,10 +150,11 @@ void Connecting::become_cluster(Link &link) {
     service_.become_cluster(random, number, output_, log_);
   } catch (...) {
     polling_.become_one();
-    service_->on_connect_failed(link.node, {Status::kNoMemory, {}}, boot_now());
-    throw;
+    ended.machine.fail({log_.add_caught(), {}});
+    return false;
   }
   polling_.drop_reader();
+  return true;
 }
 
 // A connection that some set does not poll is closed: its replies would not be read. The attempt
@@ -155,14 +168,7 @@ void Connecting::open(Link &link, Attempt &ended) {
   polling_.unwatch_messages(link);
   link.disconnect();
   link.messages.reset();
-  // Also without memory for the text: the service has to hear of the end of the attempt.
-  Outcome outcome{Status::kUnavailable, {}};
-  try {
-    outcome = not_watched(link.settings, error);
-  } catch (const std::bad_alloc &) {
-    outcome.message.clear();
-  }
-  ended.machine.fail(std::move(outcome));
+  ended.machine.fail(not_watched(link.settings, error));
 }
 
 }  // namespace redlatch::runtime

@@ -5,7 +5,6 @@
 // what the background thread does with their results.
 #pragma once
 
-#include "base/status.h"
 #include "base/thread_annotations.h"
 #include "lock/service.h"
 #include "runtime/alarm.h"
@@ -40,7 +39,7 @@ class Connecting {
   void dial(Attempt &mine) const;
   void join(Lock &lock, const Attempt &attempt) REQUIRES(runtime_mutex);
   void finish(Lock &lock, Link &link) REQUIRES(runtime_mutex);
-  void become_cluster(Link &link) REQUIRES(runtime_mutex);
+  bool become_cluster(Attempt &ended) REQUIRES(runtime_mutex);
   void open(Link &link, Attempt &ended) REQUIRES(runtime_mutex);
 
   Wakeup &wakeup_;

@@ -56,7 +56,7 @@ void DialogueHost::exchange() {
   if (replies_.size() < count && why.ok() && now >= limit) return dialogue_.on_late(now);
   if (replies_.size() < count) return dialogue_.on_closed(why, now);
   for (const resp::ReplyPtr &reply : replies_) {
-    if (!dialogue_.awaits(wire) || !bytes_.empty()) break;
+    if (!bytes_.empty()) break;
     dialogue_.on_reply(wire, *reply, sender(), now);
   }
 }

@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // DialogueHost: has the connections of a dialogue, and does what it says, in a thread that may
-// block. `wake_fd` ends it when it turns readable. Connections: those that are used then.
+// block. `wake_fd` ends it when it turns readable.
 #pragma once
 
 #include <array>
@@ -19,6 +19,7 @@
 
 namespace redlatch::runtime {
 
+// What is left of a dialogue that is over.
 struct Connections {
   std::unique_ptr<net::Connection> commands;
   // With RESP2 messages need a connection of their own; with RESP3 they come with the replies.
@@ -36,7 +37,7 @@ class DialogueHost {
 
   // Until the dialogue is over. Throws std::bad_alloc.
   void hold();
-  // Then.
+  // After hold(): the connections that the dialogue uses, and the pushes.
   Connections take() {
     return {std::move(wires_[Dialogue::kCommands]), std::move(wires_[Dialogue::kMessages]),
             std::move(pushes_)};

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,10 +36,14 @@ namespace redlatch::runtime {
 class Connecting;
 struct Link;
 
-// Why a connection is closed that the kernel does not let a set poll. Throws std::bad_alloc.
-inline Outcome not_watched(const Settings &settings, int error) {
-  return failure(Status::kUnavailable,
-                 "cannot poll the connection to " + settings.address() + ": " + reason_of(error));
+// Why a connection is closed that the kernel does not let a set poll. The text needs memory.
+inline Outcome not_watched(const Settings &settings, int error) noexcept {
+  try {
+    return failure(Status::kUnavailable,
+                   "cannot poll the connection to " + settings.address() + ": " + reason_of(error));
+  } catch (const std::bad_alloc &) {
+    return Outcome{Status::kUnavailable, {}};
+  }
 }
 
 // An attempt to connect, in a thread of its own. Other threads read the result once is_over.

@@ -28,7 +28,7 @@ class Logins {
   Credentials &credentials() { return credentials_; }
   const Credentials &credentials() const { return credentials_; }
 
-  // Until the attempt is over. In a thread that may block, without the mutex. `dial`: calls
+  // Runs the attempt until it is over. In a thread that may block, without the mutex. `dial`: calls
   // on_dialled(). Throws std::bad_alloc.
   void hold(driver::LoginAttempt &attempt, const std::function<void()> &dial);
 

@@ -154,11 +154,7 @@ void Polling::watch_end_again() {
 void Polling::drop_unwatched(Link &link, int error) noexcept {
   if (!link.is_usable()) return;
   link.drop();
-  try {
-    wakeup_.log().add(LogLevel::kWarning, not_watched(link.settings, error).message);
-  } catch (...) {
-    wakeup_.log().add(LogLevel::kWarning, "cannot poll a connection");
-  }
+  wakeup_.log().add(LogLevel::kWarning, not_watched(link.settings, error).message);
   alarm_.wake();
 }
 

@@ -82,6 +82,8 @@ class Discovery {
   // When it is over: ok if the primary was confirmed.
   const Outcome &outcome() const { return outcome_; }
   const Knowledge &knowledge() const { return known_; }
+  Knowledge take_knowledge() noexcept { return std::move(known_); }
+  Opinion take_opinion() noexcept { return std::move(opinion_); }
   // The sentence of the model that does not hold, or null.
   const char *check() const;
 

@@ -88,6 +88,7 @@ Client::~Client() {
   for (const auto &wire : wires_) {
     wire->login_try.reset();
     wire->opening.reset();
+    wire->ended.reset();
   }
   service_.reset();
 }
@@ -260,7 +261,7 @@ void Client::settle() {
   if (is_closed_) return;
   const Wire &first = *wires_.front();
   const bool is_free = !first.is_up() && !first.opening && !first.is_end_due;
-  if (guide_ && is_free && guide_->take_hurry()) {
+  if (guide_ && is_free && guide_->follower().take_hurry()) {
     wires_.front()->redials.hurry();
     const CoreMemory::Scope scope;
     service_->connect_soon(0, now());

@@ -145,8 +145,9 @@ class Client : private lock::Output, private driver::Log {
     uint64_t sentinel_link = 0;   // of the attempt to connect
     uint64_t silent_link = 0;     // the last one for messages that has died silently
     Nanos silent_since = kNever;  // it is used, and a lock is waited for
-    std::shared_ptr<driver::NodeAttempt> opening;  // the attempt to connect
+    std::unique_ptr<driver::NodeAttempt> opening;  // the attempt to connect
     std::unique_ptr<LoginTry> login_try;           // .. and its passwords
+    std::unique_ptr<driver::NodeAttempt> ended;    // until the service hears of it
     uint64_t attempt = 0;                          // counts dials
     Nanos opened_at = 0;                           // the last one
     Nanos limit = 0;          // that of the attempt for which an event is scheduled
@@ -214,8 +215,7 @@ class Client : private lock::Output, private driver::Log {
   void prepare(Wire &wire);
   void go_on(Wire &wire);
   void wake_tries();
-  using AttemptPtr = std::shared_ptr<const driver::NodeAttempt>;
-  void give_up(Wire &wire, const AttemptPtr &ended);
+  void give_up(Wire &wire);
   // client_ending.cc
   static constexpr Nanos kDrainSlack = 10 * kMs;  // until threads run
   void tend_drain();
@@ -258,7 +258,7 @@ class Client : private lock::Output, private driver::Log {
   const cluster::ClusterClient &cluster() const;
   void name_nodes(Settings &settings) const;
   void become_cluster(Wire &wire);
-  void on_slots(const AttemptPtr &ended);
+  void on_slots(Wire &wire);
   void note_command(Wire &wire, Argv argv);
   void note_answer(Wire &wire, const Value &value);
   void note_channel(const Wire &wire, const ServerFacts &facts);
@@ -279,14 +279,14 @@ class Client : private lock::Output, private driver::Log {
   void watch_limit(Wire &wire);
   void finish(Wire &wire);
   void conclude(Wire &wire);
-  void on_connected(Wire &wire, const driver::NodeAttempt &ended);
+  void on_connected(Wire &wire);
   void check_opening(const Wire &wire, const ServerFacts &facts);
   void arm();
   void on_time(uint64_t number);
   void take(Wire &wire, uint64_t link, const Messages &messages);
   void take_message(Wire &wire, const Message &message);
   void note_push(std::string_view channel, bool is_sharded, const Value &message);
-  void end_attempt(Wire &wire, const driver::NodeAttempt &ended);
+  void end_attempt(Wire &wire);
   void note_end(Wire &wire);
   void resume();
 

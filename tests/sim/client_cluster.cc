@@ -50,6 +50,7 @@ void Client::open_node(size_t, const Settings &settings) {
 // The server that the URL names is one of several. Its connections are given up.
 void Client::become_cluster(Wire &wire) {
   hang_up(wire, Network::Ending::kSoon);
+  wire.ended.reset();
   const auto id = random_id();
   const uint64_t seed = random_.next();
   {
@@ -62,10 +63,10 @@ void Client::become_cluster(Wire &wire) {
 
 // ---- the map -----------------------------------------------------------------------------------
 
-void Client::on_slots(const AttemptPtr &ended) {
-  later(scheduling(), [this, ended] {
+void Client::on_slots(Wire &wire) {
+  later(scheduling(), [this, &wire] {
     if (is_closed_) return;
-    const auto ranges = ended->slots();
+    const auto ranges = wire.ended->slots();
     const bool is_known = std::equal(ranges.begin(), ranges.end(), ranges_.begin(), ranges_.end(),
                                      [](const auto &one, const auto &other) {
                                        return one.first == other.first && one.last == other.last &&
@@ -74,8 +75,8 @@ void Client::on_slots(const AttemptPtr &ended) {
     if (!is_known || !redirects_.empty()) redirected_at_ = now();
     ranges_.assign(ranges.begin(), ranges.end());
     redirects_ = recent_redirects_;
-    wires_.front()->redials.may_restart();
-    end_attempt(*wires_.front(), *ended);
+    wire.redials.may_restart();
+    end_attempt(wire);
   });
 }
 

@@ -30,7 +30,7 @@ void Client::connect(Wire &wire) {
   {
     const CoreMemory::Scope scope;
     if (!service_->begin_connect(wire.node, now())) return;
-    wire.opening = std::make_shared<driver::NodeAttempt>(wire.settings, *service_, wire.node,
+    wire.opening = std::make_unique<driver::NodeAttempt>(wire.settings, *service_, wire.node,
                                                          guide_ ? &guide_->follower() : nullptr);
   }
   wire.hurried_at = kNever;
@@ -157,7 +157,6 @@ void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
     }
     if (now() >= wire.dialogue()->limit()) break;
     const Dialogue::Wire from = wire.end_of(link);
-    if (!wire.dialogue()->awaits(from)) continue;
     const ReplyView view(message.value);
     step(wire, [&](Dialogue &dialogue, const Dialogue::Send &send) {
       dialogue.on_reply(from, view.get(), send, now());
@@ -192,46 +191,47 @@ void Client::finish(Wire &wire) {
 void Client::conclude(Wire &wire) {
   using Result = driver::NodeAttempt::Result;
   wire.login_try.reset();
-  const std::shared_ptr<driver::NodeAttempt> ended = std::move(wire.opening);
+  wire.ended = std::move(wire.opening);
   Result result{};
   {
     const CoreMemory::Scope scope;
-    result = ended->conclude();
+    result = wire.ended->conclude();
   }
-  if (result == Result::kSlots) return on_slots(ended);
+  if (result == Result::kSlots) return on_slots(wire);
   if (result == Result::kCluster) return become_cluster(wire);
   if (result == Result::kConnected) {
-    check_opening(wire, ended->facts());
-    return on_connected(wire, *ended);
+    check_opening(wire, wire.ended->facts());
+    return on_connected(wire);
   }
   context_.trace.say(context_.schedule.now(), "client %d does not connect to node %zu: %s", slot_,
-                     wire.at, ended->outcome().message.c_str());
+                     wire.at, wire.ended->outcome().message.c_str());
   hang_up(wire, Network::Ending::kSoon);
-  give_up(wire, ended);
+  give_up(wire);
 }
 
 // Rule: an outage is one line of the log, and its end another.
-void Client::end_attempt(Wire &wire, const driver::NodeAttempt &ended) {
+void Client::end_attempt(Wire &wire) {
+  const std::unique_ptr<driver::NodeAttempt> ended = std::move(wire.ended);
   const bool is_only = !context_.plan.is_quorum() && !context_.plan.is_cluster();
-  const bool is_ok = ended.outcome().ok();
+  const bool is_ok = ended->outcome().ok();
   const auto level = is_ok ? driver::LogLevel::kInfo : driver::LogLevel::kWarning;
   const uint64_t &count = line_counts_[static_cast<size_t>(level)];
   bool is_right = true;
   call([&](lock::LockService &service, Nanos now) {
     const uint64_t before = count;
-    wire.connection.on_attempt_over(service, ended, is_only, now);
+    wire.connection.on_attempt_over(service, *ended, is_only, now);
     if (is_ok && !reads_slots(wire) && !wire.connection.is_usable()) return;  // dropped again
     const bool is_change = std::exchange(wire.is_away, !is_ok) == is_ok;
     is_right = count - before == (is_change ? 1 : 0);
   });
   if (is_right) return;
   context_.verdict.broken("the log has changes only",
-                          "client " + std::to_string(slot_) + ": " + ended.outcome().message);
+                          "client " + std::to_string(slot_) + ": " + ended->outcome().message);
 }
 
-void Client::on_connected(Wire &wire, const driver::NodeAttempt &ended) {
-  const ServerFacts &facts = ended.facts();
-  wire.connection.make(facts, ended.login().login().number);
+void Client::on_connected(Wire &wire) {
+  const ServerFacts facts = wire.ended->facts();
+  wire.connection.make(facts, wire.ended->login().login().number);
   wire.down_since = kNever;
   wire.may_skip_pause = facts.is_channel_taken;
   if (facts.channel_owner) redirected_at_ = now();
@@ -253,18 +253,18 @@ void Client::on_connected(Wire &wire, const driver::NodeAttempt &ended) {
   note_channel(wire, facts);
   wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
   authenticate(wire);
-  end_attempt(wire, ended);
+  end_attempt(wire);
   if (guide_) guide_->note_success(facts);
   take(wire, wire.messages_link, std::exchange(wire.early, {}));
 }
 
-void Client::give_up(Wire &wire, const AttemptPtr &ended) {
+void Client::give_up(Wire &wire) {
   wire.is_end_due = true;
-  later(scheduling(), [this, &wire, ended] {
+  later(scheduling(), [this, &wire] {
     wire.is_end_due = false;
     if (is_closed_) return;
     note_pause(wire);
-    end_attempt(wire, *ended);
+    end_attempt(wire);
   });
 }
 

@@ -40,6 +40,7 @@ void Client::close() {
     for (const auto &wire : wires_) {
       wire->login_try.reset();
       wire->opening.reset();
+      wire->ended.reset();
     }
   }
   call([](lock::LockService &service, Nanos) { service.give_up(); });

@@ -15,7 +15,7 @@ namespace redlatch::sim {
 namespace {
 
 constexpr Nanos kLeaveLimit = 50 * kMs;
-constexpr Nanos kHurryLimit = 40 * kMs;
+constexpr Nanos kHurryLimit = 10 * kMs;
 constexpr Nanos kHearLimit = 200 * kMs;
 constexpr Nanos kAskLimit = 4'000 * kMs;   // a sentinel is asked after 3 s of silence
 constexpr Nanos kLongSpike = 4'000 * kMs;  // the longest delay of a message
@@ -91,7 +91,7 @@ void Client::check_heard(const Wire &wire) const {
   }
 }
 
-// Rule: after news of another primary a call does not wait for the time of the next attempt.
+// Rule: after news of another primary, a client with a call under way dials without a pause.
 void Client::check_hurry(const Wire &wire) const {
   if (wire.hurried_at == kNever || wire.opening || !is_busy() || is_ending() || is_paused()) return;
   if (context_.schedule.now() - std::max(wire.hurried_at, paused_until_) <= kHurryLimit) return;

@@ -26,12 +26,9 @@ class Guide {
   // `settings` and `log` outlive it.
   Guide(Client &client, Context &context, const Settings &settings, driver::Log &log);
 
-  // Of the attempts to connect. One has begun: tend_watch() follows.
+  // For attempts to connect. When one has begun, tend_watch() follows.
   driver::PrimaryFollower &follower() { return follower_; }
-  // The settings of the connection to the primary.
-  Settings primary() const { return follower_.primary(); }
   void note_success(const ServerFacts &facts);
-  bool take_hurry() { return follower_.take_hurry(); }
   void tend_watch();
 
   void hang_up(Network::Ending ending);  // the process has ended

@@ -41,7 +41,7 @@ void Side::open() {
                             "client " + std::to_string(client_.slot()) + " at the side");
   }
   server_ = client_.server_of(0);
-  login_.emplace(client_.guide_->primary());
+  login_.emplace(client_.guide_->follower().primary());
   login_try_ = std::make_unique<LoginTry>(client_, context_, *login_);
   // It may use a later one: then AUTH is sent once more than needed.
   auth_.begin(client_.wallet().login().number);
@@ -171,9 +171,7 @@ void Side::received(uint64_t id, Messages messages) {
 void Side::take(const Message &message) {
   const ReplyView view(message.value);
   if (attempt_) {
-    if (client_.now() >= attempt_->limit() || !attempt_->awaits(driver::Dialogue::kCommands)) {
-      return;
-    }
+    if (client_.now() >= attempt_->limit()) return;
     return step([&](driver::SideAttempt &attempt, const driver::Dialogue::Send &send, Nanos now) {
       attempt.on_reply(driver::Dialogue::kCommands, view.get(), send, now);
     });

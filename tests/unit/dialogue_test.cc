@@ -200,50 +200,31 @@ class PrimaryAttemptTest : public DialogueTest {
     settings_.sentinel.addresses = {kA};
     settings_.sentinel.primary_name = "main";
   }
-  void name(Dialogue &dialogue, const HostPort &primary) {
-    ASSERT_EQ(dialogue.wire(), Dialogue::kSentinel);
-    dialled(dialogue);
-    reply(dialogue, hello("sentinel"));
-    reply(dialogue, address(primary));
-    reply(dialogue, MadeReply::list());
-    reply(dialogue, MadeReply::list(text("config-epoch"), text("3")));
-  }
-  // Up to the role of the server.
-  void greet(Dialogue &dialogue, const char *role) {
-    ASSERT_EQ(dialogue.wire(), Dialogue::kCommands);
-    EXPECT_FALSE(dialogue.uses(Dialogue::kSentinel));
-    dialled(dialogue);
-    reply(dialogue, hello());
-    load_scripts(dialogue);
-    reply(dialogue, info(role));
-    reply(dialogue, info(role));
-    reply(dialogue, MadeReply::list(text("1000"), text("500000")));
-  }
 };
 
 TEST_F(PrimaryAttemptTest, the_server_that_a_sentinel_names_is_connected_to) {
   PrimaryAttempt attempt(settings_, "c", {}, now_);
   const Nanos end = now_ + 3 * kSecond;
-  name(attempt, kB);
+  name_primary(attempt, kB);
   EXPECT_EQ(attempt.target().host, "b");
   EXPECT_EQ(attempt.limit(), end) << "the search and the dial have one limit together";
-  greet(attempt, "master");
+  greet_primary(attempt, "master");
   reply(attempt, hello());
   reply(attempt, counts());
   expect_end(attempt, Status::kOk, "");
   EXPECT_TRUE(attempt.uses(Dialogue::kCommands));
   EXPECT_FALSE(attempt.uses(Dialogue::kSentinel) || attempt.uses(Dialogue::kMessages));
-  EXPECT_EQ(attempt.opinion().primary, kB);
-  EXPECT_EQ(attempt.knowledge().epoch, 3);
+  EXPECT_EQ(attempt.take_opinion().primary, kB);
+  EXPECT_EQ(attempt.take_knowledge().epoch, 3);
   EXPECT_EQ(attempt.facts().run_id, "abc");
 }
 
 TEST_F(PrimaryAttemptTest, a_server_that_is_no_primary_is_left_for_the_next_one) {
   settings_.sentinel.addresses = {kA, kC};
   PrimaryAttempt attempt(settings_, "c", {}, now_);
-  name(attempt, kB);
+  name_primary(attempt, kB);
   fails(attempt, unreachable("sentinel", "refused"));
-  greet(attempt, "slave");
+  greet_primary(attempt, "slave");
   EXPECT_FALSE(attempt.uses(Dialogue::kCommands));
   expect_end(attempt, Status::kServer, "(named by sentinel a:1)");
   EXPECT_EQ(dialled_, (std::vector<std::string>{"a", "b"}));
@@ -251,7 +232,7 @@ TEST_F(PrimaryAttemptTest, a_server_that_is_no_primary_is_left_for_the_next_one)
 
 TEST_F(PrimaryAttemptTest, a_wrong_password_of_the_server_is_final) {
   PrimaryAttempt attempt(settings_, "c", {}, now_);
-  name(attempt, kB);
+  name_primary(attempt, kB);
   dialled(attempt);
   reply(attempt, denied());
   expect_end(attempt, Status::kDenied, "WRONGPASS");
@@ -267,7 +248,7 @@ TEST_F(PrimaryAttemptTest, it_ends_when_nobody_waits_any_longer) {
     look(attempt);
   }
   expect_end(attempt, Status::kUnavailable, "no sentinel names the primary");
-  EXPECT_EQ(attempt.knowledge().silent.size(), 3U);
+  EXPECT_EQ(attempt.take_knowledge().silent.size(), 3U);
 }
 
 TEST_F(PrimaryAttemptTest, a_survey_asks_every_sentinel) {

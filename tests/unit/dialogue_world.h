@@ -90,6 +90,26 @@ class DialogueWorld {
           MadeReply::list(MadeReply::list(MadeReply::integer(0), MadeReply::integer(16383),
                                           MadeReply::list(text("a"), MadeReply::integer(1)))));
   }
+  // A sentinel names `primary`.
+  void name_primary(Dialogue &dialogue, const HostPort &primary) {
+    ASSERT_EQ(dialogue.wire(), Dialogue::kSentinel);
+    dialled(dialogue);
+    reply(dialogue, hello("sentinel"));
+    reply(dialogue, address(primary));
+    reply(dialogue, MadeReply::list());
+    reply(dialogue, MadeReply::list(text("config-epoch"), text("3")));
+  }
+  // A server says its role.
+  void greet_primary(Dialogue &dialogue, const char *role) {
+    ASSERT_EQ(dialogue.wire(), Dialogue::kCommands);
+    EXPECT_FALSE(dialogue.uses(Dialogue::kSentinel));
+    dialled(dialogue);
+    reply(dialogue, hello());
+    load_scripts(dialogue);
+    reply(dialogue, info(role));
+    reply(dialogue, info(role));
+    reply(dialogue, MadeReply::list(text("1000"), text("500000")));
+  }
   void look(const Dialogue &dialogue) {
     ASSERT_STREQ(dialogue.check(), nullptr);
     ASSERT_FALSE(dialogue.is_over() && dialogue.is_dialling());

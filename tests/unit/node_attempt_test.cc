@@ -48,7 +48,6 @@ TEST_F(NodeAttemptTest, a_dialogue_is_there_while_it_is_held) {
   EXPECT_EQ(attempt.dialogue(), nullptr);
   Dialogue &dialogue = attempt.begin(now_);
   EXPECT_EQ(attempt.dialogue(), &dialogue);
-  EXPECT_FALSE(dialogue.awaits(Dialogue::kCommands)) << "it is dialled";
   open(dialogue);
   attempt.end(now_);
   EXPECT_EQ(attempt.dialogue(), nullptr);
@@ -139,6 +138,15 @@ TEST_F(NodeAttemptTest, the_follower_hears_of_each_end) {
   attempt.end(now_);
   expect_failure(attempt.conclude(), Status::kUnavailable, "");
   EXPECT_EQ(follower.watch().known().silent.size(), 2U) << "both were asked in vain";
+  Dialogue &named = begin(&follower).begin(now_);
+  name_primary(named, kC);
+  greet_primary(named, "master");
+  reply(named, hello());
+  reply(named, counts());
+  attempt_->end(now_);
+  EXPECT_EQ(attempt_->conclude(), Result::kConnected);
+  EXPECT_EQ(attempt_->facts().run_id, "abc");
+  EXPECT_EQ(follower.primary().host, "c");
 }
 
 }  // namespace
