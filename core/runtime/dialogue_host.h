@@ -19,7 +19,7 @@
 
 namespace redlatch::runtime {
 
-// What is left of a dialogue that is over.
+// The connections that a dialogue uses when it is over.
 struct Connections {
   std::unique_ptr<net::Connection> commands;
   // With RESP2 messages need a connection of their own; with RESP3 they come with the replies.
