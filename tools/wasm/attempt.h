@@ -1,62 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Attempt: has the wires of a dialogue, and does what it says, event by event.
+// Attempt: connects with the newest password, and with the next ones if the server refuses it. The
+// machine says how: it is a driver::NodeAttempt, or has the same login(), begin() and end().
 #pragma once
 
-#include <array>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/dial_failure.h"
-#include "driver/dialogue.h"
-#include "wire.h"
+#include "dialogue_host.h"
+#include "driver/credentials.h"
+#include "driver/login_attempt.h"
 
 namespace redlatch::wasm {
 
-class Attempt final : public WireOwner {
+template <class Machine>
+class Attempt final {
  public:
-  using Dialogue = driver::Dialogue;
+  template <class... Args>
+  explicit Attempt(driver::Credentials &credentials, Args &&...args)
+      : credentials_(credentials), machine_(std::forward<Args>(args)...) {}
+  Attempt(const Attempt &) = delete;
+  Attempt &operator=(const Attempt &) = delete;
+  ~Attempt() { end_wait(); }
 
-  explicit Attempt(std::unique_ptr<Dialogue> dialogue) : dialogue_(std::move(dialogue)) {
-    continue_dialogue();
+  Machine &machine() { return machine_; }
+  bool is_over() const { return machine_.login().is_over(); }
+  // Of the last dialogue, once one was held.
+  DialogueHost &host() { return *host_; }
+
+  // After each event: the application may have given other credentials.
+  void proceed(Nanos now) {
+    using Stage = driver::LoginAttempt::Stage;
+    driver::LoginAttempt &login = machine_.login();
+    while (!login.is_over()) {
+      switch (login.stage()) {
+        case Stage::kReading:
+          login.on_read({}, now);
+          break;
+        case Stage::kWaiting:
+          if (!await_login(now)) return;
+          break;
+        case Stage::kDialling:
+          if (!hold_dialogue(now)) return;
+          break;
+        default:
+          credentials_.on_refused(login.login().number);
+          login.on_hope(credentials_.is_worth_waiting(login.login().number, now));
+          break;
+      }
+    }
   }
-
-  bool is_over() const { return dialogue_->is_over(); }
-  const Outcome &outcome() const { return dialogue_->outcome(); }
-  // It waits no longer.
-  void end(Nanos now);
-
-  void on_time(Nanos now);
-  Nanos next_due() const { return dialogue_->limit(); }
-
-  // ---- when it is over
-  template <class Kind>
-  const Kind &as() const {
-    return static_cast<const Kind &>(*dialogue_);
+  // Ends the dialogue.
+  void stop(Nanos now) {
+    if (is_held_) host_->stop(now);
   }
-  std::unique_ptr<Wire> take(Dialogue::Wire end, WireOwner &owner) {
-    if (wires_[end]) wires_[end]->set_owner(owner);
-    return std::move(wires_[end]);
+  void on_time(Nanos now) {
+    if (is_held_) host_->on_time(now);
   }
-  Replies take_pushes() { return std::move(pushes_); }
+  Nanos next_due() const { return is_held_ ? host_->next_due() : wait_until_; }
 
  private:
-  void on_dialled(const Wire &wire, Nanos now) override;
-  void on_dial_failed(const Wire &wire, const DialFailure &seen, Nanos now) override;
-  void on_replies(const Wire &wire, Replies replies, Nanos now) override;
-  void on_closed(const Wire &wire, Nanos now) override;
-  // Whether it awaits the result of this dial.
-  bool dials(const Wire &wire) const;
-  Dialogue::Send sender();
-  void continue_dialogue();
+  // @return false: it waits.
+  bool await_login(Nanos now) {
+    using What = driver::Credentials::Given::What;
+    driver::LoginAttempt &login = machine_.login();
+    if (!std::exchange(is_waiting_, true)) credentials_.begin_wait();
+    const auto given = credentials_.give(login.login().number, login.limit(), now);
+    wait_until_ = given.until;
+    if (given.what == What::kWait) return false;
+    end_wait();
+    given.what == What::kLogin ? login.on_given(credentials_.login()) : login.on_missing(given.why);
+    return true;
+  }
+  void end_wait() {
+    if (std::exchange(is_waiting_, false)) credentials_.end_wait();
+  }
+  // @return false: it continues.
+  bool hold_dialogue(Nanos now) {
+    if (!is_held_) {
+      host_.reset();
+      host_ = std::make_unique<DialogueHost>(machine_.begin(now));
+      is_held_ = true;
+    }
+    if (!host_->is_over()) return false;
+    is_held_ = false;
+    machine_.end(now);
+    return true;
+  }
 
-  std::unique_ptr<Dialogue> dialogue_;
-  std::array<std::unique_ptr<Wire>, Dialogue::kWireCount> wires_;
-  Replies pushes_;
-  std::string out_;
+  driver::Credentials &credentials_;
+  Machine machine_;
+  std::unique_ptr<DialogueHost> host_;
+  bool is_held_ = false;
+  bool is_waiting_ = false;
+  Nanos wait_until_ = kNever;
 };
 
 }  // namespace redlatch::wasm

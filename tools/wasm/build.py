@@ -7,10 +7,10 @@
     node OUT/try.mjs                       tries them with servers that it starts
 
 Zig of tools/requirements.txt compiles; the first use fetches it. The module has the folders of
-core that name no thread, socket or clock, and the host of this folder in place of core/runtime.
+core that use no thread, socket or clock, and the host of this folder in place of core/runtime.
 
-Exceptions are those of WebAssembly. Zig 0.17 carries the sources of their run-time library, but
-builds its libc++abi without it: four objects here complete it.
+Exceptions are those of WebAssembly. Zig 0.17 has the sources of their run-time library, but builds
+its libc++abi without it: four objects here complete it.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Compiler:
         language = ("cc",) if source.suffix in (".c", ".s") else ("c++", *CXX)
         result = self.folder / f"{source.parent.name}-{source.stem}.o"
         asserts = "-UNDEBUG" if self.has_asserts else "-DNDEBUG"
-        said = self.run(*language, *TARGET, "-O2", asserts, "-fno-sanitize=all", *flags, "-c",
-                        source, "-o", result)
-        print(said, end="", flush=True)
+        warnings = self.run(*language, *TARGET, "-O2", asserts, "-fno-sanitize=all", *flags, "-c",
+                            source, "-o", result)
+        print(warnings, end="", flush=True)
         return result
 
     def library(self) -> Path:
-        """The folder with the sources that Zig carries."""
+        """The folder with the sources of Zig's libraries."""
         code = "import ziglang; print(ziglang.__path__[0])"
         done = subprocess.run([self.python, "-c", code], capture_output=True, text=True, check=True)
         return Path(done.stdout.strip()) / "lib"
@@ -84,7 +84,7 @@ def write_scripts(folder: Path) -> Path:
 
 
 def write_hiredis(folder: Path, archive: Path) -> list[Path]:
-    """Its parser. @return the sources."""
+    """Writes the parser of hiredis. @return the sources."""
     target = folder / "include/hiredis"
     target.mkdir(parents=True, exist_ok=True)
     for name, text in amalgamate.read_hiredis(archive).items():
@@ -94,7 +94,7 @@ def write_hiredis(folder: Path, archive: Path) -> list[Path]:
 
 
 def exceptions(library: Path) -> Iterator[tuple[Path, tuple[str | Path, ...]]]:
-    """The sources, and the flags, of what libc++abi lacks."""
+    """The sources that Zig's libc++abi lacks, with their flags."""
     unwind, abi = library / "libunwind", library / "libcxxabi"
     include = (f"-I{unwind}/include", "-w", "-DNDEBUG")  # no log of their own
     yield (unwind / "src/Unwind-wasm.c",
@@ -135,8 +135,8 @@ def build(out: Path, archive: Path, jobs: int, has_asserts: bool) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Builds the core as a WebAssembly module.")
     parser.add_argument("--hiredis", type=Path, help="hiredis-VERSION.tar.gz, its source")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at a time")
-    parser.add_argument("--asserts", action="store_true", help="with those of core")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at once")
+    parser.add_argument("--asserts", action="store_true", help="with the asserts of core")
     parser.add_argument("out", type=Path, metavar="OUT", help="a folder")
     arguments = parser.parse_args()
     print(build(arguments.out.resolve(), arguments.hiredis or amalgamate.find_hiredis(),

@@ -12,11 +12,28 @@
 
 namespace redlatch::wasm {
 
-struct Client::Call : lock::Request, Numbered {
-  using Request::Request;
+namespace {
+
+struct NumberedLease : lock::Lease {
+  int32_t number = 0;  // of the call that acquires it
 };
 
-struct Client::Hold : lock::Lease, Numbered {};
+}  // namespace
+
+// Kept until it has its result and, if it has acquired a lease, until that has ended. The end is
+// noted without memory.
+struct Client::Call : lock::Request {
+  Call(Op what, int32_t which) : Request(what), number(which) {}
+
+  bool has_ended() const {
+    const bool is_acquired = op == Op::kAcquire && status.load() == Status::kOk;
+    return is_finished() && !(is_acquired && lease->state.load() == lock::Lease::kHeld);
+  }
+
+  const int32_t number;
+  bool is_listed = false;
+  Call *next_ended = nullptr;
+};
 
 Client::Client(std::vector<Settings> nodes, const std::optional<QuorumSettings> &quorum)
     : shared_{std::move(nodes), quorum, *this, *this, nullptr, {}} {
@@ -29,7 +46,8 @@ Client::Client(std::vector<Settings> nodes, const std::optional<QuorumSettings> 
                                          random.id, random.seed, *this);
 }
 
-Client::~Client() = default;
+// It may report leases that have ended.
+Client::~Client() { shared_.service.reset(); }
 
 Outcome Client::check(std::span<const Settings> nodes) {
   for (const Settings &node : nodes) {
@@ -42,81 +60,67 @@ Outcome Client::check(std::span<const Settings> nodes) {
 
 // ---- calls of users ----------------------------------------------------------------------------
 
-// The lease is known from now on, so that a grant cannot fail for want of memory.
-int32_t Client::acquire(std::string_view name, const lock::AcquireOptions &options, int64_t wait_ms,
-                        Nanos now) {
-  const auto call = std::make_shared<Call>(lock::Request::Op::kAcquire);
+void Client::acquire(int32_t number, std::string_view name, const lock::AcquireOptions &options,
+                     int64_t wait_ms, Nanos now) {
+  const auto call = std::make_shared<Call>(lock::Request::Op::kAcquire, number);
   call->name = name;
   call->options = options;
   call->wait_ms = wait_ms;
-  const auto hold = std::make_shared<Hold>();
-  hold->number = last_call_ + 1;
-  call->lease = hold;
-  leases_.emplace(hold->number, hold);
-  try {
-    return start(call, now);
-  } catch (...) {
-    leases_.erase(hold->number);
-    throw;
-  }
+  const auto lease = std::make_shared<NumberedLease>();
+  lease->number = number;
+  call->lease = lease;
+  start(call, now);
 }
 
-int32_t Client::release(int32_t lease, Nanos now) {
-  const auto found = leases_.find(lease);
-  if (found == leases_.end()) return 0;
-  const auto call = std::make_shared<Call>(lock::Request::Op::kRelease);
-  call->lease = found->second;
-  return start(call, now);
+// A lease that has ended needs no release.
+void Client::release(int32_t number, int32_t lease, Nanos now) {
+  const auto found = calls_.find(lease);
+  if (found == calls_.end()) return host_finished(number, 0, 0, nullptr, 0);
+  const auto call = std::make_shared<Call>(lock::Request::Op::kRelease, number);
+  call->lease = found->second->lease;
+  start(call, now);
 }
 
-int32_t Client::start(const std::shared_ptr<Call> &call, Nanos now) {
-  call->number = ++last_call_;
+void Client::start(const std::shared_ptr<Call> &call, Nanos now) {
   calls_.emplace(call->number, call);
   try {
     shared_.service->start(call, now);
-  } catch (...) {
+  } catch (const std::bad_alloc &) {
     calls_.erase(call->number);
     throw;
   }
-  return call->number;
 }
 
-void Client::cancel(int32_t call, Nanos now) {
-  const auto found = calls_.find(call);
+void Client::cancel(int32_t number, Nanos now) {
+  const auto found = calls_.find(number);
   if (found != calls_.end()) (void)shared_.service->cancel(*found->second, now);
 }
 
-void Client::give_credentials(std::string_view user, std::string_view password, Nanos valid_for,
-                              Nanos now) {
-  shared_.credentials.set(user, password, valid_for, now);
+void Client::give_credentials(std::string_view user, std::string_view password, Nanos now) {
+  shared_.credentials.set(user, password, kNever, now);
   for (Link &link : links_) link.authenticate();
-}
-
-void Client::fail_credentials(std::string_view why, Nanos now) {
-  if (!shared_.credentials.fail(why, now)) return;
-  add(driver::LogLevel::kWarning, "the application gave no new credentials");
 }
 
 // ---- the output of the service -----------------------------------------------------------------
 
+void Client::note_end(Call &call) {
+  if (!call.has_ended() || std::exchange(call.is_listed, true)) return;
+  call.next_ended = std::exchange(ended_, &call);
+}
+
 void Client::finished(lock::Request &request) {
   auto &call = static_cast<Call &>(request);
-  call.next_ended = std::exchange(ended_call_, &call);
-  const Status status = call.status.load();
-  int64_t fence = 0;
-  if (call.op == lock::Request::Op::kAcquire) {
-    auto &hold = static_cast<Hold &>(*call.lease);
-    fence = hold.fence.load();
-    if (status != Status::kOk) hold.next_ended = std::exchange(ended_lease_, &hold);
-  }
-  host_finished(call.number, static_cast<int32_t>(status), fence, call.message.data(),
-                call.message.size());
+  note_end(call);
+  const bool has_fence = call.op == lock::Request::Op::kAcquire;
+  host_finished(call.number, static_cast<int32_t>(call.status.load()),
+                has_fence ? call.lease->fence.load() : 0, call.message.data(), call.message.size());
 }
 
 void Client::lease_ended(lock::Lease &lease) {
-  auto &hold = static_cast<Hold &>(lease);
-  hold.next_ended = std::exchange(ended_lease_, &hold);
-  host_ended(hold.number, hold.state.load(), hold.reason.data(), hold.reason.size());
+  const auto found = calls_.find(static_cast<NumberedLease &>(lease).number);
+  if (found == calls_.end()) return;  // its call has failed
+  note_end(*found->second);
+  host_ended(found->first, lease.state.load(), lease.reason.data(), lease.reason.size());
 }
 
 void Client::add(driver::LogLevel level, std::string_view text) noexcept {
@@ -140,21 +144,15 @@ void Client::settle(Nanos now) {
     for (size_t i = 0; i < links_.size(); i++) links_[i].tend(now);
   } while (std::any_of(links_.begin(), links_.end(), [](const Link &l) { return l.is_broken(); }));
   for (Link &link : links_) link.flush();
-  if (!shared_.is_shut && shared_.credentials.asks(now)) {
+  if (shared_.credentials.asks(now)) {
     shared_.credentials.on_asked();
     host_ask();
   }
   tend_drain(now);
-  while (ended_call_ != nullptr) {
-    calls_.erase(std::exchange(ended_call_, ended_call_->next_ended)->number);
-  }
-  while (ended_lease_ != nullptr) {
-    leases_.erase(std::exchange(ended_lease_, ended_lease_->next_ended)->number);
-  }
+  while (ended_ != nullptr) calls_.erase(std::exchange(ended_, ended_->next_ended)->number);
 }
 
 Nanos Client::next_due() const {
-  if (shared_.is_shut) return kNever;
   Nanos due = std::min(shared_.service->next_due(), shared_.credentials.next_due());
   if (drain_) due = std::min(due, drain_->limit());
   for (const Link &link : links_) due = std::min(due, link.next_due());
@@ -164,7 +162,7 @@ Nanos Client::next_due() const {
 // ---- the end -----------------------------------------------------------------------------------
 
 void Client::shut_down(Nanos now) {
-  if (drain_ || shared_.is_shut) return;
+  if (drain_) return;
   Nanos timeout = 0;
   for (const Settings &node : shared_.nodes) timeout = std::max(timeout, node.command_timeout);
   drain_.emplace(timeout, now);
@@ -176,11 +174,8 @@ void Client::tend_drain(Nanos now) {
   if (!drain_) return;
   const bool is_cluster = shared_.nodes.front().is_cluster();
   if (!drain_->is_over(shared_.service->drained_count(), links_.size(), is_cluster, now)) return;
-  drain_.reset();
-  shared_.is_shut = true;
   shared_.service->give_up();
-  for (Link &link : links_) link.close();
-  host_shut();
+  is_shut_ = true;
 }
 
 }  // namespace redlatch::wasm

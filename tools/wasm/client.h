@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 //
 // Client: a LockService and the connections to its nodes, in a host with one thread that never
-// blocks. As core/runtime and the simulator it drives the objects of core/driver, and decides
+// blocks. Like core/runtime and the simulator it drives the objects of core/driver, and decides
 // nothing about locks. Not supported: TLS, password files, health checks.
 #pragma once
 
@@ -27,43 +27,37 @@ namespace redlatch::wasm {
 
 class Client final : private lock::Output, private driver::Log {
  public:
+  // Throws std::bad_alloc.
   Client(std::vector<Settings> nodes, const std::optional<QuorumSettings> &quorum);
   ~Client() override;
 
-  // Whether it can serve these nodes.
+  // @return why it does not support these nodes, or ok.
   static Outcome check(std::span<const Settings> nodes);
 
-  // ---- calls of users. Arguments were checked. @return the number of the call
-  int32_t acquire(std::string_view name, const lock::AcquireOptions &options, int64_t wait_ms,
-                  Nanos now);
-  // `lease`: the number of the call that has acquired it. 0: it has ended.
-  int32_t release(int32_t lease, Nanos now);
-  void cancel(int32_t call, Nanos now);
+  // ---- calls of users, each with a number. Arguments were checked. Throw std::bad_alloc, and then
+  // the call was not started
+  void acquire(int32_t number, std::string_view name, const lock::AcquireOptions &options,
+               int64_t wait_ms, Nanos now);
+  // `lease`: the number of the call that acquired it.
+  void release(int32_t number, int32_t lease, Nanos now);
+  void cancel(int32_t number, Nanos now);
   void shut_down(Nanos now);
+  // All callers have their results, and the client can be destroyed.
+  bool is_shut() const { return is_shut_; }
   // From the application. After watch_credentials() host_ask() asks for them.
-  void give_credentials(std::string_view user, std::string_view password, Nanos valid_for,
-                        Nanos now);
-  void fail_credentials(std::string_view why, Nanos now);
+  void give_credentials(std::string_view user, std::string_view password, Nanos now);
   void watch_credentials() { shared_.credentials.begin_watch(); }
-  // Whether it has calls or leases.
-  bool is_busy() const { return !calls_.empty() || !leases_.empty(); }
 
   // ---- events, beside those of each Wire
   void on_time(Nanos now);
-  // After an exception in an event: connecting again repeats what was due.
+  // After std::bad_alloc in an event: connecting again repeats what was due.
   void drop_all(Nanos now) noexcept;
   // After each of the calls and events.
   void settle(Nanos now);
   Nanos next_due() const;
 
  private:
-  // An object that the host knows by its number. Its end is noted without memory.
-  struct Numbered {
-    int32_t number = 0;
-    Numbered *next_ended = nullptr;
-  };
   struct Call;
-  struct Hold;
   // lock::Output
   void send(size_t node, std::span<const std::string_view> argv) override {
     links_[node].append(argv);
@@ -88,17 +82,16 @@ class Client final : private lock::Output, private driver::Log {
   // driver::Log
   void add(driver::LogLevel level, std::string_view text) noexcept override;
 
-  int32_t start(const std::shared_ptr<Call> &call, Nanos now);
+  void start(const std::shared_ptr<Call> &call, Nanos now);
+  void note_end(Call &call);
   void tend_drain(Nanos now);
 
   Shared shared_;
   std::deque<Link> links_;
   std::map<int32_t, std::shared_ptr<Call>> calls_;
-  std::map<int32_t, std::shared_ptr<Hold>> leases_;
-  Numbered *ended_call_ = nullptr;  // until the service is left
-  Numbered *ended_lease_ = nullptr;
-  int32_t last_call_ = 0;
+  Call *ended_ = nullptr;  // a list: settle() erases them, outside the service
   std::optional<driver::Drain> drain_;
+  bool is_shut_ = false;
 };
 
 }  // namespace redlatch::wasm

@@ -2,20 +2,19 @@
 // Copyright The redlatch authors
 //
 // The functions of the module. Each instance has one client: a trap ends no other, and the memory
-// is freed with the instance. `now`: nanoseconds of a clock that counts suspend, and is
-// never 0. Each text is in the buffer, where the host puts it before the call or takes it after.
+// is freed with the instance. `now`: nanoseconds of a monotonic clock, never 0. `size`: how many
+// bytes the host has put into the buffer before. Each text there is followed by a 0.
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <memory>
 #include <new>
 #include <optional>
-#include <string>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/password.h"
+#include "base/dial_failure.h"
 #include "client.h"
 #include "config/option_table.h"
 #include "config/options.h"
@@ -29,49 +28,48 @@ using namespace redlatch;
 
 namespace {
 
-std::string g_buffer;
-config::Options g_options;
-lock::AcquireOptions g_acquire;
+std::array<char, 65'536> g_buffer;  // PAGE of shell.mjs
 std::unique_ptr<wasm::Client> g_client;
 
-std::string_view text(size_t size) { return {g_buffer.data(), size}; }
+std::string_view bytes(size_t size) { return {g_buffer.data(), size}; }
 
-// NAME=VALUE.
-std::pair<std::string_view, std::string_view> option(size_t size) {
-  const std::string_view both = text(size);
-  const size_t end = std::min(both.find('='), both.size());
-  return {both.substr(0, end), both.substr(std::min(end + 1, both.size()))};
+// Throws std::bad_alloc.
+std::vector<std::string_view> texts(size_t size) {
+  std::vector<std::string_view> result;
+  for (std::string_view rest = bytes(size); !rest.empty();) {
+    result.push_back(rest.substr(0, rest.find('\0')));
+    rest.remove_prefix(result.back().size() + 1);
+  }
+  return result;
 }
 
-// @return the status; its message is in the buffer.
-int32_t answer(Outcome &&outcome) {
-  g_buffer = std::move(outcome.message);
-  return static_cast<int32_t>(outcome.status);
+// Calls set(name, value) for each option, NAME=VALUE, until it fails.
+template <class Set>
+Outcome set_options(std::span<const std::string_view> options, const Set &set) {
+  Outcome outcome;
+  for (const std::string_view option : options) {
+    const size_t end = option.find('=');
+    if (outcome.ok()) outcome = set(option.substr(0, end), option.substr(end + 1));
+  }
+  return outcome;
 }
 
 void settle(Nanos now) {
+  if (!g_client) return;
   try {
     g_client->settle(now);
   } catch (const std::bad_alloc &) {
     g_client->drop_all(now);
   }
+  if (!g_client->is_shut()) return;
+  g_client.reset();
+  host_shut();
 }
 
-// @return what `call` returns; kNoMemory if it was not started.
-template <class Call>
-int32_t run(Nanos now, const Call &call) {
-  int32_t result = 0;
-  try {
-    result = call(*g_client);
-  } catch (const std::bad_alloc &) {
-    result = answer({Status::kNoMemory, "no memory"});
-  }
-  settle(now);
-  return result;
-}
-
+// An event, or a call without a result. Without memory all connections are made again.
 template <class Event>
 void give(Nanos now, const Event &event) {
+  if (!g_client) return;
   try {
     event(*g_client);
   } catch (const std::bad_alloc &) {
@@ -87,98 +85,103 @@ void give(Nanos now, int32_t number, const Event &event) {
   });
 }
 
-// `word`: the host's reason why a dial failed.
-DialFailure dial_failure(std::string_view word) {
-  constexpr std::pair<std::string_view, int> kReasons[] = {
-      {"ECONNREFUSED", ECONNREFUSED}, {"ENOENT", ENOENT},         {"EACCES", EACCES},
-      {"ETIMEDOUT", ETIMEDOUT},       {"ECONNRESET", ECONNRESET}, {"EHOSTUNREACH", EHOSTUNREACH},
-      {"ENETUNREACH", ENETUNREACH}};
-  for (const auto &[reason, number] : kReasons) {
-    if (reason == word) return {DialFailure::Kind::kSystem, number, {}};
+// A call: host_finished() follows. `start` returns why the call was not started, or ok.
+template <class Start>
+void run(int32_t call, Nanos now, const Start &start) {
+  Outcome outcome;
+  try {
+    outcome = start();
+  } catch (const std::bad_alloc &) {
+    outcome.status = Status::kNoMemory;
   }
-  return {DialFailure::Kind::kNameUnknown, 0, std::string(word)};
+  if (!outcome.ok()) {
+    host_finished(call, static_cast<int32_t>(outcome.status), 0, outcome.message.data(),
+                  outcome.message.size());
+  }
+  settle(now);
+}
+
+Outcome closed() { return failure(Status::kClosed, "the client is closed"); }
+
+Outcome open(std::span<const std::string_view> words) {
+  config::Options options;
+  std::vector<Settings> nodes(1);
+  QuorumSettings quorum;
+  auto outcome = set_options(words.subspan(1), [&](std::string_view name, std::string_view value) {
+    return options.set(name, value);
+  });
+  const bool is_quorum = words.front().find(' ') != std::string_view::npos;
+  if (outcome.ok()) {
+    outcome = is_quorum ? options.resolve(words.front(), nodes, quorum)
+                        : options.resolve(words.front(), nodes.front());
+  }
+  if (outcome.ok()) outcome = wasm::Client::check(nodes);
+  if (!outcome.ok()) return outcome;
+  g_client = std::make_unique<wasm::Client>(std::move(nodes),
+                                            is_quorum ? std::optional(quorum) : std::nullopt);
+  return {};
+}
+
+Outcome acquire(int32_t call, std::span<const std::string_view> words, int64_t ttl_ms,
+                int64_t wait_ms, Nanos now) {
+  lock::AcquireOptions options;
+  if (!g_client) return closed();
+  auto outcome = set_options(words.subspan(1), [&](std::string_view name, std::string_view value) {
+    return config::set_option(options, name, value);
+  });
+  if (outcome.ok()) outcome = protocol::check_name(words.front());
+  if (outcome.ok()) outcome = config::check_ttl(ttl_ms);
+  if (outcome.ok()) outcome = config::choose_format(options, options.format);
+  if (!outcome.ok()) return outcome;
+  options.ttl = ttl_ms * kMs;
+  options.mode = config::mode_of(options);
+  g_client->acquire(call, words.front(), options, std::max<int64_t>(wait_ms, -1), now);
+  return {};
 }
 
 }  // namespace
 
-// A buffer of at least `size` bytes.
-RL_EXPORT(rl_buffer) char *rl_buffer(size_t size) {
-  if (g_buffer.size() < size) g_buffer.resize(size);
-  return g_buffer.data();
-}
+// @return the buffer: 64 KiB, which stay where they are.
+RL_EXPORT(rl_buffer) char *rl_buffer() { return g_buffer.data(); }
 
-// The size of the text that the last call has left there.
-RL_EXPORT(rl_text_size) size_t rl_text_size() { return g_buffer.size(); }
-
-// Before rl_open(). In: NAME=VALUE, an option. @return a status.
-RL_EXPORT(rl_set) int32_t rl_set(size_t size) {
-  const auto [name, value] = option(size);
-  return answer(g_options.set(name, value));
-}
-
-// Before all others, and once. In: the URL, or those of a Redlock. @return a status.
-RL_EXPORT(rl_open) int32_t rl_open(size_t size) {
-  const std::string urls(text(size));
-  std::vector<Settings> nodes(1);
-  QuorumSettings quorum;
-  const bool is_quorum = urls.find(' ') != std::string::npos;
-  auto outcome =
-      is_quorum ? g_options.resolve(urls, nodes, quorum) : g_options.resolve(urls, nodes.front());
-  if (outcome.ok()) outcome = wasm::Client::check(nodes);
-  if (!outcome.ok()) return answer(std::move(outcome));
-  g_client = std::make_unique<wasm::Client>(std::move(nodes),
-                                            is_quorum ? std::optional(quorum) : std::nullopt);
-  return 0;
-}
-
-// In: NAME=VALUE, an option of the next rl_acquire(). @return a status.
-RL_EXPORT(rl_set_acquire) int32_t rl_set_acquire(size_t size) {
-  const auto [name, value] = option(size);
-  return answer(config::set_option(g_acquire, name, value));
-}
-
-// In: the name. @return the number of the call; else a status, which is not above 0.
-RL_EXPORT(rl_acquire)
-int32_t rl_acquire(size_t size, int64_t ttl_ms, int64_t wait_ms, Nanos now) {
-  lock::AcquireOptions options = std::exchange(g_acquire, {});
-  auto outcome = protocol::check_name(text(size));
-  if (outcome.ok()) outcome = config::check_ttl(ttl_ms);
-  if (outcome.ok()) outcome = config::choose_format(options, options.format);
-  if (!outcome.ok()) return answer(std::move(outcome));
-  options.ttl = ttl_ms * kMs;
-  options.mode = config::mode_of(options);
-  return run(now, [&](wasm::Client &client) {
-    return client.acquire(text(size), options, std::max<int64_t>(wait_ms, -1), now);
+// A call, before all others and once. Texts: the URL, or those of a Redlock with spaces between
+// them; options.
+RL_EXPORT(rl_open) void rl_open(int32_t call, size_t size, int32_t asks_credentials, Nanos now) {
+  run(call, now, [&] {
+    auto outcome = open(texts(size));
+    if (!outcome.ok()) return outcome;
+    if (asks_credentials != 0) g_client->watch_credentials();
+    host_finished(call, 0, 0, nullptr, 0);
+    return outcome;
   });
 }
 
-// @return the number of the call; 0: the lease has ended.
-RL_EXPORT(rl_release) int32_t rl_release(int32_t lease, Nanos now) {
-  return run(now, [&](wasm::Client &client) { return client.release(lease, now); });
+// A call. Texts: the name, options of the acquisition.
+RL_EXPORT(rl_acquire)
+void rl_acquire(int32_t call, size_t size, int64_t ttl_ms, int64_t wait_ms, Nanos now) {
+  run(call, now, [&] { return acquire(call, texts(size), ttl_ms, wait_ms, now); });
+}
+
+// A call. `lease`: the number of the call that acquired it.
+RL_EXPORT(rl_release) void rl_release(int32_t call, int32_t lease, Nanos now) {
+  run(call, now, [&] {
+    if (!g_client) return closed();
+    g_client->release(call, lease, now);
+    return Outcome();
+  });
 }
 
 RL_EXPORT(rl_cancel) void rl_cancel(int32_t call, Nanos now) {
   give(now, [&](wasm::Client &client) { client.cancel(call, now); });
 }
 
-// In: the user, which may be empty, and the password. `valid_ms`: -1: without end.
-RL_EXPORT(rl_give_credentials)
-void rl_give_credentials(size_t user_size, size_t size, int64_t valid_ms, Nanos now) {
-  const std::string_view both = text(size);
-  const Nanos valid_for = valid_ms < 0 ? kNever : valid_ms * kMs;
+// Texts: the user, which may be empty, and the password.
+RL_EXPORT(rl_give_credentials) void rl_give_credentials(size_t size, Nanos now) {
   give(now, [&](wasm::Client &client) {
-    client.give_credentials(both.substr(0, user_size), both.substr(user_size), valid_for, now);
+    const auto given = texts(size);
+    client.give_credentials(given[0], given[1], now);
   });
-  wipe(g_buffer);
-}
-
-// In: why the application has none.
-RL_EXPORT(rl_fail_credentials) void rl_fail_credentials(size_t size, Nanos now) {
-  give(now, [&](wasm::Client &client) { client.fail_credentials(text(size), now); });
-}
-
-RL_EXPORT(rl_watch_credentials) void rl_watch_credentials(Nanos now) {
-  give(now, [&](wasm::Client &client) { client.watch_credentials(); });
+  g_buffer.fill(0);
 }
 
 // host_shut() follows.
@@ -186,25 +189,19 @@ RL_EXPORT(rl_shut_down) void rl_shut_down(Nanos now) {
   give(now, [&](wasm::Client &client) { client.shut_down(now); });
 }
 
-// The host need not stay for a client without calls and leases.
-RL_EXPORT(rl_is_busy) int32_t rl_is_busy() { return g_client->is_busy() ? 1 : 0; }
-
 RL_EXPORT(rl_dialled) void rl_dialled(int32_t wire, Nanos now) {
   give(now, wire, [&](wasm::Wire &seen) { seen.on_dialled(now); });
 }
 
-// In: the reason.
-RL_EXPORT(rl_dial_failed) void rl_dial_failed(int32_t wire, size_t size, Nanos now) {
-  give(now, wire, [&](wasm::Wire &seen) { seen.on_dial_failed(dial_failure(text(size)), now); });
-}
-
-// In: the bytes that arrived.
+// The bytes that arrived.
 RL_EXPORT(rl_bytes) void rl_bytes(int32_t wire, size_t size, Nanos now) {
-  give(now, wire, [&](wasm::Wire &seen) { seen.on_bytes(text(size), now); });
+  give(now, wire, [&](wasm::Wire &seen) { seen.on_bytes(bytes(size), now); });
 }
 
-RL_EXPORT(rl_closed) void rl_closed(int32_t wire, Nanos now) {
-  give(now, wire, [&](wasm::Wire &seen) { seen.on_closed(now); });
+// Bytes: the reason, or none if the server has closed it.
+RL_EXPORT(rl_closed) void rl_closed(int32_t wire, size_t size, Nanos now) {
+  const std::string_view why = size == 0 ? kClosedByServer : bytes(size);
+  give(now, wire, [&](wasm::Wire &seen) { seen.on_closed(why, now); });
 }
 
 // At rl_next_due(), or later.
@@ -212,4 +209,4 @@ RL_EXPORT(rl_time) void rl_time(Nanos now) {
   give(now, [&](wasm::Client &client) { client.on_time(now); });
 }
 
-RL_EXPORT(rl_next_due) Nanos rl_next_due() { return g_client->next_due(); }
+RL_EXPORT(rl_next_due) Nanos rl_next_due() { return g_client ? g_client->next_due() : kNever; }

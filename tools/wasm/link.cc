@@ -6,10 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "driver/primary_attempt.h"
-#include "driver/server_attempt.h"
 #include "driver/services.h"
-#include "driver/slot_reading.h"
 
 namespace redlatch::wasm {
 
@@ -23,25 +20,25 @@ Link::Link(Shared &shared, const Settings &settings, size_t node)
 }
 
 void Link::tend(Nanos now) {
-  if (shared_.is_shut) return;
   if (sentinels_ && sentinels_->take_news()) {
-    if (dial_ && dial_->attempt() != nullptr) dial_->attempt()->end(now);
+    if (attempt_) attempt_->stop(now);
     drop();
   }
-  if (dial_) dial_->proceed(now);
-  if (dial_ && dial_->is_over()) finish(now);
+  if (attempt_) proceed(now);
   if (is_broken()) disconnect(now);
   connect(now);
-  if (sentinels_) sentinels_->tend(dial_ || connection_.is_made(), now);
+  if (sentinels_) sentinels_->tend(attempt_ || connection_.is_made(), now);
   side_.tend(sentinels_ ? sentinels_->follower().primary() : settings_, now);
 }
 
 void Link::give_up(Nanos now) noexcept {
   drop();
-  side_.drop();
-  if (!std::exchange(dial_, nullptr)) return;
+  side_.give_up(now);
+  if (sentinels_) sentinels_->give_up(now);
+  if (!attempt_) return;
+  attempt_->machine().fail({Status::kNoMemory, {}});
   try {
-    service().on_connect_failed(node_, {Status::kNoMemory, {}}, now);
+    finish(now);
   } catch (const std::bad_alloc &) {
     return;  // the service has scheduled the next attempt anyway
   }
@@ -53,79 +50,43 @@ void Link::flush() {
   side_.flush();
 }
 
-void Link::close() {
-  dial_.reset();
-  commands_.reset();
-  messages_.reset();
-  side_.close();
-  if (sentinels_) sentinels_->close();
-}
-
 // ---- connecting --------------------------------------------------------------------------------
 
-std::unique_ptr<driver::Dialogue> Link::dialogue(const Settings &settings, const Attempt *before,
-                                                 Nanos now) {
-  if (settings_.is_cluster()) {
-    return std::make_unique<driver::SlotReading>(settings, service().known_servers(), now);
-  }
-  const std::string &channel = service().channel(node_);
-  if (sentinels_) {
-    auto known = before != nullptr ? before->as<driver::PrimaryAttempt>().knowledge()
-                                   : sentinels_->follower().begin_attempt();
-    return std::make_unique<driver::PrimaryAttempt>(settings, channel, std::move(known), now);
-  }
-  return std::make_unique<driver::ServerAttempt>(settings, channel, service().needs_identity(),
-                                                 now);
-}
-
 void Link::connect(Nanos now) {
-  if (dial_ || connection_.is_made()) return;
+  if (attempt_ || connection_.is_made()) return;
   if (sentinels_ && sentinels_->follower().take_hurry()) service().connect_soon(node_, now);
   if (!service().begin_connect(node_, now)) return;
   try {
-    dial_ = std::make_unique<Dial>(
-        settings_, shared_.credentials,
-        [this](const Settings &settings, const Attempt *before, Nanos time) {
-          return dialogue(settings, before, time);
-        },
-        now);
+    attempt_ =
+        std::make_unique<Attempt<NodeAttempt>>(shared_.credentials, settings_, service(), node_,
+                                               sentinels_ ? &sentinels_->follower() : nullptr);
   } catch (const std::bad_alloc &) {
     return service().on_connect_failed(node_, {Status::kNoMemory, {}}, now);
   }
-  if (dial_->is_over()) finish(now);  // there is no server to ask, or no password
+  proceed(now);
 }
 
-// The dial stays in its place while there may be no memory: give_up() reports its end.
+void Link::proceed(Nanos now) {
+  attempt_->proceed(now);
+  if (attempt_->is_over()) finish(now);
+}
+
 void Link::finish(Nanos now) {
-  Outcome outcome = dial_->outcome();
-  Attempt *attempt = dial_->attempt();
-  if (settings_.is_cluster()) {
-    const auto ended = std::move(dial_);
-    if (!outcome.ok()) return connection_.on_slots_over(service(), outcome, {}, {}, now);
-    const auto &slots = attempt->as<driver::SlotReading>();
-    return connection_.on_slots_over(service(), outcome, slots.facts(), slots.ranges(), now);
+  using Result = NodeAttempt::Result;
+  const auto ended = std::move(attempt_);
+  NodeAttempt &machine = ended->machine();
+  const Result result = machine.conclude();
+  if (result == Result::kCluster) return become_cluster(now);
+  if (result == Result::kConnected) {
+    commands_ = ended->host().take(driver::Dialogue::kCommands, *this);
+    messages_ = ended->host().take(driver::Dialogue::kMessages, *this);
+    connection_.make(machine.facts(), machine.login().login().number);
+    authenticate();
   }
-  ServerFacts facts;
-  if (sentinels_ && attempt != nullptr) {
-    const auto &found = attempt->as<driver::PrimaryAttempt>();
-    if (outcome.ok()) facts = found.facts();
-    sentinels_->follower().on_attempt_over(sentinel::Knowledge(found.knowledge()),
-                                           sentinel::Opinion(found.opinion()), outcome);
-  } else if (outcome.ok()) {
-    facts = attempt->as<driver::ServerAttempt>().facts();
-  }
-  const auto ended = std::move(dial_);
-  if (!outcome.ok()) return connection_.on_attempt_over(service(), outcome, facts, false, now);
-  if (driver::is_found_cluster(shared_.nodes.front(), shared_.quorum.has_value(), facts)) {
-    return become_cluster(now);
-  }
-  commands_ = attempt->take(driver::Dialogue::kCommands, *this);
-  messages_ = attempt->take(driver::Dialogue::kMessages, *this);
-  connection_.make(facts, ended->login());
-  authenticate();
-  connection_.on_attempt_over(service(), outcome, facts, shared_.is_alone(), now);
-  if (sentinels_) sentinels_->follower().note_success(facts);
-  for (const resp::ReplyPtr &push : attempt->take_pushes()) {
+  connection_.on_attempt_over(service(), machine, shared_.is_alone(), now);
+  if (result != Result::kConnected) return;
+  if (sentinels_) sentinels_->follower().note_success(machine.facts());
+  for (const resp::ReplyPtr &push : ended->host().take_pushes()) {
     if (connection_.is_usable()) connection_.take_message(service(), *push, now);
   }
 }
@@ -133,17 +94,20 @@ void Link::finish(Nanos now) {
 void Link::become_cluster(Nanos now) {
   const Randomness random;
   try {
-    const std::string text = settings_.address() + " is a node of a cluster";
     driver::become_cluster(shared_.service, shared_.nodes.front(), random.id, random.seed,
-                           shared_.output);
-    shared_.log.add(driver::LogLevel::kInfo, text);
+                           shared_.output, shared_.log);
   } catch (const std::bad_alloc &) {
     service().on_connect_failed(node_, {Status::kNoMemory, {}}, now);
   }
 }
 
-void Link::authenticate() {
-  (void)connection_.authenticate(shared_.credentials.login(), [this](auto argv) { append(argv); });
+void Link::authenticate() noexcept {
+  try {
+    (void)connection_.authenticate(shared_.credentials.login(),
+                                   [this](auto argv) { append(argv); });
+  } catch (const std::bad_alloc &) {
+    drop();
+  }
   side_.authenticate();
 }
 
@@ -159,6 +123,7 @@ void Link::disconnect(Nanos now) {
 void Link::on_replies(const Wire &wire, Replies replies, Nanos now) {
   const bool are_messages = &wire == messages_.get();
   for (const resp::ReplyPtr &reply : replies) {
+    if (!connection_.is_usable()) return;
     if (are_messages) {
       connection_.take_message(service(), *reply, now);
     } else {
@@ -169,14 +134,14 @@ void Link::on_replies(const Wire &wire, Replies replies, Nanos now) {
 }
 
 void Link::on_time(Nanos now) {
-  if (dial_) dial_->on_time(now);
+  if (attempt_) attempt_->on_time(now);
   if (sentinels_) sentinels_->on_time(now);
   side_.on_time(now);
 }
 
 Nanos Link::next_due() const {
   Nanos due = is_broken() ? 0 : side_.next_due();
-  if (dial_) due = std::min(due, dial_->next_due());
+  if (attempt_) due = std::min(due, attempt_->next_due());
   if (sentinels_) due = std::min(due, sentinels_->next_due());
   return due;
 }

@@ -9,8 +9,9 @@
 #include <span>
 #include <string_view>
 
+#include "attempt.h"
 #include "base/settings.h"
-#include "dial.h"
+#include "driver/node_attempt.h"
 #include "driver/node_connection.h"
 #include "lock/service.h"
 #include "sentinels.h"
@@ -40,23 +41,22 @@ class Link final : public WireOwner {
   }
   Side &side() { return side_; }
   // Sends AUTH if the application has given another login.
-  void authenticate();
+  void authenticate() noexcept;
   void flush();
-  // At the end.
-  void close();
 
   void on_time(Nanos now);
   Nanos next_due() const;
 
  private:
+  using NodeAttempt = driver::NodeAttempt;
+
   void on_replies(const Wire &wire, Replies replies, Nanos now) override;
   // Without messages it would wait slowly: both connections end.
-  void on_closed(const Wire &, Nanos) override { drop(); }
+  void on_closed(const Wire &, std::string_view, Nanos) override { drop(); }
 
   lock::LockService &service() const { return *shared_.service; }
-  std::unique_ptr<driver::Dialogue> dialogue(const Settings &settings, const Attempt *before,
-                                             Nanos now);
   void connect(Nanos now);
+  void proceed(Nanos now);
   void finish(Nanos now);
   void become_cluster(Nanos now);
   void disconnect(Nanos now);
@@ -65,9 +65,9 @@ class Link final : public WireOwner {
   const Settings &settings_;
   const size_t node_;
   driver::NodeConnection connection_;
-  std::unique_ptr<Dial> dial_;
+  std::unique_ptr<Sentinels> sentinels_;  // if they name the server
+  std::unique_ptr<Attempt<NodeAttempt>> attempt_;
   std::unique_ptr<Wire> commands_, messages_;  // once connected
-  std::unique_ptr<Sentinels> sentinels_;       // if they name the server
   Side side_;
 };
 

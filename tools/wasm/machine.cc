@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// core/host for the module. There are no environment, no files and no clock: every event brings its
-// time.
-#include <array>
+// core/host for the module: random bytes only. Every event brings its time.
 #include <cerrno>
 #include <cstdlib>
 #include <new>
@@ -22,12 +20,9 @@ int working_folder(std::string &) { return ENOTSUP; }
 
 const char *environment_variable(const char *) { return nullptr; }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return {name.data(), host_host_name(name.data(), name.size())};
-}
+std::string host_name() { return "wasm"; }
 
-int64_t process_number() { return host_process_number(); }
+int64_t process_number() { return 0; }
 
 int64_t user_number() { return 0; }
 
@@ -37,12 +32,12 @@ bool fill_random(std::span<uint8_t> bytes) {
 }
 
 std::string read_secret_line(const std::string &, LineSource, SecretLine &) {
-  return "there are no files here";
+  return "files are not supported";
 }
 
 }  // namespace redlatch
 
-// Those of the C++ library end the module instead.
+// Those of the C++ library abort without memory.
 void *operator new(size_t size) {
   if (void *memory = std::malloc(size)) return memory;
   throw std::bad_alloc();

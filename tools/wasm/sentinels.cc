@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/dial_failure.h"
+
 namespace redlatch::wasm {
 
 void Sentinels::tend(bool is_wanted, Nanos now) {
@@ -20,6 +22,7 @@ void Sentinels::tend(bool is_wanted, Nanos now) {
     const auto number = watch.begin_dial(now);
     if (!number) return;
     Place &place = places_[*number];
+    place.is_used = true;
     place.settings = std::make_unique<Settings>(watch.settings_of(*number));
     place.dial_limit = after(now, place.settings->connect_timeout);
     place.wire = std::make_unique<Wire>(*place.settings, *this);
@@ -32,9 +35,15 @@ size_t Sentinels::find(const Wire &wire) const {
   return static_cast<size_t>(found - places_.begin());
 }
 
-void Sentinels::lose(size_t number, const Outcome &why, Nanos now) {
-  places_[number].wire.reset();
-  places_[number].dial_limit = kNever;
+void Sentinels::give_up(Nanos now) noexcept {
+  is_news_ = true;
+  for (size_t i = 0; i < places_.size(); i++) {
+    if (places_[i].is_used) lose(i, {Status::kNoMemory, {}}, now);
+  }
+}
+
+void Sentinels::lose(size_t number, const Outcome &why, Nanos now) noexcept {
+  places_[number] = {};
   follower_.on_ended(number, why, static_cast<uint64_t>(now) + number, false, now);
 }
 
@@ -45,11 +54,6 @@ void Sentinels::on_dialled(const Wire &wire, Nanos now) {
   follower_.watch().on_dialled(number, *place.settings, sender(number), now);
 }
 
-void Sentinels::on_dial_failed(const Wire &wire, const DialFailure &seen, Nanos now) {
-  const size_t number = find(wire);
-  lose(number, verdict_of(seen, Peer(*places_[number].settings)), now);
-}
-
 void Sentinels::on_replies(const Wire &wire, Replies replies, Nanos now) {
   const size_t number = find(wire);
   for (const resp::ReplyPtr &reply : replies) {
@@ -57,8 +61,9 @@ void Sentinels::on_replies(const Wire &wire, Replies replies, Nanos now) {
   }
 }
 
-void Sentinels::on_closed(const Wire &wire, Nanos now) {
-  lose(find(wire), failure(Status::kUnavailable, "the connection has ended"), now);
+void Sentinels::on_closed(const Wire &wire, std::string_view why, Nanos now) {
+  const size_t number = find(wire);
+  lose(number, unreachable(places_[number].settings->address(), why), now);
 }
 
 void Sentinels::on_time(Nanos now) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,8 @@ class Sentinels final : public WireOwner {
   bool take_news() { return std::exchange(is_news_, false); }
   // `is_wanted`: the server is connected, or an attempt is made.
   void tend(bool is_wanted, Nanos now);
-  void close() { places_.clear(); }
+  // There was no memory in an event, which may have been the news of another primary.
+  void give_up(Nanos now) noexcept;
 
   void on_time(Nanos now);
   Nanos next_due() const;
@@ -37,15 +39,15 @@ class Sentinels final : public WireOwner {
   struct Place {
     std::unique_ptr<Wire> wire;
     std::unique_ptr<Settings> settings;
+    bool is_used = false;
     Nanos dial_limit = kNever;  // while it is dialled
   };
 
   void on_dialled(const Wire &wire, Nanos now) override;
-  void on_dial_failed(const Wire &wire, const DialFailure &seen, Nanos now) override;
   void on_replies(const Wire &wire, Replies replies, Nanos now) override;
-  void on_closed(const Wire &wire, Nanos now) override;
+  void on_closed(const Wire &wire, std::string_view why, Nanos now) override;
   size_t find(const Wire &wire) const;
-  void lose(size_t number, const Outcome &why, Nanos now);
+  void lose(size_t number, const Outcome &why, Nanos now) noexcept;
   sentinel::Send sender(size_t number) {
     return [this, number](auto argv) { places_[number].wire->append(argv); };
   }

@@ -32,7 +32,6 @@ struct Shared {
   lock::Output &output;
   std::unique_ptr<lock::LockService> service;
   driver::Credentials credentials;
-  bool is_shut = false;
 };
 
 // For driver::open_service().

@@ -5,8 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "driver/side_attempt.h"
-
 namespace redlatch::wasm {
 
 void Side::tend(const Settings &target, Nanos now) {
@@ -14,42 +12,49 @@ void Side::tend(const Settings &target, Nanos now) {
     wire_.reset();
     service().on_side_disconnected(node_, now);
   }
-  if (dial_) dial_->proceed(now);
-  if (dial_ && dial_->is_over()) finish(now);
-  if (dial_ || wire_ || !service().begin_side_connect(node_, now)) return;
+  if (attempt_) return proceed(now);
+  if (wire_ || !service().begin_side_connect(node_, now)) return;
   try {
-    dial_ = std::make_unique<Dial>(
-        target, shared_.credentials,
-        [](const Settings &settings, const Attempt *, Nanos time) {
-          return std::make_unique<driver::SideAttempt>(settings, time);
-        },
-        now);
+    attempt_ = std::make_unique<Attempt<SideMachine>>(shared_.credentials, target);
   } catch (const std::bad_alloc &) {
-    service().on_side_connect_failed(node_, {Status::kNoMemory, {}}, now);
+    return service().on_side_connect_failed(node_, {Status::kNoMemory, {}}, now);
   }
+  proceed(now);
 }
 
-void Side::finish(Nanos now) {
-  const auto ended = std::move(dial_);
-  if (!ended->outcome().ok()) {
-    return service().on_side_connect_failed(node_, ended->outcome(), now);
+void Side::proceed(Nanos now) {
+  attempt_->proceed(now);
+  if (!attempt_->is_over()) return;
+  const auto ended = std::move(attempt_);
+  driver::LoginAttempt &login = ended->machine().login();
+  if (!login.outcome().ok()) {
+    return service().on_side_connect_failed(node_, login.outcome(), now);
   }
-  wire_ = ended->attempt()->take(driver::Dialogue::kCommands, *this);
+  wire_ = ended->host().take(driver::Dialogue::kCommands, *this);
   auth_.clear();
-  auth_.begin(ended->login());
+  auth_.begin(login.login().number);
   authenticate();
   service().on_side_connected(node_, now);
 }
 
-void Side::authenticate() {
+void Side::authenticate() noexcept {
   const driver::Login &newest = shared_.credentials.login();
   if (!wire_ || newest.number <= auth_.login()) return;
-  auth_.renew(newest, [this](auto argv) { append(argv); });
+  try {
+    auth_.renew(newest, [this](auto argv) { append(argv); });
+  } catch (const std::bad_alloc &) {
+    drop();
+  }
 }
 
-void Side::close() {
-  dial_.reset();
-  wire_.reset();
+void Side::give_up(Nanos now) noexcept {
+  drop();
+  if (!std::exchange(attempt_, nullptr)) return;
+  try {
+    service().on_side_connect_failed(node_, {Status::kNoMemory, {}}, now);
+  } catch (const std::bad_alloc &) {
+    return;  // the callers that wait are served after the next attempt
+  }
 }
 
 void Side::on_replies(const Wire &, Replies replies, Nanos now) {

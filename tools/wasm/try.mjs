@@ -24,6 +24,7 @@ const BUSY = 1;
 const CANCELLED = 5;
 const INVALID = -11;
 const NO_MEMORY = -14;
+const NOT_REPLICATED = -7;
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'redlatch-wasm-'));
 
 // ---- servers -----------------------------------------------------------------------------------
@@ -88,6 +89,11 @@ async function until(what, seen) {
 }
 
 const statusOf = (promise) => promise.then(() => 0, (failure) => failure.status ?? failure);
+// A release that finds no memory is repeated.
+async function release(lease) {
+  while (await statusOf(lease.release()) === NO_MEMORY) await sleep(1);
+}
+
 const into = (log) => (level, text) => log.push(`${level} ${text}`);
 // The clients of the server, by CLIENT LIST.
 const clientsAt = async (socket) =>
@@ -103,17 +109,21 @@ async function killClients(socket) {
 
 async function tryLock(url, options = {}) {
   const client = await Client.open(url, { options });
-  const first = await client.lock('orders', { ttl: 5_000, wait: 0 });
+  const first = await client.lock('orders', { wait: 10_000 });
   assert(first.fence > 0n);
   await first.release();
-  const second = await client.lock('orders', { ttl: 5_000, wait: 0 });
+  await first.release(); // the second call does nothing
+  const second = await client.lock('orders', { wait: 10_000 });
   assert(second.fence > first.fence);
-  await second.release();
-  await second.release();  // the second call does nothing
   assert.equal(await statusOf(client.lock('')), INVALID);
   assert.equal(await statusOf(client.lock('orders', { ttl: 1 })), INVALID);
-  await client.close();
+  assert.equal(await statusOf(client.lock('orders', { options: { no_such: 1 } })), INVALID);
+  await client.close(); // which releases the second
   assert.equal(client.connectionCount, 0);
+
+  const other = await Client.open(url, { options });
+  await (await other.lock('orders', { wait: 10_000 })).release(); // well below the ttl
+  await other.close();
 }
 
 // By a message of the server: the waiter does not poll.
@@ -175,17 +185,6 @@ async function tryKilled(url, socket) {
   assert.deepEqual(log, []);
 }
 
-// A client that is closed gives back what it holds.
-async function tryClose(url, socket) {
-  const client = await Client.open(url);
-  await client.lock('orders');
-  await client.close();
-  const other = await Client.open(url);
-  await (await other.lock('orders', { wait: 0 })).release();
-  await other.close();
-  await until('no connection', async () => (await clientsAt(socket)).length === 0);
-}
-
 // Without memory calls fail, and the client continues: exceptions of C++ arrive.
 async function tryNoMemory(url) {
   const client = await Client.open(url, { memoryLimit: 4 * 1024 * 1024 });
@@ -196,14 +195,14 @@ async function tryNoMemory(url) {
   const seen = new Map(); // how many ended with each status
   while (!seen.has(NO_MEMORY)) {
     const signal = waiters.length < 100 ? undefined : stop.signal;
-    waiters.push(statusOf(client.lock('orders', { signal }).then((next) => next.release()))
+    waiters.push(statusOf(client.lock('orders', { signal }).then(release))
       .then((status) => seen.set(status, (seen.get(status) ?? 0) + 1)));
     await sleep(0);
     assert(waiters.length < 20_000);
   }
   assert(!lease.signal.aborted);
   stop.abort();
-  await lease.release();
+  await release(lease);
   await Promise.all(waiters);
   assert.deepEqual([...seen.keys()].sort(), [NO_MEMORY, 0, CANCELLED].sort());
   assert.equal(seen.get(0), 100);
@@ -246,8 +245,10 @@ async function tryFailover() {
   const log = [];
   const url = `redis-sentinel://127.0.0.1:${port}/main`;
   const client = await Client.open(url, { log: into(log) });
-  const options = { min_replicas: 1 };
-  const lease = await client.lock('orders', { options });
+  const lease = await client.lock('orders', { options: { min_replicas: 1 } });
+  const unconfirmed = client.lock('invoices', { options: { min_replicas: 2 } });
+  assert.equal(await statusOf(unconfirmed), NOT_REPLICATED);
+  await (await client.lock('invoices', { wait: 10_000 })).release();
   // The sentinel refuses until it has heard from the replica.
   const sentinel = { host: '127.0.0.1', port };
   await until('a failover', async () =>
@@ -256,19 +257,9 @@ async function tryFailover() {
     log.some((line) => line.startsWith(`info connected to redis://127.0.0.1:${second},`)));
   assert(!lease.signal.aborted);
   await lease.release();
-  const next = await client.lock('orders', { options: { min_replicas: 0 } });
+  const next = await client.lock('orders');
   assert(next.fence > lease.fence);
   await next.release();
-  await client.close();
-}
-
-async function tryNoServer() {
-  const log = [];
-  const url = `unix://${folder}/missing.sock`;
-  const client = await Client.open(url, { log: into(log) });
-  assert.notEqual(await statusOf(client.lock('orders', { wait: 100 })), 0);
-  assert.equal(log.length, 1);
-  assert.match(log[0], /^warning cannot reach unix:/);
   await client.close();
 }
 
@@ -286,10 +277,8 @@ try {
   await step('lock and release', () => tryLock(url));
   await step('hand-off', () => tryHandOff(url, one));
   await step('killed connections', () => tryKilled(url, one));
-  await step('close', () => tryClose(url, one));
   await step('a changed password', () => tryPasswords(one));
   await step('no memory', () => tryNoMemory(url));
-  await step('no server', () => tryNoServer());
 
   const port = await freePort();
   const node = await startServer('node', port, '--cluster-enabled', 'yes',

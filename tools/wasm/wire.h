@@ -36,10 +36,9 @@ class WireOwner {
   virtual ~WireOwner() = default;
 
   virtual void on_dialled(const Wire &, Nanos) {}
-  virtual void on_dial_failed(const Wire &, const DialFailure &, Nanos) {}
   virtual void on_replies(const Wire &wire, Replies replies, Nanos now) = 0;
-  // The server has closed it, or sent something that is no reply.
-  virtual void on_closed(const Wire &wire, Nanos now) = 0;
+  // It could not be dialled, or has ended, or its bytes are not RESP.
+  virtual void on_closed(const Wire &wire, std::string_view why, Nanos now) = 0;
 };
 
 class Wire {
@@ -59,7 +58,7 @@ class Wire {
   Wire(const Wire &) = delete;
   Wire &operator=(const Wire &) = delete;
 
-  // @return nullptr: there is none with this number.
+  // @return nullptr if it has ended.
   static Wire *find(int32_t number) {
     const auto found = wires_.find(number);
     return found == wires_.end() ? nullptr : found->second;
@@ -77,18 +76,15 @@ class Wire {
 
   // ---- events
   void on_dialled(Nanos now) { owner_->on_dialled(*this, now); }
-  void on_dial_failed(const DialFailure &seen, Nanos now) {
-    owner_->on_dial_failed(*this, seen, now);
-  }
   void on_bytes(std::span<const char> bytes, Nanos now) {
     const int32_t number = number_;
     Replies replies;
     const bool is_open = reader_.feed(bytes, replies);
     if (!replies.empty()) owner_->on_replies(*this, std::move(replies), now);
     Wire *same = is_open ? nullptr : find(number);
-    if (same != nullptr) same->on_closed(now);
+    if (same != nullptr) same->on_closed(kClosedByServer, now);
   }
-  void on_closed(Nanos now) { owner_->on_closed(*this, now); }
+  void on_closed(std::string_view why, Nanos now) { owner_->on_closed(*this, why, now); }
 
  private:
   static inline int32_t last_number_ = 0;
