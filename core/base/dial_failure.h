@@ -42,6 +42,11 @@ struct DialFailure {
   bool is_nobody_there() const;
 };
 
+// @return whether a later attempt to connect may succeed: waiting callers do not hear of this one.
+constexpr bool may_pass(Status status) {
+  return status == Status::kUnavailable || status == Status::kServer || status == Status::kNoMemory;
+}
+
 // The server, for messages and for TLS.
 struct Peer {
   Peer() = default;

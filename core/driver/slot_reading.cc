@@ -6,6 +6,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/dial_failure.h"
 #include "protocol/cluster_info.h"
 
 namespace redlatch::driver {
@@ -42,8 +43,7 @@ void SlotReading::on_dialled(const Send &send, Nanos) {
 
 // A final reason is reported, whatever the other servers are.
 void SlotReading::on_failed(const Outcome &why, Nanos now) {
-  const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
-  if (outcome_.ok() || !may_pass) outcome_ = why;
+  if (outcome_.ok() || !may_pass(why.status)) outcome_ = why;
   stage_ = Stage::kOver;
   if (turn_ < servers_.size()) dial_next(now);
 }

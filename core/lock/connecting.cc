@@ -4,6 +4,7 @@
 // LockClient: requests and leases when the connection is made or lost.
 #include <new>
 
+#include "base/dial_failure.h"
 #include "lock/lock_client.h"
 
 namespace redlatch::lock {
@@ -71,8 +72,7 @@ void LockClient::on_connect_failed(size_t node, const Outcome &why, Nanos now) {
   Server &server = at(node);
   server.is_wanted = false;
   server.session.on_connect_failed(why, now);
-  const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
-  if (!may_pass) return fail_all(server, why.status, why.message, now);
+  if (!may_pass(why.status)) return fail_all(server, why.status, why.message, now);
   requests_.on_connect_failed(server, why);
   locks_.for_each_at(server, [&](TokenRecord &record) {
     const bool is_one_try = record.phase == Phase::kAsking && !record.acquisition->is_queueable();

@@ -108,7 +108,8 @@ DialFailure resolve(const std::string &host, const std::string &port, Nanos limi
   // Numeric addresses and localhost need no name server, and no time limit.
   addresses = look_up(host, port, host == "localhost" ? 0 : AI_NUMERICHOST, error);
   if (addresses) return {};
-  if (host != "localhost") addresses = ask_resolver(host, port, limit, wake_fd, error);
+  if (error == EAI_NONAME && host != "localhost")
+    addresses = ask_resolver(host, port, limit, wake_fd, error);
   if (addresses) return {};
   if (error == EAI_INPROGRESS) return {DialFailure::Kind::kNameLate, 0, {}};
   return {DialFailure::Kind::kNameUnknown, 0, gai_strerror(error)};

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/dial_failure.h"
 #include "quorum/words.h"
 #include "timing/quorum.h"
 
@@ -47,9 +48,8 @@ bool NodeEligibility::on_connected(size_t index, const ServerFacts &facts) {
 
 void NodeEligibility::on_connect_failed(size_t index, const Outcome &why) {
   Node &node = nodes_[index];
-  const bool may_pass = why.status == Status::kUnavailable || why.status == Status::kServer;
   node.was_tried = true;
-  node.refusal = may_pass ? Outcome{} : why;
+  node.refusal = may_pass(why.status) ? Outcome{} : why;
   node.facts.is_replica = false;  // as far as is known
 }
 

@@ -145,8 +145,12 @@ bool Connecting::become_cluster(Attempt &ended) {
   }
   uint64_t number = 0;
   for (const uint8_t byte : seed) number = number << 8 | byte;
+  if (const int error = polling_.become_several(); error != 0) {
+    polling_.become_one();
+    ended.machine.fail(not_watched(ended.link.settings, error));
+    return false;
+  }
   try {
-    polling_.become_several();
     service_.become_cluster(random, number, output_, log_);
   } catch (...) {
     polling_.become_one();

@@ -35,9 +35,9 @@ int Polling::watch_all() const {
   return error != 0 ? error : callers_.add(all_->fd(), 0, net::EpollSet::kEnd);
 }
 
-void Polling::become_several() {
+int Polling::become_several() {
   all_.emplace();
-  if (!all_->is_open() || watch_all() != 0) throw std::bad_alloc();
+  return all_->is_open() ? watch_all() : all_->error();
 }
 
 void Polling::close() {

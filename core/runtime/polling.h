@@ -47,8 +47,8 @@ class Polling {
 
   // ---- what is polled
   bool has_several() const REQUIRES(runtime_mutex) { return all_.has_value(); }
-  // The server is one of several after all. Throws std::bad_alloc.
-  void become_several() REQUIRES(runtime_mutex);
+  // The server is one of several after all. @return 0, or errno: become_one() is to follow.
+  [[nodiscard]] int become_several() REQUIRES(runtime_mutex);
   void become_one() REQUIRES(runtime_mutex) { all_.reset(); }
   // Exists if there are several links: their commands. Polled by the leader.
   net::EpollSet &all() REQUIRES(runtime_mutex) {

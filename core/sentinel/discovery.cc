@@ -6,6 +6,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/dial_failure.h"
 #include "base/text.h"
 
 namespace redlatch::sentinel {
@@ -23,8 +24,6 @@ constexpr size_t kOthersAreNext = 1;
 bool contains(const std::vector<HostPort> &list, const HostPort &one) {
   return std::find(list.begin(), list.end(), one) != list.end();
 }
-
-bool may_pass(Status status) { return status == Status::kUnavailable || status == Status::kServer; }
 
 }  // namespace
 
@@ -201,11 +200,12 @@ void Discovery::decide() {
   });
   if (other != opinions_.end() && !is_of_most(*found)) {
     if (is_of_most(*other)) return name(*other);
-    return give_up(Status::kUnavailable, "the sentinels disagree: " + found->sentinel.text() +
-                                             " names " + found->primary.text() + ", " +
-                                             other->sentinel.text() + " names " +
-                                             other->primary.text() + ", both in the epoch " +
-                                             std::to_string(found->epoch));
+    return give_up(Status::kUnavailable,
+                   "the sentinels disagree: " + found->sentinel.text() + " names " +
+                       found->primary.text() + ", " + other->sentinel.text() + " names " +
+                       other->primary.text() + ", " +
+                       (found->epoch < 0 ? "and neither says in which epoch"
+                                         : "both in the epoch " + std::to_string(found->epoch)));
   }
   const bool is_old = found->epoch >= 0 && found->epoch < epoch_before_;
   if (is_old && !is_of_most(*found)) {

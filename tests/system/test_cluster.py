@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import resource
 import time
 from collections.abc import Callable, Iterator
 
@@ -149,6 +150,41 @@ def test_a_cluster_is_found_by_the_address_of_one_node(
     refused = spawn(f"redis://127.0.0.1:{node.port}/3")
     reply = refused.call("acquire", name=name, wait=0)
     assert reply.status == "RL_E_UNSUPPORTED" and "db must be 0 (got 3)" in reply.message, reply
+
+
+def test_callers_wait_while_a_client_lacks_descriptors_for_a_cluster(
+    one_cluster: Cluster, spawn: Spawn, name: str
+) -> None:
+    """Goal: a client without a descriptor more, while it connects or becomes one of a cluster, ends
+    no wait. Method: a limit of the process with room for 0 to 3 descriptors, lifted once it is felt
+    or all have their locks."""
+    actor = spawn(one_cluster.url())
+    numbers = range(1, 4)
+    for number in numbers:  # the process has its record and its threads now
+        actor.ok("acquire", thread=number, lease=number, name=name, wait=WAIT_MS, ttl_ms=TTL_MS)
+        actor.ok("release", lease=number)
+        actor.ok("free", lease=number)
+    for room in range(4):
+        actor.ok("open", client=1, url=f"redis://127.0.0.1:{one_cluster.primaries[0].port}")
+        old = resource.prlimit(actor.pid, resource.RLIMIT_NOFILE)
+        limit = (actor.descriptor_count + room, old[1])
+        resource.prlimit(actor.pid, resource.RLIMIT_NOFILE, limit)
+        waiting = [
+            actor.begin(
+                "acquire", thread=number, client=1, lease=number, name=f"{name}-{number}", wait=-1
+            )
+            for number in numbers
+        ]
+        while not all(one.is_done for one in waiting):
+            if "Too many open files" in actor.call("log_line", client=1)["line"]:
+                break
+        resource.prlimit(actor.pid, resource.RLIMIT_NOFILE, old)
+        assert [one.get().status for one in waiting] == ["RL_OK"] * len(waiting), room
+        for number in numbers:
+            actor.ok("release", lease=number)
+            actor.ok("free", lease=number)
+        actor.ok("shutdown", client=1)
+        actor.ok("close", client=1)
 
 
 def test_one_used_node_is_one_connection(one_cluster: Cluster, spawn: Spawn, name: str) -> None:

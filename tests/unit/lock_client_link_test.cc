@@ -205,6 +205,18 @@ TEST_F(MovingPrimaryTest, the_pauses_grow_while_connections_lead_to_a_replica) {
   EXPECT_EQ(request->status.load(), Status::kOk);
 }
 
+TEST_F(LinkTest, an_attempt_without_memory_ends_one_try_and_no_wait) {
+  const auto patient = acquire(-1, {}, "other");
+  const auto request = acquire(0);
+  ASSERT_TRUE(client_->begin_connect(0, now_));
+  client_->on_connect_failed(0, {Status::kNoMemory, {}}, now_);
+  EXPECT_EQ(request->status.load(), Status::kNoMemory);
+  now_ = client_->next_due();
+  connect();
+  reply_granted();
+  EXPECT_EQ(patient->status.load(), Status::kOk);
+}
+
 TEST_F(LinkTest, wrong_password_fails_all_waiters_at_once) {
   const auto patient = acquire(-1);
   ASSERT_TRUE(client_->begin_connect(0, now_));
