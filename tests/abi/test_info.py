@@ -98,7 +98,7 @@ def test_a_change_is_found(changed: str, old: str, new: str, tree: Path) -> None
 
 
 def test_a_type_that_is_not_there_is_named(tree: Path) -> None:
-    for kind, words in (("WORDS", "has no such type as WORDS"), ("TIME", "C++ cannot read")):
+    for kind, words in (("WORDS", "has no such type as WORDS"), ("TIME", "(got TIME)")):
         row = ROW.replace("TEXT, home", f"{kind}, home")
         before = (tree / FIELDS).read_text()
         change(tree / FIELDS, PLACE, row + PLACE)
