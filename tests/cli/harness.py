@@ -208,7 +208,8 @@ class Cli:
         return answer
 
     def is_held(self, name: str) -> bool:
-        return bool(self.status(name)["state"] == "held")
+        # A busy machine may take longer than the two seconds of a user.
+        return bool(self.status(name, "--command-timeout", f"{LIMIT:.0f}s")["state"] == "held")
 
     def waiting(self, name: str) -> int:
         return int(self.status(name)["waiting"])
