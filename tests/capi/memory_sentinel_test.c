@@ -71,20 +71,17 @@ static void use_lease(rl_lease* lease) {
 /* The discovery, the watch, and the survey. */
 static void run_scenario(void) {
   rl_acquire_options* options = rl_acquire_options_new();
-  rl_error* err = rl_error_new();
   rl_client* client = options == NULL ? NULL : open_impatient();
   rl_lease* lease = NULL;
   if (client != NULL) {
     rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
-    lease = rl_acquire(client, TEXT("blocking"), 2000, options, err);
-    if (lease == NULL && err != NULL) check_honest(rl_error_status(err), "acquire");
+    lease = acquire_patiently(client, "blocking", options);
     if (lease != NULL) use_lease(lease);
     rl_info_free(rl_client_check(client, 0, NULL));
     rl_info_free(rl_client_info(client, NULL));
   }
   rl_lease_free(lease);
   rl_client_close(client);
-  rl_error_free(err);
   rl_acquire_options_free(options);
 }
 

@@ -36,25 +36,12 @@ static rl_client* open_for_scenario(void) {
   return client;
 }
 
-static rl_lease* acquire_blocking(rl_client* client, const rl_acquire_options* options) {
-  enum { WAIT_MS = 2000 };
-  const int64_t began_ms = now_ms();
-  rl_error* err = rl_error_new();
-  rl_lease* lease = rl_acquire(client, TEXT("blocking"), WAIT_MS, options, err);
-  if (lease == NULL && err != NULL) {
-    const rl_status status = rl_error_status(err);
-    /* A busy machine may need the whole wait to connect. */
-    if (status != RL_TIMEOUT || now_ms() - began_ms < WAIT_MS) check_honest(status, "acquire");
-  }
-  rl_error_free(err);
-  return lease;
-}
-
 static rl_lease* acquire_by_request(rl_client* client, const rl_acquire_options* options) {
-  rl_request* request = rl_acquire_start(client, TEXT("request"), 2000, options);
+  const int64_t began_ms = now_ms();
+  rl_request* request = rl_acquire_start(client, TEXT("request"), patience_ms(), options);
   rl_lease* lease;
   if (request == NULL) return NULL;
-  check_honest(rl_request_wait(request, 10000), "request");
+  check_acquired(rl_request_wait(request, 10000), began_ms, "request");
   CHECK(rl_request_message(request) != NULL);
   lease = rl_request_take_lease(request);
   rl_request_free(request);
@@ -110,7 +97,7 @@ static void run_scenario(void) {
                "label");
   client = open_for_scenario();
   if (client != NULL) {
-    first = acquire_blocking(client, options);
+    first = acquire_patiently(client, "blocking", options);
     second = acquire_by_request(client, options);
     waiting = rl_acquire_start(client, TEXT("blocking"), -1, options);
     if (first != NULL) use_lease(client, first);
@@ -152,11 +139,11 @@ static void run_sharing_scenario(void) {
   if (client != NULL) {
     rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
     check_honest(rl_acquire_options_set_owner(options, TEXT("an owner, no short string")), "owner");
-    leases[0] = rl_rw_acquire_read(client, TEXT("blocking"), 2000, options, NULL);
+    leases[0] = rl_rw_acquire_read(client, TEXT("blocking"), patience_ms(), options, NULL);
     if (leases[0] != NULL) climb(leases[0]);
     check_honest(rl_acquire_options_set_reentrant(options, 1), "reentrant");
-    leases[1] = rl_acquire(client, TEXT("request"), 2000, options, NULL);
-    leases[2] = rl_acquire(client, TEXT("request"), 2000, options, NULL);
+    leases[1] = rl_acquire(client, TEXT("request"), patience_ms(), options, NULL);
+    leases[2] = rl_acquire(client, TEXT("request"), patience_ms(), options, NULL);
   }
   for (i = 0; i < TEST_COUNT(leases); ++i) rl_lease_free(leases[i]);
   rl_client_close(client);
@@ -183,7 +170,7 @@ static void run_detach_scenario(void) {
   rl_request* request = NULL;
   char token[40], reply[64];
   rl_status status = RL_E_NO_MEMORY;
-  if (client != NULL) leases[0] = rl_acquire(client, TEXT("left"), 2000, NULL, NULL);
+  if (client != NULL) leases[0] = rl_acquire(client, TEXT("left"), patience_ms(), NULL, NULL);
   if (leases[0] != NULL) status = detach(leases[0], token, sizeof token);
   if (status == RL_OK) {
     leases[1] = rl_lease_attach(client, TEXT("left"), token, strlen(token), 0, NULL, err);
@@ -234,9 +221,9 @@ static void run_redlock_scenario(void) {
   rl_request* waiting = NULL;
   if (redlock != NULL) {
     rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
-    check_honest(rl_client_connect(redlock, 2000, NULL), "connect");
+    check_honest(rl_client_connect(redlock, patience_ms(), NULL), "connect");
     rl_info_free(rl_client_info(redlock, NULL));
-    lease = rl_redlock_acquire(redlock, TEXT("blocking"), 2000, options, NULL);
+    lease = rl_redlock_acquire(redlock, TEXT("blocking"), patience_ms(), options, NULL);
     waiting = rl_redlock_acquire_start(redlock, TEXT("blocking"), -1, options);
     if (lease != NULL) check_honest(rl_extend(lease, SCENARIO_TTL_MS, NULL), "extend");
     if (lease != NULL) release_in_the_end(lease);
