@@ -56,6 +56,16 @@ inline Outcome failure(Status status, std::string_view message) {
   return Outcome{status, clean(message)};
 }
 
+// `words()` is the message. Without memory it has none.
+template <class Words>
+Outcome failure_if_memory(Status status, const Words &words) noexcept {
+  try {
+    return failure(status, words());
+  } catch (const std::bad_alloc &) {
+    return Outcome{status, {}};
+  }
+}
+
 // Without memory it has no message.
 inline Outcome copy_of(const Outcome &why) noexcept {
   try {

@@ -5,7 +5,9 @@
 
 #include <sys/random.h>
 
+#include <array>
 #include <cerrno>
+#include <cstring>
 
 namespace redlatch {
 
@@ -20,6 +22,19 @@ bool fill_random(std::span<uint8_t> bytes) {
     }
   }
   return true;
+}
+
+bool fill_random(uint64_t &number) {
+  std::array<uint8_t, sizeof number> bytes{};
+  if (!fill_random(std::span<uint8_t>(bytes))) return false;
+  std::memcpy(&number, bytes.data(), bytes.size());
+  return true;
+}
+
+Outcome no_random(int error) noexcept {
+  return failure_if_memory(Status::kInternal, [error] {
+    return "cannot get random bytes from the kernel: " + reason_of(error);
+  });
 }
 
 }  // namespace redlatch

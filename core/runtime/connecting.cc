@@ -16,20 +16,6 @@
 
 namespace redlatch::runtime {
 
-namespace {
-
-// The text needs memory.
-Outcome no_random(int error) noexcept {
-  try {
-    return failure(Status::kInternal,
-                   "cannot get random bytes from the kernel: " + reason_of(error));
-  } catch (const std::bad_alloc &) {
-    return Outcome{Status::kInternal, {}};
-  }
-}
-
-}  // namespace
-
 Connecting::Connecting(const Parts &parts, lock::Output &output)
     : wakeup_(parts.wakeup),
       log_(parts.wakeup.log()),
@@ -137,21 +123,19 @@ void Connecting::finish(Lock &lock, Link &link) {
 // Called before the connection is used: no other thread reads or sends. On failure the attempt has
 // failed.
 bool Connecting::become_cluster(Attempt &ended) {
-  std::array<uint8_t, 16> random{};
-  std::array<uint8_t, 8> seed{};
-  if (!fill_random(random) || !fill_random(seed)) {
+  std::array<uint8_t, 16> id{};
+  uint64_t seed = 0;
+  if (!fill_random(id) || !fill_random(seed)) {
     ended.machine.fail(no_random(errno));
     return false;
   }
-  uint64_t number = 0;
-  for (const uint8_t byte : seed) number = number << 8 | byte;
   if (const int error = polling_.become_several(); error != 0) {
     polling_.become_one();
     ended.machine.fail(not_watched(ended.link.settings, error));
     return false;
   }
   try {
-    service_.become_cluster(random, number, output_, log_);
+    service_.become_cluster(id, seed, output_, log_);
   } catch (...) {
     polling_.become_one();
     ended.machine.fail({log_.add_caught(), {}});

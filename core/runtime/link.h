@@ -36,14 +36,11 @@ namespace redlatch::runtime {
 class Connecting;
 struct Link;
 
-// Why a connection is closed that the kernel does not let a set poll. The text needs memory.
+// Why a connection is closed that the kernel does not let a set poll.
 inline Outcome not_watched(const Settings &settings, int error) noexcept {
-  try {
-    return failure(Status::kUnavailable,
-                   "cannot poll the connection to " + settings.address() + ": " + reason_of(error));
-  } catch (const std::bad_alloc &) {
-    return Outcome{Status::kUnavailable, {}};
-  }
+  return failure_if_memory(Status::kUnavailable, [&] {
+    return "cannot poll the connection to " + settings.address() + ": " + reason_of(error);
+  });
 }
 
 // An attempt to connect, in a thread of its own. Other threads read the result once is_over.

@@ -56,10 +56,10 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
                       reason_of(errno) + "); a sandbox must allow clock_gettime()");
     return nullptr;
   }
-  std::array<uint8_t, 24> random{};
-  if (!fill_random(random)) {
-    why =
-        failure(Status::kInternal, "cannot get random bytes from the kernel: " + reason_of(errno));
+  std::array<uint8_t, 16> id{};
+  uint64_t seed = 0;
+  if (!fill_random(id) || !fill_random(seed)) {
+    why = no_random(errno);
     return nullptr;
   }
   std::shared_ptr<Runtime> runtime(new Runtime(std::move(nodes), quorum));
@@ -72,9 +72,6 @@ std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
     runtime->log().add(LogLevel::kWarning, "no timer of CLOCK_BOOTTIME (" + reason_of(error) +
                                                "): after a suspend, ends are noticed late");
   }
-  uint64_t seed = 0;
-  for (size_t i = 16; i < random.size(); i++) seed = seed << 8 | random[i];
-  const std::span<const uint8_t, 16> id(random.data(), 16);
   runtime->service_.open(id, seed, *runtime);
   return runtime;
 }

@@ -14,14 +14,10 @@ namespace redlatch::runtime {
 
 namespace {
 
-// Also without memory for the text.
 Outcome not_polled(int error) noexcept {
-  try {
-    return failure(Status::kUnavailable,
-                   "cannot poll a connection beside that of the commands: " + reason_of(error));
-  } catch (const std::bad_alloc &) {
-    return Outcome{Status::kUnavailable, {}};
-  }
+  return failure_if_memory(Status::kUnavailable, [error] {
+    return "cannot poll a connection beside that of the commands: " + reason_of(error);
+  });
 }
 
 }  // namespace

@@ -47,11 +47,8 @@ class NoThread : public std::bad_alloc {
 // The result of an attempt to connect that got no thread. The failure may be temporary: the client
 // retries later, as without a server, and must get this result even without memory for the text.
 inline Outcome no_thread(int error) noexcept {
-  try {
-    return failure(Status::kUnavailable, NoThread(error).what());
-  } catch (const std::bad_alloc &) {
-    return Outcome{Status::kUnavailable, {}};
-  }
+  return failure_if_memory(Status::kUnavailable,
+                           [error] { return std::string(NoThread(error).what()); });
 }
 
 }  // namespace redlatch::runtime

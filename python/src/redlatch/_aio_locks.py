@@ -95,7 +95,27 @@ class TaskLock(NamedLock[AsyncLease]):
             lease._settle(error, exception)
 
 
-class AsyncLock(TaskLock):
+class ReleasableTaskLock(TaskLock):
+    """A lock for tasks that is acquired and released by calls, too."""
+
+    __slots__ = ()
+
+    async def release(self) -> None:
+        """Release the latest lease of this task, else that of another task, as asyncio.Lock does.
+
+        For a reentrant lock that is a task of the same named owner. Raises LockLost if the lease
+        had ended before, NotHeld if there is nothing to release.
+        """
+        task = task_here()
+        lease = self._holds.pop_latest(task) or self._of_others()
+        try:
+            await lease.release()
+        except NoMemory:
+            self._still_held(task, lease)
+            raise
+
+
+class AsyncLock(ReleasableTaskLock):
     """A lock by its name, made by lock() of Client.aio and Redlock.aio.
 
     Sends nothing until acquired. As an asynchronous context manager its value is the lease;
@@ -132,21 +152,8 @@ class AsyncLock(TaskLock):
             await lease._watch_block(task)
         return lease is not None
 
-    async def release(self) -> None:
-        """Release the lease of this task, else that of another task, as asyncio.Lock does.
 
-        Raises LockLost if the lease had ended before, NotHeld if there is nothing to release.
-        """
-        task = task_here()
-        lease = self._holds.pop_latest(task) or self._of_others()
-        try:
-            await lease.release()
-        except NoMemory:
-            self._still_held(task, lease)
-            raise
-
-
-class AsyncRLock(TaskLock):
+class AsyncRLock(ReleasableTaskLock):
     """A reentrant lock by its name, made by client.aio.rlock(). Sends nothing until acquired.
 
     The owner may acquire it again while it holds it: at once, past the queue. The owner is the
@@ -175,20 +182,6 @@ class AsyncRLock(TaskLock):
         if self._holds and not self._may_take(task, wait_ms == 0):
             return None
         return self._kept(task, await self._take(task, wait_ms))
-
-    async def release(self) -> None:
-        """Release the latest acquisition of this task by this object.
-
-        With a named owner any task of the owner may release. Raises NotHeld if there is nothing to
-        release, LockLost if the lease had ended before.
-        """
-        task = task_here()
-        lease = self._holds.pop_latest(task) or self._of_others()
-        try:
-            await lease.release()
-        except NoMemory:
-            self._still_held(task, lease)
-            raise
 
 
 class AsyncRWSide(TaskLock):
