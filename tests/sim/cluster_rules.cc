@@ -133,6 +133,7 @@ void ClusterRules::promoted(size_t old, size_t heir) {
   for (size_t i = 0; i < places_.size(); i++) {
     Place &place = *places_[i];
     if (place.server != old) continue;
+    place.server = heir;  // excuse_at() goes by its clock
     const auto kept = place.rules.leases_at(servers_[heir]->store(), place.key);
     for (const auto &[token, end] : place.rules.leases_at(servers_[old]->store(), place.key)) {
       const auto found = kept.find(token);
@@ -144,7 +145,6 @@ void ClusterRules::promoted(size_t old, size_t heir) {
         beliefs_.excuse(token);
       }
     }
-    place.server = heir;
     place.rules.follow(*servers_[heir]);
   }
 }

@@ -72,7 +72,7 @@ void GroupRules::promoted(size_t heir) {
       const auto found = kept.find(token);
       if (found != kept.end() && found->second >= end) continue;
       if (found != kept.end()) {
-        excuse_at(found->second, lock, token, end);
+        excuse_at(heir, found->second, lock, token, end);
       } else if (!has_kept(token, heir)) {
         stats_.lost_grants++;
         beliefs_.excuse(token);
@@ -90,14 +90,14 @@ void GroupRules::promoted(size_t heir) {
 
 // At the end that the primary knows for the lease: unless it was extended there as far as the
 // primary before had done.
-void GroupRules::excuse_at(int64_t end_ms, const std::string &lock, const std::string &token,
-                           int64_t last_ms) {
-  const Nanos end = servers_[primary_]->clock().when(end_ms * kMs);
+void GroupRules::excuse_at(size_t primary, int64_t end_ms, const std::string &lock,
+                           const std::string &token, int64_t last_ms) {
+  const Nanos end = servers_[primary]->clock().when(end_ms * kMs);
   schedule_.at(end, [this, end_ms, lock, token, last_ms] {
     const Rules::Leases ends = rules_.leases_at(servers_[primary_]->store(), lock);
     const auto found = ends.find(token);
     if (found == ends.end() || found->second <= end_ms) return beliefs_.excuse(token);
-    if (found->second < last_ms) excuse_at(found->second, lock, token, last_ms);
+    if (found->second < last_ms) excuse_at(primary_, found->second, lock, token, last_ms);
   });
 }
 

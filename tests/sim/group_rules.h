@@ -71,7 +71,7 @@ class GroupRules : public Checker, private RuleParts {
     std::map<std::string, Rules::Leases> leases;  // of each lock, as the replica last had them
   };
 
-  void excuse_at(int64_t end_ms, const std::string &lock, const std::string &token,
+  void excuse_at(size_t primary, int64_t end_ms, const std::string &lock, const std::string &token,
                  int64_t last_ms);
   void note_kept(size_t replica, size_t primary, const std::string &lock);
   bool has_kept(const std::string &token, size_t replica) const;
