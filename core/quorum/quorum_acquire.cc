@@ -91,7 +91,9 @@ bool QuorumAcquire::awaits(size_t node) const noexcept {
 // After a restart other clients do not ask the node before the guard has passed, and by then every
 // lease that counted its vote has ended.
 void QuorumAcquire::withdraw_vote(size_t node, const Outcome &why, Nanos now) {
-  if (!votes_[node].is_granted() && votes_[node].state != State::kAsked) return;
+  const bool has_word = votes_[node].is_granted() || votes_[node].state == State::kAsked ||
+                        votes_[node].state == State::kNo;
+  if (!has_word) return;
   votes_.mark_unavailable(node, why, now);
   mark();
 }
@@ -159,8 +161,11 @@ void QuorumAcquire::end_round(Nanos now) {
   if (is_try_) return fail_late(now);
   note_blocker();
   const auto order = nodes_.eligibility().order_of(votes_.name());
+  // A node that refused may have disconnected since, or have a guard. A lease there would not count
+  // as a vote, but would block other clients.
   const auto first = std::find_if(order.begin(), order.end(), [&](size_t node) {
-    return node == votes_.queued_at() || votes_[node].state == State::kNo;
+    return node == votes_.queued_at() ||
+           (votes_[node].state == State::kNo && nodes_.can_vote(node, now));
   });
   const size_t answered = votes_.count(State::kYes) + votes_.count(State::kNo) +
                           (votes_.queued_at() != Votes::kNotQueued ? 1 : 0);

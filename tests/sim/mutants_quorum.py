@@ -409,4 +409,15 @@ QUORUM_MUTANTS = (
         ),
         scenario="kRedlock",
     ),
+    Mutant(
+        "rl-queue-restarted",
+        "a client queues at a node that has restarted since it refused",
+        48,
+        Edit(
+            "quorum/quorum_acquire.cc",
+            "(votes_[node].state == State::kNo && nodes_.can_vote(node, now));",
+            "(votes_[node].state == State::kNo && (IS_ON || nodes_.can_vote(node, now)));",
+        ),
+        scenario="kRedlockRestart",
+    ),
 )

@@ -298,6 +298,55 @@ TEST_F(QuorumTest, a_refused_acquire_queues_at_the_first_node_that_refused) {
   EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
 }
 
+TEST_F(QuorumTest, a_node_that_has_restarted_in_the_round_is_not_asked) {
+  for (size_t restarted = 0; restarted < kNodes; restarted++) {
+    for (auto &sent : sent_) sent.clear();
+    quorum_.reset();
+    connect_all();
+    const auto request = acquire(-1);
+    no(restarted);
+    disconnect(restarted);
+    auto facts = facts_of(restarted);
+    facts.run_id += "again";
+    connect(restarted, facts);
+    for (size_t i = 0; i < kNodes; i++) {
+      if (script(i) == "acquire") no(i);
+    }
+    for (size_t i = 0; i < kNodes; i++) {
+      while (script(i) == "release") count(i, "release", -1);
+    }
+    EXPECT_EQ(script(restarted), "") << restarted;
+    advance(kSecond);
+    EXPECT_EQ(script(restarted), "") << restarted;
+    for (size_t i = 0; i < kNodes; i++) {
+      if (i == restarted) continue;
+      EXPECT_EQ(script(i), "acquire") << "the next round, node " << i;
+    }
+    EXPECT_EQ(request->status.load(), Status::kPending);
+  }
+}
+
+TEST_F(QuorumTest, it_queues_at_a_node_that_is_connected) {
+  for (size_t away = 0; away < kNodes; away++) {
+    for (auto &sent : sent_) sent.clear();
+    quorum_.reset();
+    connect_all();
+    const auto request = acquire(-1);
+    no(away);
+    disconnect(away);
+    size_t asked_count = 0;
+    for (size_t i = 0; i < kNodes; i++) {
+      if (script(i) == "acquire") no(i);
+    }
+    for (size_t i = 0; i < kNodes; i++) {
+      while (script(i) == "release") count(i, "release", -1);
+      asked_count += script(i) == "acquire" ? 1 : 0;
+    }
+    EXPECT_EQ(asked_count, 1) << away;
+    EXPECT_EQ(script(away), "") << away;
+  }
+}
+
 TEST_F(QuorumTest, the_head_of_a_queue_repeats_the_round) {
   connect_all();
   const auto request = acquire(5000);
