@@ -16,9 +16,9 @@ type Client struct{ base }
 
 // base has the parts that a Client and a Redlock share.
 type base struct {
-	session *session
-	handle  rlc.Client // freed by the finalizer only, so that any call may be under way
-	origin  *origin
+	common *common
+	handle rlc.Client // freed by the finalizer only, so that any call may be under way
+	origin *origin
 }
 
 // Open makes a client for the server at url: redis://, valkey://, unix:// or embedded://, as in
@@ -37,7 +37,7 @@ func Open(url string, options ...ClientOption) (*Client, error) {
 		return nil, c.failure()
 	}
 	drive := func(queue rlc.Queue) { rlc.Queue_drive(queue, handle) }
-	client := &Client{base{newSession(drive), handle, newOrigin()}}
+	client := &Client{base{newCommon(drive), handle, newOrigin()}}
 	runtime.SetFinalizer(client, func(c *Client) { c.leave("client") })
 	return client, nil
 }
@@ -68,7 +68,7 @@ func (c *base) Connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.session.free(request)
+	c.common.free(request)
 	return nil
 }
 
@@ -86,8 +86,8 @@ func (c *base) reach(ctx context.Context, op string,
 	if request == 0 {
 		return 0, &Error{Op: op, Status: ErrNoMemory}
 	}
-	if status := c.session.pump.await(ctx, request); status != OK {
-		defer c.session.free(request)
+	if status := c.common.pump.await(ctx, request); status != OK {
+		defer c.common.free(request)
 		return 0, failed(ctx, op, "", status, request, wait)
 	}
 	return request, nil
@@ -100,15 +100,15 @@ func (c *base) reach(ctx context.Context, op string,
 func (c *base) Close() error {
 	defer runtime.KeepAlive(c)
 	rlc.Client_shutdown(c.handle)
-	if lines := c.session.lines.Load(); lines != nil {
+	if lines := c.common.lines.Load(); lines != nil {
 		lines.writeAll()
 		lines.stop()
 	}
-	if source := c.session.source.Load(); source != nil {
+	if source := c.common.source.Load(); source != nil {
 		source.stop()
 	}
-	c.session.closed.Store(true)
-	c.session.pump.close()
+	c.common.closed.Store(true)
+	c.common.pump.close()
 	return nil
 }
 
@@ -145,39 +145,39 @@ func text(write func([]byte) int64) string {
 //   - ErrUnavailable: the server could not be reached.
 func (c *base) Lock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
-	return c.session.take(ctx, c, "lock", name, waitMs(ctx), options, c.startLock)
+	return c.common.take(ctx, c, "lock", name, waitMs(ctx), options, c.startLock)
 }
 
 // TryLock is Lock with one try. The error is ErrBusy if the lock is held or waited for.
 func (c *base) TryLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
-	return c.session.take(ctx, c, "lock", name, noWait, options, c.startLock)
+	return c.common.take(ctx, c, "lock", name, noWait, options, c.startLock)
 }
 
 // RLock acquires the read-write lock name to read: together with other readers, never with a
 // writer. Readers and writers have one queue. Otherwise as Lock.
 func (c *Client) RLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
-	return c.session.take(ctx, c, "read-lock", name, waitMs(ctx), options, c.startRLock)
+	return c.common.take(ctx, c, "read-lock", name, waitMs(ctx), options, c.startRLock)
 }
 
 // TryRLock is RLock with one try.
 func (c *Client) TryRLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
-	return c.session.take(ctx, c, "read-lock", name, noWait, options, c.startRLock)
+	return c.common.take(ctx, c, "read-lock", name, noWait, options, c.startRLock)
 }
 
 // WLock acquires the read-write lock name to write: alone. It is the lock of Lock of that name.
 // Otherwise as Lock.
 func (c *Client) WLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
-	return c.session.take(ctx, c, "write-lock", name, waitMs(ctx), options, c.startWLock)
+	return c.common.take(ctx, c, "write-lock", name, waitMs(ctx), options, c.startWLock)
 }
 
 // TryWLock is WLock with one try.
 func (c *Client) TryWLock(ctx context.Context, name string, options ...Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)
-	return c.session.take(ctx, c, "write-lock", name, noWait, options, c.startWLock)
+	return c.common.take(ctx, c, "write-lock", name, noWait, options, c.startWLock)
 }
 
 func (c *base) startLock(name string, wait int64, options rlc.AcquireOptions) rlc.Request {
@@ -256,17 +256,17 @@ func (c *Client) AttachFence(ctx context.Context, name, token string, fence int6
 	if err != nil {
 		return nil, about(err, "attach", name)
 	}
-	request, err := c.session.ask(ctx, "attach", name, func() rlc.Request {
+	request, err := c.common.ask(ctx, "attach", name, func() rlc.Request {
 		return rlc.Lease_attach_start(c.handle, name, token, fence, made)
 	})
 	rlc.Acquire_options_free(made)
 	if err != nil {
 		return nil, sent(err)
 	}
-	defer c.session.free(request)
+	defer c.common.free(request)
 	handle := rlc.Request_take_lease(request)
 	if handle == 0 {
 		return nil, &Error{Op: "attach", Name: name, Status: ErrNoMemory}
 	}
-	return newLease(ctx, c.session, c, handle), nil
+	return newLease(ctx, c.common, c, handle), nil
 }

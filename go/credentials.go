@@ -51,7 +51,7 @@ func (c *base) CredentialsFrom(fetch func(context.Context) (Credentials, error))
 	defer runtime.KeepAlive(c)
 	ctx, cancel := context.WithCancel(context.Background())
 	source := &credentialSource{client: c.handle, fetch: fetch, ctx: ctx, cancel: cancel}
-	if before := c.session.source.Swap(source); before != nil {
+	if before := c.common.source.Swap(source); before != nil {
 		before.stop()
 	}
 	if status := source.watch(); status != OK {

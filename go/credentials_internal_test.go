@@ -19,7 +19,7 @@ func TestAFailedWatchOrAnswerOfCredentialsIsRepeated(t *testing.T) {
 	calls := make(chan int)
 	count := 0
 	stop, err := client.CredentialsFrom(func(ctx context.Context) (Credentials, error) {
-		source := client.session.source.Load()
+		source := client.common.source.Load()
 		if count++; count == 1 {
 			source.mu.Lock()
 			source.client = 0

@@ -73,11 +73,11 @@ func (o *origin) String() string {
 // have ended, and a collector must not release a lock.
 func leaveLease(l *Lease) {
 	if l.State() == StateHeld {
-		l.session.leaked.Add(1)
+		l.common.leaked.Add(1)
 		reportLeak("lease", l.Name(), l.origin)
 		return
 	}
-	l.session.own.drop(l.hold)
+	l.common.own.drop(l.hold)
 	l.endContext() // Others may still have it, and the pump may not have ended it yet.
 	h := l.hold
 	h.mu.Lock()
@@ -88,17 +88,17 @@ func leaveLease(l *Lease) {
 
 // leave runs when no reference to the client or Redlock, or to a lease of it, is left.
 func (c *base) leave(what string) {
-	c.session.pump.close()
-	if lines := c.session.lines.Load(); lines != nil {
+	c.common.pump.close()
+	if lines := c.common.lines.Load(); lines != nil {
 		lines.stop()
 	}
-	if source := c.session.source.Load(); source != nil {
+	if source := c.common.source.Load(); source != nil {
 		source.stop()
 	}
-	if !c.session.closed.Load() {
+	if !c.common.closed.Load() {
 		reportLeak(what, "", c.origin)
 		// It continues to renew them.
-		if c.session.leaked.Load() > 0 {
+		if c.common.leaked.Load() > 0 {
 			return
 		}
 	}

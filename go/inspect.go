@@ -32,13 +32,13 @@ const Forever time.Duration = -1
 // Inspect returns a snapshot of the lock name, as the server has it. It changes nothing.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	defer runtime.KeepAlive(c)
-	request, err := c.session.ask(ctx, "inspect", name, func() rlc.Request {
+	request, err := c.common.ask(ctx, "inspect", name, func() rlc.Request {
 		return rlc.Inspect_start(c.handle, name)
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer c.session.free(request)
+	defer c.common.free(request)
 	handle := rlc.Request_take_info(request)
 	if handle == 0 {
 		return nil, &Error{Op: "inspect", Name: name, Status: ErrNoMemory}
@@ -126,11 +126,11 @@ func (c *Client) force(ctx context.Context, name string, start func() rlc.Reques
 	if ctx.Err() != nil {
 		return endedError(ctx, "force-release", name, ErrCancelled)
 	}
-	request, err := c.session.ask(ctx, "force-release", name, start)
+	request, err := c.common.ask(ctx, "force-release", name, start)
 	if err != nil {
 		return sent(err)
 	}
-	c.session.free(request)
+	c.common.free(request)
 	return nil
 }
 
@@ -172,14 +172,14 @@ func (l *List) Next() bool {
 		return false
 	}
 	defer runtime.KeepAlive(l)
-	request, err := l.client.session.ask(l.ctx, "list", "", func() rlc.Request {
+	request, err := l.client.common.ask(l.ctx, "list", "", func() rlc.Request {
 		return rlc.List_next_start(l.handle)
 	})
 	if l.err = err; err != nil {
 		l.info = nil
 		return false
 	}
-	l.client.session.free(request)
+	l.client.common.free(request)
 	l.info = readInfo(rlc.List_info(l.handle))
 	return true
 }
@@ -259,7 +259,7 @@ func (c *base) Check(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.session.free(request)
+	defer c.common.free(request)
 	handle := rlc.Request_take_info(request)
 	if handle == 0 {
 		return nil, &Error{Op: "check", Status: ErrNoMemory}

@@ -69,11 +69,11 @@ func (m Mode) String() string {
 // Any goroutine may use and unlock it. Keep it: a held lease that the program drops stays held
 // until the client is closed (see ReportLeaks).
 type Lease struct {
-	hold    *hold
-	session *session
-	client  any             // it must not be collected before its leases
-	base    context.Context // that of the acquire, without its end
-	origin  *origin
+	hold   *hold
+	common *common
+	client any             // it must not be collected before its leases
+	base   context.Context // that of the acquire, without its end
+	origin *origin
 }
 
 // hold is the part of a lease that the pump has; the lease may be collected meanwhile.
@@ -86,13 +86,13 @@ type hold struct {
 	tag    int64 // of the watch for its end
 }
 
-func newLease(ctx context.Context, s *session, client any, handle rlc.Lease) *Lease {
+func newLease(ctx context.Context, s *common, client any, handle rlc.Lease) *Lease {
 	lease := &Lease{
-		hold:    &hold{handle: handle},
-		session: s,
-		client:  client,
-		base:    context.WithoutCancel(ctx),
-		origin:  newOrigin(),
+		hold:   &hold{handle: handle},
+		common: s,
+		client: client,
+		base:   context.WithoutCancel(ctx),
+		origin: newOrigin(),
 	}
 	runtime.SetFinalizer(lease, leaveLease)
 	return lease
@@ -255,7 +255,7 @@ func (l *Lease) Context() context.Context {
 		h.cancel(whyEnded(h.handle))
 		return h.ctx
 	}
-	tag, status := l.session.pump.watch(func(queue rlc.Queue, tag int64) int {
+	tag, status := l.common.pump.watch(func(queue rlc.Queue, tag int64) int {
 		return rlc.Lease_watch(h.handle, queue, tag)
 	}, h.end) // The pump keeps h alive, not the lease.
 	if h.tag = tag; status != OK {
@@ -292,7 +292,7 @@ func (l *Lease) endContext() {
 	if h.cancel == nil {
 		return
 	}
-	l.session.pump.forget(h.tag)
+	l.common.pump.forget(h.tag)
 	h.cancel(whyEnded(h.handle))
 }
 
@@ -374,21 +374,21 @@ func (l *Lease) unlessEnded(ctx context.Context, op string, wait int64,
 func (l *Lease) finish(ctx context.Context, op string, wait int64,
 	start func(rlc.Lease) rlc.Request) (Status, error) {
 	defer runtime.KeepAlive(l)
-	l.session.calls.Lock()
+	l.common.calls.Lock()
 	request := start(l.hold.handle)
-	l.session.calls.Unlock()
+	l.common.calls.Unlock()
 	if request == 0 {
 		return ErrNoMemory, &Error{Op: op, Name: l.Name(), Status: ErrNoMemory}
 	}
-	defer l.session.free(request)
-	status := l.session.pump.await(ctx, request)
+	defer l.common.free(request)
+	status := l.common.pump.await(ctx, request)
 	isDetachUnsent := op == "detach" && l.State() == StateHeld
 	if status == ErrCancelled && op != "upgrade" && !isDetachUnsent {
 		// It is sent, and continues by itself.
 		return ErrOutcomeUnknown, endedError(ctx, op, l.Name(), ErrOutcomeUnknown)
 	}
 	if l.State() != StateHeld {
-		l.session.own.drop(l.hold)
+		l.common.own.drop(l.hold)
 	}
 	if status != OK && status != ErrStillHeld {
 		return status, failed(ctx, op, l.Name(), status, request, wait)

@@ -20,9 +20,9 @@ type Locks interface {
 	Do(ctx context.Context, name string, work func(context.Context) error, options ...Option) error
 }
 
-// session has the parts that a Client and a Redlock share. It has no pointer to them, so that they
+// common has the parts that a Client and a Redlock share. It has no pointer to them, so that they
 // can be collected while a goroutine waits in the pump.
-type session struct {
+type common struct {
 	pump pump
 	// Calls wait for each other in the library too, but each with a thread.
 	calls sync.Mutex
@@ -34,8 +34,8 @@ type session struct {
 	own    ownLeases
 }
 
-func newSession(drive func(rlc.Queue)) *session {
-	return &session{pump: pump{drive: drive}}
+func newCommon(drive func(rlc.Queue)) *common {
+	return &common{pump: pump{drive: drive}}
 }
 
 // starter starts an acquisition.
@@ -55,7 +55,7 @@ func waitMs(ctx context.Context) int64 {
 }
 
 // take acquires, and ends when ctx does. The lease keeps client alive.
-func (s *session) take(ctx context.Context, client any, op, name string, wait int64,
+func (s *common) take(ctx context.Context, client any, op, name string, wait int64,
 	options []Option, start starter) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, endedError(ctx, op, name, ErrCancelled)
@@ -87,7 +87,7 @@ func (s *session) take(ctx context.Context, client any, op, name string, wait in
 	return lease, nil
 }
 
-func (s *session) free(request rlc.Request) {
+func (s *common) free(request rlc.Request) {
 	s.calls.Lock()
 	defer s.calls.Unlock()
 	rlc.Request_free(request)

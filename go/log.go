@@ -23,7 +23,7 @@ import (
 func (c *base) LogTo(logger *slog.Logger) (stop func()) {
 	defer runtime.KeepAlive(c)
 	lines := &logLines{client: c.handle, logger: logger}
-	if before := c.session.lines.Swap(lines); before != nil {
+	if before := c.common.lines.Swap(lines); before != nil {
 		before.stop()
 	}
 	lines.watch()

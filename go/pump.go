@@ -200,7 +200,7 @@ func awaitInThread(ctx context.Context, request rlc.Request) Status {
 }
 
 // ask waits for what start starts. The request is the caller's to free, if there is no error.
-func (s *session) ask(ctx context.Context, op, name string, start func() rlc.Request) (rlc.Request,
+func (s *common) ask(ctx context.Context, op, name string, start func() rlc.Request) (rlc.Request,
 	error) {
 	if ctx.Err() != nil {
 		return 0, endedError(ctx, op, name, ErrCancelled)

@@ -30,7 +30,7 @@ func OpenRedlock(urls []string, options ...ClientOption) (*Redlock, error) {
 	if handle == 0 {
 		return nil, c.failure()
 	}
-	redlock := &Redlock{base{newSession(nil), handle, newOrigin()}}
+	redlock := &Redlock{base{newCommon(nil), handle, newOrigin()}}
 	runtime.SetFinalizer(redlock, func(r *Redlock) { r.leave("redlock") })
 	return redlock, nil
 }

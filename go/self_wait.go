@@ -61,7 +61,7 @@ func (h *hold) isHeld() bool {
 
 // noticeSelfWait writes a line if the wait for the lock name that begins now is long, and a lease
 // of this client was in the way all the time. stop ends that.
-func (s *session) noticeSelfWait(name string) (stop func() bool) {
+func (s *common) noticeSelfWait(name string) (stop func() bool) {
 	h := s.own.get(name)
 	if h == nil || s.own.isNoticed.Load() {
 		return func() bool { return false }
@@ -76,7 +76,7 @@ func (s *session) noticeSelfWait(name string) (stop func() bool) {
 }
 
 // warn writes to the logger of LogTo until it is stopped, else to the default one.
-func (s *session) warn(text string) {
+func (s *common) warn(text string) {
 	if lines := s.lines.Load(); lines != nil && lines.warn(text) {
 		return
 	}
