@@ -55,6 +55,8 @@ FILES = (
     ("core/config/up.h", SPDX + '#include "runtime/x.h"\n', "core/config includes runtime/x.h"),
     ("core/runtime/side.h", SPDX + '#include "config/x.h"\n', "core/runtime includes config/x.h"),
     ("core/news/x.h", SPDX, "no rule says"),
+    ("core/runtime/time.h", SPDX + "#include <ctime>\n", "no file or clock here"),
+    ("core/net/files.h", SPDX + "#include <sys/stat.h>\n", "no file or clock here"),
     ("core/runtime/up.h", SPDX + '#include "redlatch/redlatch.h"\n', "core/runtime includes redl"),
     ("core/runtime/dots.h", SPDX + '#include "../base/x.h"\n', "includes ../base/x.h"),
     ("core/base/list.h", SPDX + '#include "../../capi/statuses.def"\n', None),

@@ -4,6 +4,7 @@
 #include "host/clock.h"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace redlatch {
 
@@ -20,6 +21,11 @@ Nanos boot_now() {
   timespec t{};
   if (clock_gettime(CLOCK_BOOTTIME, &t) != 0) return kUnknownTime;
   return static_cast<Nanos>(t.tv_sec) * kSecond + t.tv_nsec;
+}
+
+int boot_clock_error() {
+  timespec t{};
+  return clock_gettime(CLOCK_BOOTTIME, &t) == 0 ? 0 : errno;
 }
 
 Nanos wall_now() {

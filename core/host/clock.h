@@ -16,6 +16,8 @@ namespace redlatch {
 // A program that embeds core/lock without core/runtime passes the time of its own clock to each
 // call, and needs no kernel that has this one.
 Nanos boot_now();
+// @return 0, or errno: the kernel, or a sandbox, refuses it.
+[[nodiscard]] int boot_clock_error();
 
 // CLOCK_REALTIME, since 1970. Only to be shown: it may be stepped.
 Nanos wall_now();

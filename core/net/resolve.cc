@@ -6,7 +6,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <ctime>
 #include <list>
 
 #include "base/mutex.h"

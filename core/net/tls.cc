@@ -4,14 +4,13 @@
 #include "net/tls.h"
 
 #include <arpa/inet.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <new>
 #include <system_error>
 
+#include "host/files.h"
 #include "net/openssl.h"
 
 namespace redlatch::net {
@@ -29,12 +28,6 @@ std::string text_of(const OpenSsl &library, unsigned long code) {
 
 // Without this callback OpenSSL asks for a passphrase at the terminal.
 int no_passphrase(char * /*buffer*/, int /*size*/, int /*rwflag*/, void * /*data*/) { return 0; }
-
-// The type of the file; 0, with errno, if it has none.
-mode_t type_of(const std::string &path) {
-  struct stat seen {};
-  return stat(path.c_str(), &seen) == 0 ? seen.st_mode & S_IFMT : 0;
-}
 
 // The SSL_CTX of one session.
 class Context {
@@ -63,9 +56,9 @@ class Context {
 
 // OpenSSL would block for any time on a pipe or a device.
 DialFailure check_file(Kind kind, const std::string &path) {
-  const mode_t type = type_of(path);
-  if (type == 0) return {kind, errno, {}};
-  return type == S_IFREG ? DialFailure{} : DialFailure{kind, 0, {}};
+  FileKind found{};
+  if (const int error = look_at_file(path, found); error != 0) return {kind, error, {}};
+  return found == FileKind::kFile ? DialFailure{} : DialFailure{kind, 0, {}};
 }
 
 DialFailure Context::prepare() {
@@ -94,12 +87,11 @@ DialFailure Context::load_authorities() {
     if (library_.SSL_CTX_set_default_verify_paths(context_) == 1) return {};
     return refused(Kind::kTlsNoAuthorities);
   }
-  const bool is_folder = type_of(path) == S_IFDIR;
-  if (!is_folder) {
-    if (auto why = check_file(Kind::kTlsCa, path); !why.ok()) return why;
-  }
-  const auto load =
-      is_folder ? library_.SSL_CTX_load_verify_dir : library_.SSL_CTX_load_verify_file;
+  FileKind found{};
+  if (const int error = look_at_file(path, found); error != 0) return {Kind::kTlsCa, error, {}};
+  if (found == FileKind::kOther) return {Kind::kTlsCa, 0, {}};
+  const auto load = found == FileKind::kFolder ? library_.SSL_CTX_load_verify_dir
+                                               : library_.SSL_CTX_load_verify_file;
   return load(context_, path.c_str()) == 1 ? DialFailure{} : refused(Kind::kTlsCa);
 }
 

@@ -49,11 +49,10 @@ void add_findings_of_link(NodeStatus &node, bool is_quorum) {
 
 std::shared_ptr<Runtime> Runtime::open(std::vector<Settings> nodes,
                                        std::optional<QuorumSettings> quorum, Outcome &why) {
-  timespec now{};
-  if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) {
+  if (const int error = boot_clock_error(); error != 0) {
     why = failure(Status::kUnsupported,
                   "the kernel must have CLOCK_BOOTTIME, which leases are measured by (got " +
-                      reason_of(errno) + "); a sandbox must allow clock_gettime()");
+                      reason_of(error) + "); a sandbox must allow clock_gettime()");
     return nullptr;
   }
   std::array<uint8_t, 16> id{};
