@@ -134,8 +134,6 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   bool is_head() const { return watcher.is_head(); }
   // The caller that is next; nullptr: none waits.
   Request *front() const;
-  template <class Action>
-  void for_each_caller(const Action &action) const;
   Acquisition::Front front_terms() const;
   // Another lease by which the owner reads already.
   std::string_view sibling() const;
@@ -183,18 +181,6 @@ inline Acquisition::Front TokenRecord::front_terms() const {
   const Request *first = front();
   if (first == nullptr) return {};
   return {true, first->options.is_confirmed, first->options.ttl};
-}
-
-template <class Action>
-void TokenRecord::for_each_caller(const Action &action) const {
-  for (Request *request : {caller.get(), releaser.get(), upgrader.get(), replicas.caller.get()}) {
-    if (request != nullptr) action(*request);
-  }
-  const Checked<Waitlist> &waitlist = lock->waitlist;
-  if (waitlist->place() != this) return;
-  for (auto *listed = waitlist->front(); listed != nullptr; listed = Waitlist::next(*listed)) {
-    action(Request::of(*listed));
-  }
 }
 
 // True if the lease of `request` is granted, and its replicas have not confirmed it yet.

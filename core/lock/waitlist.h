@@ -82,8 +82,6 @@ class Waitlist {
   Caller *front() const { return first_; }
   // The caller behind the front one: serve() needs a place for it.
   Caller *second() const { return first_ != nullptr ? first_->next_ : nullptr; }
-  // The caller behind `caller`; null: `caller` is the last.
-  static Caller *next(const Caller &caller) { return caller.next_; }
   // Null: none is open.
   Place *place() const { return place_; }
   // How often a lease may be handed off to a caller that allows `most`, and wants other libraries

@@ -84,18 +84,6 @@ Outcome check_name(std::string_view name) {
   return {};
 }
 
-Outcome check_namespace(std::string_view name_space) {
-  if (name_space.size() > kMaxNamespaceBytes) {
-    return failure(Status::kInvalid, "namespace must be at most " +
-                                         std::to_string(kMaxNamespaceBytes) + " bytes (got " +
-                                         std::to_string(name_space.size()) + " bytes)");
-  }
-  if (name_space.find_first_of("{}") != std::string_view::npos) {
-    return failure(Status::kInvalid, "namespace must be without '{' and '}'");
-  }
-  return {};
-}
-
 std::string key_pattern(std::string_view name_space, std::string_view pattern) {
   std::string glob;
   for (const char c : name_space) {

@@ -46,8 +46,6 @@ bool is_client_name(std::string_view key);
 
 // 1 to kMaxNameBytes bytes that cannot be taken for an auxiliary key.
 Outcome check_name(std::string_view name);
-// No brace (it would move the hash tag), at most kMaxNamespaceBytes.
-Outcome check_namespace(std::string_view name_space);
 
 // The glob that finds the lock keys of `name_space` whose names match the glob `pattern`.
 std::string key_pattern(std::string_view name_space, std::string_view pattern);

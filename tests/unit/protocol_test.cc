@@ -145,7 +145,6 @@ TEST(KeysTest, names_are_any_bytes_except_auxiliary_keys) {
     EXPECT_FALSE(outcome.message.empty());
   }
   EXPECT_EQ(check_name(std::string(1025, 'a')).status, Status::kInvalid);
-  EXPECT_EQ(check_namespace("a{b").status, Status::kInvalid);
 }
 
 TEST(TokenTest, tokens_are_unique_and_of_fixed_width) {
