@@ -92,18 +92,18 @@ void check_honest(rl_status status, const char* step) {
   if (!CHECK(is_honest)) fprintf(stderr, "  %s: %s\n", step, rl_status_name(status));
 }
 
-int patience_ms(void) { return atomic_load(&is_failing_on) ? 100 : 2000; }
+int scenario_wait_ms(void) { return atomic_load(&is_failing_on) ? 100 : 2000; }
 
 void check_acquired(rl_status status, int64_t began_ms, const char* step) {
-  if (status == RL_TIMEOUT && now_ms() - began_ms >= patience_ms()) return;
+  if (status == RL_TIMEOUT && now_ms() - began_ms >= scenario_wait_ms()) return;
   check_honest(status, step);
 }
 
-rl_lease* acquire_patiently(rl_client* client, const char* name,
-                            const rl_acquire_options* options) {
+rl_lease* acquire_in_scenario(rl_client* client, const char* name,
+                              const rl_acquire_options* options) {
   const int64_t began_ms = now_ms();
   rl_error* err = rl_error_new();
-  rl_lease* lease = rl_acquire(client, name, strlen(name), patience_ms(), options, err);
+  rl_lease* lease = rl_acquire(client, name, strlen(name), scenario_wait_ms(), options, err);
   if (lease == NULL && err != NULL) check_acquired(rl_error_status(err), began_ms, "acquire");
   rl_error_free(err);
   return lease;

@@ -29,14 +29,15 @@ int may_be_over(void);
 /* What a caller may be told when memory ran out. A wrong cause (RL_E_LOST, RL_BUSY, RL_E_INTERNAL,
    ..) would make a caller do the wrong thing. */
 void check_honest(rl_status status, const char* step);
-/* How long an acquire waits for memory, which may come back: shortly, if all calls fail from one
-   on, since it then waits for the whole of it. */
-int patience_ms(void);
-/* check_honest() for an acquire that waited patience_ms() from `began_ms` on: a busy machine may
-   need all of that to connect. */
+/* How long an acquire of a scenario waits. Short if every call fails from one on: memory never
+   comes back, and the acquire waits to the end. */
+int scenario_wait_ms(void);
+/* check_honest(), and RL_TIMEOUT after the whole wait, which began at `began_ms`: a busy machine
+   may need that long to connect. */
 void check_acquired(rl_status status, int64_t began_ms, const char* step);
-/* Acquire `name`, as a call does that has to be judged. */
-rl_lease* acquire_patiently(rl_client* client, const char* name, const rl_acquire_options* options);
+/* Acquire `name`, and check the status. */
+rl_lease* acquire_in_scenario(rl_client* client, const char* name,
+                              const rl_acquire_options* options);
 /* Calls of `client` with so few threads, each of which ends with a status. Afterwards, with memory
    and threads, it is as good as any other, and is closed. */
 void use_with_threads(rl_client* client, long thread_count);

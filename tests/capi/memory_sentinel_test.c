@@ -75,7 +75,7 @@ static void run_scenario(void) {
   rl_lease* lease = NULL;
   if (client != NULL) {
     rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
-    lease = acquire_patiently(client, "blocking", options);
+    lease = acquire_in_scenario(client, "blocking", options);
     if (lease != NULL) use_lease(lease);
     rl_info_free(rl_client_check(client, 0, NULL));
     rl_info_free(rl_client_info(client, NULL));

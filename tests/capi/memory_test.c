@@ -38,7 +38,7 @@ static rl_client* open_for_scenario(void) {
 
 static rl_lease* acquire_by_request(rl_client* client, const rl_acquire_options* options) {
   const int64_t began_ms = now_ms();
-  rl_request* request = rl_acquire_start(client, TEXT("request"), patience_ms(), options);
+  rl_request* request = rl_acquire_start(client, TEXT("request"), scenario_wait_ms(), options);
   rl_lease* lease;
   if (request == NULL) return NULL;
   check_acquired(rl_request_wait(request, 10000), began_ms, "request");
@@ -97,7 +97,7 @@ static void run_scenario(void) {
                "label");
   client = open_for_scenario();
   if (client != NULL) {
-    first = acquire_patiently(client, "blocking", options);
+    first = acquire_in_scenario(client, "blocking", options);
     second = acquire_by_request(client, options);
     waiting = rl_acquire_start(client, TEXT("blocking"), -1, options);
     if (first != NULL) use_lease(client, first);
@@ -139,11 +139,11 @@ static void run_sharing_scenario(void) {
   if (client != NULL) {
     rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
     check_honest(rl_acquire_options_set_owner(options, TEXT("an owner, no short string")), "owner");
-    leases[0] = rl_rw_acquire_read(client, TEXT("blocking"), patience_ms(), options, NULL);
+    leases[0] = rl_rw_acquire_read(client, TEXT("blocking"), scenario_wait_ms(), options, NULL);
     if (leases[0] != NULL) climb(leases[0]);
     check_honest(rl_acquire_options_set_reentrant(options, 1), "reentrant");
-    leases[1] = rl_acquire(client, TEXT("request"), patience_ms(), options, NULL);
-    leases[2] = rl_acquire(client, TEXT("request"), patience_ms(), options, NULL);
+    leases[1] = rl_acquire(client, TEXT("request"), scenario_wait_ms(), options, NULL);
+    leases[2] = rl_acquire(client, TEXT("request"), scenario_wait_ms(), options, NULL);
   }
   for (i = 0; i < TEST_COUNT(leases); ++i) rl_lease_free(leases[i]);
   rl_client_close(client);
@@ -170,7 +170,7 @@ static void run_detach_scenario(void) {
   rl_request* request = NULL;
   char token[40], reply[64];
   rl_status status = RL_E_NO_MEMORY;
-  if (client != NULL) leases[0] = rl_acquire(client, TEXT("left"), patience_ms(), NULL, NULL);
+  if (client != NULL) leases[0] = rl_acquire(client, TEXT("left"), scenario_wait_ms(), NULL, NULL);
   if (leases[0] != NULL) status = detach(leases[0], token, sizeof token);
   if (status == RL_OK) {
     leases[1] = rl_lease_attach(client, TEXT("left"), token, strlen(token), 0, NULL, err);
@@ -221,9 +221,9 @@ static void run_redlock_scenario(void) {
   rl_request* waiting = NULL;
   if (redlock != NULL) {
     rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
-    check_honest(rl_client_connect(redlock, patience_ms(), NULL), "connect");
+    check_honest(rl_client_connect(redlock, scenario_wait_ms(), NULL), "connect");
     rl_info_free(rl_client_info(redlock, NULL));
-    lease = rl_redlock_acquire(redlock, TEXT("blocking"), patience_ms(), options, NULL);
+    lease = rl_redlock_acquire(redlock, TEXT("blocking"), scenario_wait_ms(), options, NULL);
     waiting = rl_redlock_acquire_start(redlock, TEXT("blocking"), -1, options);
     if (lease != NULL) check_honest(rl_extend(lease, SCENARIO_TTL_MS, NULL), "extend");
     if (lease != NULL) release_in_the_end(lease);

@@ -101,10 +101,10 @@ class ReleasableTaskLock(TaskLock):
     __slots__ = ()
 
     async def release(self) -> None:
-        """Release the latest lease of this task, else that of another task, as asyncio.Lock does.
+        """Release the latest lease of this task, or else one of another task, as asyncio.Lock does.
 
-        For a reentrant lock that is a task of the same named owner. Raises LockLost if the lease
-        had ended before, NotHeld if there is nothing to release.
+        With a reentrant lock, the other task must have the same named owner. Raises LockLost if the
+        lease had ended before, NotHeld if there is nothing to release.
         """
         task = task_here()
         lease = self._holds.pop_latest(task) or self._of_others()
