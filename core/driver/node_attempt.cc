@@ -64,6 +64,10 @@ NodeAttempt::Result NodeAttempt::conclude() noexcept {
   return facts().is_found_cluster ? Result::kCluster : Result::kConnected;
 }
 
+void NodeAttempt::note_success() const {
+  if (follower_ != nullptr) follower_->note_success(facts());
+}
+
 const ServerFacts &NodeAttempt::facts() const {
   assert(outcome_.ok());
   if (slots_) return slots_->facts();

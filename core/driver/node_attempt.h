@@ -49,7 +49,6 @@ class NodeAttempt {
   NodeAttempt &operator=(const NodeAttempt &) = delete;
 
   LoginAttempt &login() { return login_; }
-  const LoginAttempt &login() const { return login_; }
   // The channel that the connection is subscribed to.
   const std::string &channel() const { return channel_; }
 
@@ -66,6 +65,8 @@ class NodeAttempt {
   void fail(Outcome &&why) noexcept;
   // Notifies the follower. Called once.
   Result conclude() noexcept;
+  // It has connected. Notifies the follower, which logs a new primary. Throws std::bad_alloc.
+  void note_success() const;
   // After conclude().
   const Outcome &outcome() const { return outcome_; }
   // .. if it is ok.

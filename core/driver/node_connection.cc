@@ -34,6 +34,13 @@ std::string error_code(const Reply &reply) {
 
 // ---- attempts ----------------------------------------------------------------------------------
 
+bool NodeConnection::begin_attempt(lock::LockService &service, PrimaryFollower *follower,
+                                   Nanos now) {
+  if (is_made()) return false;
+  if (follower != nullptr && follower->take_hurry()) service.connect_soon(node_, now);
+  return service.begin_connect(node_, now);
+}
+
 void NodeConnection::make(const ServerFacts &facts, uint64_t login) noexcept {
   assert(!is_made());
   state_ = State::kUsable;
@@ -56,6 +63,7 @@ void NodeConnection::on_attempt_over(lock::LockService &service, const NodeAttem
     return record_.note_success(attempt.facts(), false);
   }
   service.on_connected(node_, attempt.facts(), now);
+  attempt.note_success();
   if (!is_usable()) return;  // the service has dropped it again, and connects anew
   record_.note_success(attempt.facts(), is_only);
   const bool is_checked = settings_.is_health_checked && settings_.folder.empty();

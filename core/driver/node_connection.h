@@ -38,6 +38,12 @@ class NodeConnection {
   bool is_usable() const { return state_ == State::kUsable; }
 
   // ---- attempts
+  // Called while none is under way. @return true if one has begun: it ends with on_attempt_over(),
+  // or with on_connect_failed() of the service if the host cannot start it. `follower`: if
+  // sentinels name its server, else nullptr. After news of another primary it begins without a
+  // pause.
+  [[nodiscard]] bool begin_attempt(lock::LockService &service, PrimaryFollower *follower,
+                                   Nanos now);
   // One has succeeded, with this login: commands may be appended, and messages may come.
   void make(const ServerFacts &facts, uint64_t login) noexcept;
   // One is concluded, and make() was called if it has connected. `is_only`: as in NodeRecord.

@@ -30,7 +30,6 @@ class PrimaryFollower {
       : settings_(settings), log_(log), watch_(settings) {}
 
   sentinel::PrimaryWatch &watch() { return watch_; }
-  const sentinel::PrimaryWatch &watch() const { return watch_; }
   // The settings of the connection to the primary.
   Settings primary() const { return settings_.of_primary(watch_.opinion().primary); }
   // Its address, and which sentinel has named it. Throws std::bad_alloc.
@@ -38,7 +37,9 @@ class PrimaryFollower {
 
   // ---- attempts to connect to the primary
 
-  // True once after the primary has moved: the next attempt begins without a pause.
+  // True from news of another primary until take_hurry(): the next attempt begins without a pause.
+  bool is_hurried() const { return is_hurried_; }
+  // Returns is_hurried(), and resets it.
   bool take_hurry() { return std::exchange(is_hurried_, false); }
   // @return what the attempt begins with.
   const sentinel::Knowledge &begin_attempt() { return watch_.begin_discovery(); }
@@ -46,7 +47,7 @@ class PrimaryFollower {
   // failure, and the next attempt begins without a pause.
   void on_attempt_over(sentinel::Knowledge &&known, sentinel::Opinion &&opinion,
                        Outcome &outcome) noexcept;
-  // The connection is in use. Throws std::bad_alloc.
+  // One has connected. Throws std::bad_alloc.
   void note_success(const ServerFacts &facts);
 
   // ---- connections to sentinels

@@ -29,13 +29,9 @@ Connecting::Connecting(const Parts &parts, lock::Output &output)
 
 void Connecting::tend(Lock &lock, Link &link) {
   if (link.attempt && link.attempt->is_over) finish(lock, link);
-  // The primary has moved: the next attempt does not wait for its time.
-  const bool has_none = !link.connection.is_made() && !link.attempt;
-  if (link.sentinel && has_none && link.sentinel->follower.take_hurry()) {
-    service_->connect_soon(link.node, boot_now());
-  }
-  const bool is_free = !link.attempt && !shutdown_.is_stopping();
-  if (is_free && service_->begin_connect(link.node, boot_now())) start(link);
+  if (link.attempt || shutdown_.is_stopping()) return;
+  driver::PrimaryFollower *follower = link.sentinel ? &link.sentinel->follower : nullptr;
+  if (link.connection.begin_attempt(*service_, follower, boot_now())) start(link);
 }
 
 void Connecting::end(Lock &lock, Link &link) {
@@ -107,9 +103,6 @@ void Connecting::finish(Lock &lock, Link &link) {
     if (result == driver::NodeAttempt::Result::kCluster && become_cluster(*ended)) return;
     if (result == driver::NodeAttempt::Result::kConnected) open(link, *ended);
     link.connection.on_attempt_over(*service_, attempt, !polling_.has_several(), boot_now());
-    if (link.sentinel && attempt.outcome().ok()) {
-      link.sentinel->follower.note_success(attempt.facts());
-    }
     for (const resp::ReplyPtr &push : ended->connections.pushes) {
       if (link.is_usable()) link.connection.take_message(*service_, *push, boot_now());
     }

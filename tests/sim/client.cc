@@ -259,13 +259,6 @@ void Client::settle() {
     if (done) context_.schedule.in(scheduling(), std::move(done));
   }
   if (is_closed_) return;
-  const Wire &first = *wires_.front();
-  const bool is_free = !first.is_up() && !first.opening && !first.is_end_due;
-  if (guide_ && is_free && guide_->follower().take_hurry()) {
-    wires_.front()->redials.hurry();
-    const CoreMemory::Scope scope;
-    service_->connect_soon(0, now());
-  }
   for (size_t i = 0; i < wires_.size(); i++) connect(*wires_[i]);
   side_.settle();
   arm();

@@ -150,9 +150,10 @@ class Client : private lock::Output, private driver::Log {
     std::unique_ptr<driver::NodeAttempt> ended;    // until the service hears of it
     uint64_t attempt = 0;                          // counts dials
     Nanos opened_at = 0;                           // the last one
-    Nanos limit = 0;          // that of the attempt for which an event is scheduled
-    Messages early;           // messages that arrived before the end of the attempt
-    bool is_away = false;     // the last attempt to connect has failed
+    Nanos limit = 0;       // that of the attempt for which an event is scheduled
+    Messages early;        // messages that arrived before the end of the attempt
+    bool is_away = false;  // the last attempt to connect has failed
+    size_t named_at = static_cast<size_t>(-1);  // the last primary in the log
     bool is_end_due = false;  // of a connection, or of an attempt: the service is about to hear it
     Nanos refused_at = kNever;         // the last AUTH on this connection
     std::vector<uint64_t> closed_due;  // connections that ended while the process was paused

@@ -26,12 +26,14 @@ Outcome not_reachable() { return failure(Status::kUnavailable, "the server is no
 }  // namespace
 
 void Client::connect(Wire &wire) {
-  if (wire.opening) return;
+  if (wire.opening || wire.is_end_due) return;
+  driver::PrimaryFollower *follower = guide_ ? &guide_->follower() : nullptr;
+  if (follower != nullptr && follower->is_hurried() && !wire.is_up()) wire.redials.hurry();
   {
     const CoreMemory::Scope scope;
-    if (!service_->begin_connect(wire.node, now())) return;
-    wire.opening = std::make_unique<driver::NodeAttempt>(wire.settings, *service_, wire.node,
-                                                         guide_ ? &guide_->follower() : nullptr);
+    if (!wire.connection.begin_attempt(*service_, follower, now())) return;
+    wire.opening =
+        std::make_unique<driver::NodeAttempt>(wire.settings, *service_, wire.node, follower);
   }
   wire.hurried_at = kNever;
   note_dial(wire);
@@ -137,7 +139,9 @@ void Client::step(Wire &wire, const Event &event) {
     uint64_t &link = wire.link_of(end);
     if (link == 0 || dialogue.uses(end)) continue;
     context_.network.close(std::exchange(link, 0), Network::Ending::kSoon);
-    if (end == Dialogue::kMessages) wire.early.clear();
+    const bool is_of_messages =
+        end == Dialogue::kMessages || (end == Dialogue::kCommands && wire.messages_link == 0);
+    if (is_of_messages) wire.early.clear();
   }
   if (dialogue.is_over()) return finish(wire);
   if (dialogue.is_dialling()) return dial(wire);
@@ -152,7 +156,9 @@ void Client::answer(Wire &wire, uint64_t link, const Messages &messages) {
     if (!wire.owns(link)) return;
     if (wire.dialogue() == nullptr || wire.attempt != attempt) return take(wire, link, {message});
     if (message.kind != Message::Kind::kReply) {
-      if (is_for_messages) wire.early.push_back(message);
+      const bool is_kept =
+          is_for_messages || Dialogue::keeps_push(wire.end_of(link), wire.early.size());
+      if (is_kept) wire.early.push_back(message);
       continue;
     }
     if (now() >= wire.dialogue()->limit()) break;
@@ -209,20 +215,21 @@ void Client::conclude(Wire &wire) {
   give_up(wire);
 }
 
-// Rule: an outage is one line of the log, and its end another.
+// Rule: an outage is one line of the log, and its end another; and so is another primary.
 void Client::end_attempt(Wire &wire) {
   const std::unique_ptr<driver::NodeAttempt> ended = std::move(wire.ended);
   const bool is_only = !context_.plan.is_quorum() && !context_.plan.is_cluster();
   const bool is_ok = ended->outcome().ok();
   const auto level = is_ok ? driver::LogLevel::kInfo : driver::LogLevel::kWarning;
   const uint64_t &count = line_counts_[static_cast<size_t>(level)];
+  const bool is_named = guide_ && is_ok && std::exchange(wire.named_at, wire.at) != wire.at;
   bool is_right = true;
   call([&](lock::LockService &service, Nanos now) {
     const uint64_t before = count;
     wire.connection.on_attempt_over(service, *ended, is_only, now);
     if (is_ok && !reads_slots(wire) && !wire.connection.is_usable()) return;  // dropped again
     const bool is_change = std::exchange(wire.is_away, !is_ok) == is_ok;
-    is_right = count - before == (is_change ? 1 : 0);
+    is_right = count - before == (is_change ? 1U : 0U) + (is_named ? 1U : 0U);
   });
   if (is_right) return;
   context_.verdict.broken("the log has changes only",
@@ -254,8 +261,8 @@ void Client::on_connected(Wire &wire) {
   wire.polls_since = facts.is_channel_taken ? context_.schedule.now() : kNever;
   authenticate(wire);
   end_attempt(wire);
-  if (guide_) guide_->note_success(facts);
-  take(wire, wire.messages_link, std::exchange(wire.early, {}));
+  take(wire, wire.messages_link != 0 ? wire.messages_link : wire.link,
+       std::exchange(wire.early, {}));
 }
 
 void Client::give_up(Wire &wire) {

@@ -99,13 +99,6 @@ Nanos Guide::heard_since(size_t sentinel) const {
       {posts_[sentinel]->undisturbed, healed, context_.group->sentinel(sentinel).up_since()});
 }
 
-// ---- attempts to connect -----------------------------------------------------------------------
-
-void Guide::note_success(const ServerFacts &facts) {
-  const CoreMemory::Scope scope;
-  follower_.note_success(facts);
-}
-
 // ---- the watch ---------------------------------------------------------------------------------
 
 // Every event of a connection to a sentinel goes through here.

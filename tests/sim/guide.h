@@ -28,7 +28,6 @@ class Guide {
 
   // For attempts to connect. When one has begun, tend_watch() follows.
   driver::PrimaryFollower &follower() { return follower_; }
-  void note_success(const ServerFacts &facts);
   void tend_watch();
 
   void hang_up(Network::Ending ending);  // the process has ended
@@ -42,7 +41,7 @@ class Guide {
   uint64_t disturb(size_t sentinel);
   // Check that no pause between dials is too long.
   void check_redials() const;
-  int64_t epoch() const { return follower_.watch().known().epoch; }
+  int64_t epoch() { return follower_.watch().known().epoch; }
 
  private:
   // One end of a connection to a sentinel.

@@ -53,13 +53,11 @@ void Link::flush() {
 // ---- connecting --------------------------------------------------------------------------------
 
 void Link::connect(Nanos now) {
-  if (attempt_ || connection_.is_made()) return;
-  if (sentinels_ && sentinels_->follower().take_hurry()) service().connect_soon(node_, now);
-  if (!service().begin_connect(node_, now)) return;
+  driver::PrimaryFollower *follower = sentinels_ ? &sentinels_->follower() : nullptr;
+  if (attempt_ || !connection_.begin_attempt(service(), follower, now)) return;
   try {
-    attempt_ =
-        std::make_unique<Attempt<NodeAttempt>>(shared_.credentials, settings_, service(), node_,
-                                               sentinels_ ? &sentinels_->follower() : nullptr);
+    attempt_ = std::make_unique<Attempt<NodeAttempt>>(shared_.credentials, settings_, service(),
+                                                      node_, follower);
   } catch (const std::bad_alloc &) {
     return service().on_connect_failed(node_, {Status::kNoMemory, {}}, now);
   }
@@ -76,7 +74,7 @@ void Link::finish(Nanos now) {
   const auto ended = std::move(attempt_);
   NodeAttempt &machine = ended->machine();
   const Result result = machine.conclude();
-  if (result == Result::kCluster) return become_cluster(now);
+  if (result == Result::kCluster && become_cluster(machine)) return;
   if (result == Result::kConnected) {
     commands_ = ended->host().take(driver::Dialogue::kCommands, *this);
     messages_ = ended->host().take(driver::Dialogue::kMessages, *this);
@@ -85,20 +83,22 @@ void Link::finish(Nanos now) {
   }
   connection_.on_attempt_over(service(), machine, shared_.is_alone(), now);
   if (result != Result::kConnected) return;
-  if (sentinels_) sentinels_->follower().note_success(machine.facts());
   for (const resp::ReplyPtr &push : ended->host().take_pushes()) {
     if (connection_.is_usable()) connection_.take_message(service(), *push, now);
   }
 }
 
-void Link::become_cluster(Nanos now) {
+// On failure the attempt has failed.
+bool Link::become_cluster(NodeAttempt &attempt) {
   const Randomness random;
   try {
     driver::become_cluster(shared_.service, shared_.nodes.front(), random.id, random.seed,
                            shared_.output, shared_.log);
   } catch (const std::bad_alloc &) {
-    service().on_connect_failed(node_, {Status::kNoMemory, {}}, now);
+    attempt.fail({Status::kNoMemory, {}});
+    return false;
   }
+  return true;
 }
 
 void Link::authenticate() noexcept {

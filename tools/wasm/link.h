@@ -58,7 +58,7 @@ class Link final : public WireOwner {
   void connect(Nanos now);
   void proceed(Nanos now);
   void finish(Nanos now);
-  void become_cluster(Nanos now);
+  bool become_cluster(driver::NodeAttempt &attempt);
   void disconnect(Nanos now);
 
   Shared &shared_;
