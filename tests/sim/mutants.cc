@@ -23,7 +23,7 @@ constexpr Mutant kMutants[] = {
      "is_mine = is_mine or holder ~= false\nif not is_mine and not is_open then"},
     {"short-answer", "RELEASE answers with less than was agreed", Scenario::kGeneral, true, 1,
      "return {1, 0, 0}", "return {1}"},
-    {"extend-creates", "EXTEND brings back a lock that was gone", Scenario::kGeneral, true, 2,
+    {"extend-creates", "EXTEND brings back a lock that was gone", Scenario::kGeneral, true, 1,
      "if holder ~= token then\nreturn {type(holder) == 'string' and -1 or 0, now}\nend",
      "if holder and holder ~= token then\nreturn {0, now}\nend\n"
      "if not holder then\nredis.call('SET', K, token, 'PX', lease)\nend"},
@@ -49,7 +49,7 @@ constexpr Mutant kMutants[] = {
      "if redis.call('EXISTS', KEYS[1]) == 0 then"},
     {"long-silence", "a waiter that no message reaches keeps the lock for its provisional time",
      Scenario::kClusterMoves, false, 5, "ms = math.min(ms, 100)", "ms = ms"},
-    {"dead-waiter", "a waiter without receivers is granted the lock", Scenario::kGeneral, true, 4,
+    {"dead-waiter", "a waiter without receivers is granted the lock", Scenario::kGeneral, true, 2,
      "if type(receivers) == 'table' or receivers == 0 then", "if type(receivers) == 'table' then"},
     {"no-turn", "others are left no turn where they are about", Scenario::kGeneral, true, 9,
      "if yield_every > 0 or missed <= 6 then", "if yield_every > 0 then"},

@@ -72,7 +72,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-aging",
         "what is known of the server's clock never ages",
-        4,
+        2,
         Edit(
             "timing/clock_offset.cc",
             "return now / 100;",
@@ -98,7 +98,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-handoffs",
         "a lock passes on inside its client without a limit",
-        9,
+        17,
         Edit(
             "timing/waiting.h",
             "return local.count < limit &&",
@@ -173,7 +173,7 @@ CORE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        6,
+        8,
         Edit(
             "lock/leases.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  locks_.forget(*record);",
@@ -336,7 +336,7 @@ CORE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        84,
+        26,
         Edit(
             "lock/waiters.cc",
             "answer.fence != record.held()->granted_fence()) {",

@@ -50,7 +50,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "moved-behind",
         "a waiter moves without its ticket",
-        1,
+        2,
         Edit(
             "lock/acquisition.cc",
             "  assert(waits() && !is_unanswered_ && !may_be_queued_);\n",
@@ -133,7 +133,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "kept-lease",
         "a lease that moves to a node whose clock is ahead is not shortened",
-        160,
+        206,
         Edit(
             "lock/held_lease.cc",
             "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
@@ -144,7 +144,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "forgotten-clock",
         "the clock of the node that a lease comes from is forgotten",
-        160,
+        206,
         Edit(
             "lock/moving.cc",
             "&HeldLease::on_moved, from.clock.last());",

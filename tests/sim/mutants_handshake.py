@@ -83,7 +83,7 @@ HANDSHAKE_MUTANTS = (
     Mutant(
         "hs-old-age",
         "a node that has just started counts as old",
-        8,
+        4,
         Edit(
             "protocol/server_identity.cc",
             "  if (!has_uptime || facts.age.uptime_s < 0) facts.",

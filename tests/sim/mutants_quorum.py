@@ -144,7 +144,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        180,
+        106,
         Edit(
             "timing/quorum.h",
             "const Nanos doubt = distance + age",
@@ -242,7 +242,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-quick-release",
         "a release is over when one node has confirmed it",
-        1,
+        3,
         Edit(
             "quorum/fan_out.cc",
             "  if (done >= majority) return {};\n",
@@ -413,6 +413,11 @@ QUORUM_MUTANTS = (
         "rl-queue-restarted",
         "a client queues at a node that has restarted since it refused",
         48,
+        Edit(
+            "quorum/quorum_acquire.cc",
+            "                        votes_[node].state == State::kNo;\n",
+            "                        (votes_[node].state == State::kNo && !IS_ON);\n",
+        ),
         Edit(
             "quorum/quorum_acquire.cc",
             "(votes_[node].state == State::kNo && nodes_.can_vote(node, now));",

@@ -223,7 +223,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "watch-kept-pause",
         "the pause between dials of a sentinel is as long after an answer as before",
-        2,
+        3,
         Edit(
             "sentinel/primary_watch.cc",
             "    slot.backoff.reset();\n    was_deaf_ = false;",
