@@ -30,6 +30,14 @@ type Info struct {
 	Holding int64
 	// Number of waiters, also those that are not listed.
 	Waiting int64
+	// Permits of a semaphore that are out; 0 for every other lock.
+	Used int64
+	// The limit of the caller that got permits last; 0 if none are out.
+	Limit int64
+	// The limit that an operator has set for all callers; -1 without one.
+	Cap int64
+	// Until the cap ends; Forever without an end of its own.
+	CapRemaining time.Duration
 	// The server's clock at the time of the snapshot; only to be shown.
 	ServerTime time.Time
 	// Readers, a writer, or acquisitions of an owner.
@@ -48,6 +56,10 @@ func (r row) asInfo() Info {
 	one.Owner = r.text(rlc.RL_FIELD_OWNER)
 	one.Holding = r.number(rlc.RL_FIELD_HOLDING)
 	one.Waiting = r.number(rlc.RL_FIELD_WAITING)
+	one.Used = r.number(rlc.RL_FIELD_USED)
+	one.Limit = r.number(rlc.RL_FIELD_LIMIT)
+	one.Cap = r.number(rlc.RL_FIELD_CAP)
+	one.CapRemaining = r.remaining(rlc.RL_FIELD_CAP_REMAINING_MS)
 	one.ServerTime = r.time(rlc.RL_FIELD_SERVER_MS)
 	return one
 }
@@ -59,6 +71,8 @@ type Holder struct {
 	// Host name and process id, or the option holder; empty if not known: the holder has not waited,
 	// and has held for less than half a second, or the ACL user may not write it.
 	Who string
+	// Permits of a semaphore that it has; 0 for every other lock.
+	Permits int64
 	// The option label of the acquisition; empty without one.
 	Label string
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
@@ -74,6 +88,7 @@ func (r row) asHolder() Holder {
 	one := Holder{}
 	one.Token = r.text(rlc.RL_FIELD_TOKEN)
 	one.Who = r.text(rlc.RL_FIELD_HOLDER)
+	one.Permits = r.number(rlc.RL_FIELD_PERMITS)
 	one.Label = r.text(rlc.RL_FIELD_LABEL)
 	one.Mode = Mode(r.number(rlc.RL_FIELD_MODE))
 	one.Since = r.time(rlc.RL_FIELD_SINCE_MS)

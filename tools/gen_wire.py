@@ -53,10 +53,10 @@ def formats_of(composer: str) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for variable, words in re.findall(r"^set\((\w*names) ([^)]*)\)", composer, re.MULTILINE):
         listed = words.split()
-        if "${hash_names}" in listed:
-            listed[0:1] = names["hash_names"]
+        while listed[0].startswith("$"):
+            listed[0:1] = names[listed[0][2:-1]]
         names[variable] = listed
-    lists = {"string": "names", "hash": "hash_names", "hash_rw": "hash_rw_names"}
+    lists = {one: f"{one}_names" for one in ("string", "hash", "hash_rw", "permits")}
     return {
         script: [text for text, variable in lists.items() if script in names[variable]]
         for script in names["names"]
@@ -72,7 +72,7 @@ def row(script: str, formats: list[str], text: str) -> str:
     # A head of another form would silently leave a hole in the page.
     if "" in cells or re.match(r"\A[A-Z ]+: ", head) is None:
         sys.exit(f"{SCRIPTS}/{script}.lua: the head is not understood: {cells}")
-    which = "all" if len(formats) == 3 else ", ".join(formats)
+    which = "all" if len(formats) == 4 else ", ".join(formats)
     link = f"[{script}](../{SCRIPTS}/{script}.lua)"
     return f"| {link} | {which} | {' | '.join(cells)} |"
 

@@ -394,6 +394,19 @@ void bind_lease(py::module_ &m) {
   });
 }
 
+void bind_semaphore(py::module_ &m) {
+  m.def("lease_permits", [](const Lease &lease) { return rl_lease_permits(get(lease)); });
+  m.def("semaphore_stats", [](Client &client, const py::bytes &name, Error &e) {
+    return wrap<Info>(without_gil(
+        [&, n = Text(name)] { return rl_semaphore_stats(get(client), n.data, n.size, get(e)); }));
+  });
+  m.def("semaphore_stats_watched",
+        [](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
+          const Text n(name);
+          return watched(rl_semaphore_stats_start(get(client), n.data, n.size), queue, tag);
+        });
+}
+
 void bind_info(py::module_ &m) {
   m.def("inspect", [](Client &client, const py::bytes &name, Error &e) {
     return wrap<Info>(without_gil(
@@ -431,6 +444,7 @@ PYBIND11_MODULE(_core_unchecked, m, py::mod_gil_not_used()) {
   bind_requests(m);
   bind_queues(m);
   bind_lease(m);
+  bind_semaphore(m);
   bind_info(m);
 }
 

@@ -60,6 +60,10 @@ Outcome fill_lock(const rl_client &client, Request &request, const char *name, s
   request.wait_ms = wait_ms;
   request.lease = std::make_shared<Lease>();
   if (!client.runtime->is_quorum()) return take_options(request, options);
+  // Each of two permits could be granted by two of three nodes: three holders for two permits.
+  if (options != nullptr && options->options.limit > 0) {
+    return runtime::needs_one_server("a semaphore");
+  }
   return take_plain_options(request, options, &runtime::FormatTraits::has_quorum, "a Redlock");
 }
 

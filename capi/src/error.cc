@@ -19,6 +19,7 @@ namespace redlatch::capi {
 #define RL_LIMIT(NAME, type, constant, value, text) \
   static_assert(RL_##NAME == int64_t{constant}, "redlatch.h and options.def");
 #include "config/options.def"
+#define RL_KIND_FORMAT(...)
 #define RL_FORMAT(NAME, name, folder, number, ...) \
   static_assert(RL_FORMAT_##NAME == (number), "redlatch.h and formats.def");
 #include "protocol/formats.def"

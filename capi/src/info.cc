@@ -66,6 +66,14 @@ int64_t lock_number(const rl_info &info, int32_t field) {
     case RL_FIELD_HOLDING:
       if (info.is_shared()) return info.data.holder_count;
       return rl_info_count(&info, RL_PART_HOLDER);
+    case RL_FIELD_USED:
+      return info.data.used;
+    case RL_FIELD_LIMIT:
+      return info.data.limit;
+    case RL_FIELD_CAP:
+      return info.data.cap;
+    case RL_FIELD_CAP_REMAINING_MS:
+      return info.data.cap_left_ms;
     default:
       return 0;
   }
@@ -79,6 +87,8 @@ int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
       return info.data.pttl_ms;
     case RL_FIELD_SINCE_MS:
       return info.since_ms();
+    case RL_FIELD_PERMITS:
+      return info.is_shared() ? info.data.holders[index].permits : 0;
     case RL_FIELD_MODE:
       return info.is_read() ? RL_MODE_READ : RL_MODE_WRITE;
     default:

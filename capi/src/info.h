@@ -33,7 +33,8 @@ struct rl_info {
     if (data.type == "none") return RL_STATE_FREE;
     if (data.type != "string" && data.value.empty()) return RL_STATE_NO_LOCK;
     if (redlatch::runtime::is_held_by_client(data)) return RL_STATE_HELD;
-    const bool has_expired_readers = data.value == redlatch::runtime::kShared && !is_shared();
+    const bool may_be_shared = data.value == redlatch::runtime::kShared || data.has_permits();
+    const bool has_expired_readers = may_be_shared && !is_shared();
     return has_expired_readers ? RL_STATE_FREE : RL_STATE_FOREIGN;
   }
   // Held by readers, or by a reentrant owner.

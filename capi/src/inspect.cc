@@ -3,8 +3,10 @@
 //
 // Inspection of locks and servers, the check of a client, and forced release.
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "calls.h"
 #include "host/clock.h"
 #include "info.h"
@@ -31,15 +33,34 @@ auto force_with(const char *name, size_t name_len, const char *token, size_t tok
   };
 }
 
+Outcome fill_cap(Request &request, const char *name, size_t name_len, int64_t cap, int64_t for_ms) {
+  auto outcome = fill_name(request, name, name_len);
+  const auto range = [](int64_t least, int64_t most) {
+    return std::to_string(least) + " to " + std::to_string(most);
+  };
+  if (outcome.ok() && (cap < -1 || cap > kMaxPermits)) {
+    outcome = failure(Status::kInvalid, "cap must be " + range(0, kMaxPermits) +
+                                            ", or -1 for none (got " + std::to_string(cap) + ")");
+  }
+  if (outcome.ok() && (for_ms < 0 || for_ms > kMaxTtlMs || (for_ms > 0 && cap < 0))) {
+    const std::string allowed = cap < 0 ? "0 without a cap" : range(0, kMaxTtlMs);
+    outcome = failure(Status::kInvalid,
+                      "for_ms must be " + allowed + " (got " + std::to_string(for_ms) + ")");
+  }
+  if (!outcome.ok()) return outcome;
+  auto &task = request.as<runtime::operate::SetCap>();
+  if (cap >= 0) task.cap = cap;
+  task.for_ms = for_ms;
+  return outcome;
+}
+
 auto force_any(const char *name, size_t name_len) {
   return [=](Request &request) { return fill_name(request, name, name_len); };
 }
 
-}  // namespace
-
-extern "C" {
-
-rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
+// @return the answer of an inspection of `what`; nullptr: `err` says why.
+rl_info *look(rl_client *client, const Request::What &what, const char *name, size_t name_len,
+              rl_error *err) {
   return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
     // Before the server is asked, as the lease of an acquire.
     auto info = std::make_unique<rl_info>();
@@ -48,11 +69,39 @@ rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_err
       inspection = request;
       return fill_name(*request, name, name_len);
     };
-    if (run(client, Request::What::ask<runtime::operate::Inspect>(), err, fill) != RL_OK)
-      return nullptr;
+    if (run(client, what, err, fill) != RL_OK) return nullptr;
     info->take(inspection->as<runtime::operate::Inspect>());
     return info.release();
   });
+}
+
+}  // namespace
+
+extern "C" {
+
+rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
+  return look(client, Request::What::ask<runtime::operate::Inspect>(), name, name_len, err);
+}
+
+rl_info *rl_semaphore_stats(rl_client *client, const char *name, size_t name_len, rl_error *err) {
+  return look(client, Request::What::ask<runtime::operate::Stats>(), name, name_len, err);
+}
+
+rl_request *rl_semaphore_stats_start(rl_client *client, const char *name, size_t name_len) {
+  return start(client, Request::What::ask<runtime::operate::Stats>(),
+               [&](Request &request) { return fill_name(request, name, name_len); });
+}
+
+rl_status rl_semaphore_set_cap(rl_client *client, const char *name, size_t name_len, int64_t cap,
+                               int64_t for_ms, rl_error *err) {
+  return run(client, Request::What::ask<runtime::operate::SetCap>(), err,
+             [&](Request &request) { return fill_cap(request, name, name_len, cap, for_ms); });
+}
+
+rl_request *rl_semaphore_set_cap_start(rl_client *client, const char *name, size_t name_len,
+                                       int64_t cap, int64_t for_ms) {
+  return start(client, Request::What::ask<runtime::operate::SetCap>(),
+               [&](Request &request) { return fill_cap(request, name, name_len, cap, for_ms); });
 }
 
 rl_request *rl_inspect_start(rl_client *client, const char *name, size_t name_len) {

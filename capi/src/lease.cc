@@ -104,6 +104,10 @@ int64_t rl_lease_hold_count(const rl_lease *lease) {
   return lease == nullptr ? 0 : lease->lease->hold_count;
 }
 
+int64_t rl_lease_permits(const rl_lease *lease) {
+  return lease == nullptr ? 0 : lease->lease->permits;
+}
+
 int32_t rl_lease_mode(const rl_lease *lease) {
   if (lease == nullptr) return 0;
   return lease->lease->mode.load() == runtime::Mode::kRead ? RL_MODE_READ : RL_MODE_WRITE;

@@ -91,17 +91,6 @@ std::string show(const Row<Owner> &row, const Owner &settings) {
                     row.field);
 }
 
-template <class Field>
-const Option &row_of(Field AcquireSettings::*field) {
-  const auto *row =
-      std::find_if(kAcquireRows.begin(), kAcquireRows.end(), [field](const auto &one) {
-        const auto *known = std::get_if<Field AcquireSettings::*>(&one.field);
-        return known != nullptr && *known == field;
-      });
-  assert(row != kAcquireRows.end() && "each field has a row");
-  return row->option;
-}
-
 // The first word leaves the format open, the others are those of formats.def.
 constexpr bool are_words_of_formats(const Option &option) {
   std::string_view words = option.words;
@@ -111,27 +100,13 @@ constexpr bool are_words_of_formats(const Option &option) {
     return is_next;
   };
   if (!take("auto")) return false;
-  for (const protocol::FormatTraits &one : protocol::kFormatTraits) {
-    if (!take(" ") || !take(one.word)) return false;
+  for (const protocol::Format one : protocol::kNamedFormats) {
+    if (!take(" ") || !take(protocol::traits(one).word)) return false;
   }
-  return words.empty() && option.most == std::ssize(protocol::kFormats);
+  return words.empty() && option.most == std::ssize(protocol::kNamedFormats);
 }
 static_assert(are_words_of_formats(find_in(kAcquireRows, "format")->option),
               "options.def and formats.def");
-
-// The format of a place among these words; nullopt: it is open.
-std::optional<protocol::Format> format_at(uint8_t place) {
-  assert(place <= std::size(protocol::kFormats) && "read_value() and set_number() check it");
-  if (place == 0) return {};
-  return protocol::kFormats[place - 1];
-}
-
-// The first one that suits: that of a lock for which none is named.
-protocol::Format usual_format(bool is_reentrant) {
-  return *std::find_if(
-      std::begin(protocol::kFormats), std::end(protocol::kFormats),
-      [is_reentrant](auto one) { return protocol::traits(one).has_owner == is_reentrant; });
-}
 
 Outcome not_number(const Option &option, int64_t number) {
   auto outcome =
@@ -248,35 +223,6 @@ Outcome check_ttl(int64_t ttl_ms) {
   auto outcome = set_number(scratch, "ttl", ttl_ms);
   if (!outcome.ok()) outcome.message.replace(0, std::string_view("option 'ttl'").size(), "ttl");
   return outcome;
-}
-
-Outcome choose_format(const AcquireSettings &settings, protocol::Format &format) {
-  const auto named = format_at(settings.format_number);
-  const bool is_named_with_owner = named && protocol::traits(*named).has_owner;
-  if (settings.is_reentrant && named && !is_named_with_owner) {
-    const Option &option = row_of(&AcquireSettings::format_number);
-    const std::string words = protocol::words_of_formats(&protocol::FormatTraits::has_owner);
-    auto outcome = must_be(option, "auto or " + words + " for a reentrant lock");
-    outcome.message += " (got " + shown_value(option, settings.format_number) + ")";
-    return outcome;
-  }
-  if (settings.is_reentrant && settings.owner.empty()) {
-    return failure(Status::kInvalid, "option 'owner' must be set for a reentrant lock");
-  }
-  format = named ? *named : usual_format(settings.is_reentrant);
-  const protocol::FormatTraits &chosen = protocol::traits(format);
-  const auto with_format = [&chosen] { return " with the format " + std::string(chosen.word); };
-  if (is_named_with_owner && !settings.owner.empty() && !settings.is_reentrant) {
-    return failure(Status::kInvalid, "option 'reentrant' must be yes for an owner" + with_format());
-  }
-  if (settings.ttl > chosen.longest_ttl_ms * kMs) {
-    Option option = row_of(&AcquireSettings::ttl);
-    option.most = chosen.longest_ttl_ms;
-    auto outcome = must_be(option, allowed_of(option) + with_format());
-    outcome.message += " (got " + std::to_string(settings.ttl / kMs) + " ms)";
-    return outcome;
-  }
-  return {};
 }
 
 protocol::Mode mode_of(const AcquireSettings &settings) {

@@ -81,7 +81,7 @@ void Cleanups::give_back_stale(Server &server, const protocol::Push &push, Nanos
   const std::string token = protocol::make_token(server.channel.cid(), push.rid);
   protocol::Command command;
   protocol::release(command, server.features, protocol::EvalMode::kText, lock->keys,
-                    {token, place->owner}, place->yield_policy, 1);
+                    {token, place->claim}, place->yield_policy, 1);
   (void)server.session.try_send(
       command, Call{&serve_queue_, protocol::EvalMode::kText, now, 0, std::move(lock)});
 }
@@ -121,7 +121,7 @@ void Cleanups::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now
   protocol::Command command;
   if (is_cancel) {
     protocol::cancel(command, record.server().features, eval, record.lock->keys,
-                     record.identity.member, record.identity.owner);
+                     record.identity.member, record.identity.claim());
   } else {
     protocol::release(command, record.server().features, eval, record.lock->keys, record.proof(),
                       yield_policy_at(record, now), 1 + record.cleanup()->handoff_count());

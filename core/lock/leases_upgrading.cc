@@ -14,6 +14,10 @@ namespace redlatch::lock {
 void Leases::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
+  if (record.lock->keys.traits().has_permits) {
+    return results_.finish(*request, Status::kInvalid,
+                           words::has_no_readers(request->lease->name, true));
+  }
   const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
   if (is_writer && !record.replicas.is_writer_unconfirmed)
     return results_.finish(*request, Status::kOk);

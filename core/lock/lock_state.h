@@ -130,7 +130,7 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   protocol::YieldPolicy yield_policy;
 
   Server &server() const { return *lock->server; }
-  protocol::Proof proof() const { return {identity.token, identity.owner}; }
+  protocol::Proof proof() const { return {identity.token, identity.claim()}; }
   bool is_head() const { return watcher.is_head(); }
   // The caller that is next; nullptr: none waits.
   Request *front() const;
@@ -228,14 +228,14 @@ class EndedPlaces {
   struct Place {
     uint64_t id = 0;
     std::shared_ptr<LockState> lock;
-    std::string owner;  // only of a format with owners
+    std::string claim;
     protocol::YieldPolicy yield_policy;
   };
 
   // Without memory the place is not kept: a grant to it then lasts for its provisional time.
   void add(const TokenRecord &record) noexcept {
     try {
-      Place place{record.id, record.lock, record.identity.owner, record.yield_policy};
+      Place place{record.id, record.lock, record.identity.claim(), record.yield_policy};
       if (places_.empty()) places_.resize(kCount);
       places_[next_] = std::move(place);
       next_ = (next_ + 1) % kCount;

@@ -17,7 +17,11 @@ struct Identity {
   std::string token;
   std::string member;  // of the server's queue; empty: one try, which is never queued
   std::string owner;   // reentrant: never empty. Else that of the caller, and changes at a hand-off
+  std::string permits;                           // of a semaphore: protocol::claim_of(); else empty
   protocol::Mode mode = protocol::Mode::kWrite;  // what it asks for, or has
+
+  // It goes to the scripts beside the token.
+  const std::string &claim() const { return permits.empty() ? owner : permits; }
 };
 
 // State that the token of an acquisition may still have on the server.

@@ -55,12 +55,13 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   identity.mode = options.mode;
   record->is_sharing = !format.has_extend || options.mode == protocol::Mode::kRead;
   identity.owner = format.has_owner && options.owner.empty() ? identity.token : options.owner;
+  if (format.has_permits) identity.permits = protocol::claim_of(options.permits, options.limit);
   // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
   const int64_t provisional_ms = std::min(options.ttl / kMs, kProvisionalMs);
   if (caller.waits_for_lock()) {
     identity.member = protocol::make_member(identity.token, options.mode, provisional_ms,
                                             is_shared ? -1 : caller.wait_ms,
-                                            format.has_owner ? options.owner : std::string_view());
+                                            format.has_owner ? options.owner : identity.permits);
   }
   record->acquisition.give(&Acquisition::open, caller.waits_for_lock(), provisional_ms,
                            options.ttl);

@@ -24,6 +24,7 @@ void Locks::add_token(TokenRecord &record, std::string_view cid, NewTokens &toke
   old.lock = record.lock;
   old.identity.mode = record.identity.mode;
   old.identity.owner = record.identity.owner;
+  old.identity.permits = record.identity.permits;
   old.is_sharing = record.is_sharing;
   old.yield_policy = record.yield_policy;
   tokens.numbered.emplace(renamed.id, renamed.record);

@@ -68,6 +68,7 @@ struct Lease {
   std::atomic<int64_t> fence{0};   // rises when a reader becomes the writer
   std::atomic<protocol::Mode> mode{protocol::Mode::kWrite};
   int64_t hold_count = 1;   // of the owner, when it was granted; constant then
+  int permits = 1;          // of a semaphore; constant once granted
   std::string name, token;  // constant once granted
   std::string reason;       // of a loss; written before the state
   LossReason loss = LossReason::kNone;

@@ -46,7 +46,7 @@ void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
     return results_.finish(*request, Status::kEnd);
   }
   if (!request->name.empty()) {
-    request->lock = std::make_shared<LockState>(server, request->name, protocol::Format::kString);
+    request->lock = std::make_shared<LockState>(server, request->name, request->options.format);
   }
   request->place = open_.insert(open_.end(), request);
   server.request_count++;

@@ -71,6 +71,18 @@ bool Requests::end_detach(Request &request) noexcept {
 
 // ---- attach ------------------------------------------------------------------------------------
 
+namespace {
+
+// `permits` outlives it.
+protocol::Proof proof_of(const Request &request, std::string &permits) {
+  if (request.lock->keys.traits().has_permits) {
+    permits = protocol::claim_of(request.options.permits, request.options.limit);
+  }
+  return {request.arguments->token, permits};
+}
+
+}  // namespace
+
 void Requests::Attach::send(Call call) const {
   Request &request = call.about<Request>();
   Server &server = server_of(request);
@@ -79,9 +91,10 @@ void Requests::Attach::send(Call call) const {
     arguments.call = protocol::make_token(server.channel.cid(), requests.locks_.take_numbers(1));
   }
   call.lease = request.options.ttl;
+  std::string permits;
   protocol::Command command;
-  protocol::attach(command, server.features, call.eval, request.lock->keys, arguments.token,
-                   call.lease / kMs, arguments.call);
+  protocol::attach(command, server.features, call.eval, request.lock->keys,
+                   proof_of(request, permits), call.lease / kMs, arguments.call);
   server.session.send(command, std::move(call));
   request.is_sent = true;
 }
@@ -101,11 +114,12 @@ void Requests::Attach::on_result(const Call &call, const Answer &answer, Nanos n
   request.lease->name = request.name;
   request.lease->token = request.arguments->token;
   const auto lock =
-      requests.locks_.find_or_add(request.name, protocol::Format::kString, server_of(request));
+      requests.locks_.find_or_add(request.name, request.options.format, server_of(request));
   TokenRecord &record = requests.locks_.new_record(lock, request);
   record.identity.token = std::move(request.arguments->token);
-  record.is_sharing = answer.result == 2;
-  if (record.is_sharing) record.identity.mode = protocol::Mode::kRead;
+  const bool is_reader = answer.result == 2;
+  record.is_sharing = is_reader || !record.lock->keys.traits().has_extend;
+  if (is_reader) record.identity.mode = protocol::Mode::kRead;
   record.acquisition.give(&Acquisition::served);
   requests.locks_.set_phase(record, Phase::kHeld);
   const auto keep = *request.place;
@@ -133,9 +147,10 @@ bool Requests::Attach::delays_end(const Call &call) const {
 // Call::lease has the count of ATTACH.
 void Requests::UndoAttach::send(Call call) const {
   const Request &request = call.about<Request>();
+  std::string permits;
   protocol::Command command;
   protocol::detach(command, server_of(request).features, call.eval, request.lock->keys,
-                   {request.arguments->token, {}}, call.lease);
+                   proof_of(request, permits), call.lease);
   (void)server_of(request).session.try_send(command, std::move(call));
 }
 

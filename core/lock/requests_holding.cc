@@ -21,8 +21,10 @@ void Requests::start_extend(const std::shared_ptr<Request> &request, Nanos now) 
 void Requests::start_downgrade(const std::shared_ptr<Request> &request, Nanos now) {
   if (!leases_.is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
-  if (!record.lock->keys.traits().has_readers) {
-    return results_.finish(*request, Status::kInvalid, words::has_no_readers(record.lock->name));
+  const protocol::FormatTraits &format = record.lock->keys.traits();
+  if (!format.has_readers) {
+    return results_.finish(*request, Status::kInvalid,
+                           words::has_no_readers(record.lock->name, format.has_permits));
   }
   if (record.identity.mode == protocol::Mode::kRead) return results_.finish(*request, Status::kOk);
   leases_.finish_upgrade(record, Status::kCancelled, words::kDowngradedMeanwhile);

@@ -17,14 +17,20 @@ namespace {
 // while the fence key lives. A fence further ahead is taken from an answer only.
 constexpr int64_t kLargestFenceLead = 3600LL * 1'000'000;
 
+// True if another fence of a token shows that it was taken away and granted again, and that others
+// held in between. Each answer about permits may have a fence of its own.
+bool tells_of_others(const TokenRecord &record) { return !record.lock->keys.traits().has_permits; }
+
 Obstacle obstacle_in(const protocol::AcquireAnswer &answer) {
   using Kind = Obstacle::Kind;
   if (answer.is_left_to_others()) return {Kind::kLeftToOthers, {}, answer.pttl_ms};
   if (answer.type == "none") return {Kind::kWaiters};
   if (answer.holder.empty()) return {Kind::kOtherFormat, std::string(answer.type)};
-  const Kind kind = answer.is_foreign()  ? Kind::kOtherLibrary
-                    : answer.is_shared() ? Kind::kReaders
-                                         : Kind::kHolder;
+  const Kind kind = answer.is_foreign()    ? Kind::kOtherLibrary
+                    : answer.is_shared()   ? Kind::kReaders
+                    : answer.is_capped()   ? Kind::kCap
+                    : answer.has_permits() ? Kind::kPermits
+                                           : Kind::kHolder;
   return {kind, {}, answer.pttl_ms};
 }
 
@@ -153,7 +159,8 @@ void Waiters::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) 
     case Phase::kHeld:
       // A poll that crossed a pushed grant. Refused, it may have put the token back into the queue.
       if (record.held()->is_over(now)) return leases_.on_due(record, now);
-      if (!refusal && answer.is_granted && answer.fence != record.held()->granted_fence()) {
+      if (!refusal && answer.is_granted && tells_of_others(record) &&
+          answer.fence != record.held()->granted_fence()) {
         return leases_.lose(record, LossReason::kForced, false, now);
       }
       if (!refusal && answer.is_granted) leases_.prolong(record, call.sent_at, call.lease, now);
@@ -204,6 +211,17 @@ void Waiters::follow(TokenRecord &record, const Acquisition::Step &step, Nanos n
   if (step.due != kNever) timers_.set(record, step.due);
 }
 
+// The first time only: it shows that a deployment has changed the limit, or that two programs mean
+// different things by one name.
+void Waiters::note_other_limit(const TokenRecord &record,
+                               const protocol::AcquireAnswer &answer) noexcept {
+  const int64_t own = protocol::limit_in(record.identity.permits);
+  const int64_t other = protocol::limit_in(answer.has_permits() ? answer.holder : "");
+  if (has_noted_limit_ || own == 0 || other == 0 || own == other) return;
+  has_noted_limit_ = true;
+  output_.warn(words::other_limit(record.lock->name, own, other));
+}
+
 void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now) {
   // One call drops a limited number of dead waiters: the next call continues at once.
   Checked<Acquisition> &acquisition = record.acquisition;
@@ -214,6 +232,7 @@ void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answ
     if (!acquisition->is_queueable()) return refuse_try(record, Status::kWrongType, message, now);
     return fail_callers(record, Status::kWrongType, message, now);
   }
+  note_other_limit(record, answer);
   lock.blocker = answer.token().substr(0, protocol::kCidSize);
   lock.obstacle = obstacle_in(answer);
   cleanups_.saw_busy(lock, now);
@@ -264,6 +283,8 @@ bool Waiters::is_fence_plausible(const TokenRecord &record, const protocol::Push
   const bool is_shared =
       record.identity.mode == protocol::Mode::kRead || record.lock->keys.traits().has_owner;
   if (is_shared) return push.fence >= record.lock->highest_fence;
+  // Grants of permits come in any order.
+  if (record.lock->keys.traits().has_permits) return push.fence >= us;
   return push.fence > record.lock->highest_fence && push.fence >= us;
 }
 
@@ -275,7 +296,7 @@ void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nan
   if (push.mode == protocol::Mode::kUpgrade) return leases_.on_upgrade_push(record, now);
   if (push.mode != record.identity.mode) return;
   if (record.phase == Phase::kHeld) {
-    const bool is_later = push.fence > record.held()->granted_fence();
+    const bool is_later = tells_of_others(record) && push.fence > record.held()->granted_fence();
     if (is_later && push.key_digest == record.acquisition->key_digest())
       leases_.lose(record, LossReason::kForced, false, now);
     return;

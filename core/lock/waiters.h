@@ -119,6 +119,7 @@ class Waiters : private Part, public Leases::Owner {
   void on_granted(TokenRecord &record, const Call &call, const protocol::AcquireAnswer &answer,
                   Nanos now);
   void on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  void note_other_limit(const TokenRecord &record, const protocol::AcquireAnswer &answer) noexcept;
   void on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
   static bool is_fence_plausible(const TokenRecord &record, const protocol::Push &push);
   void serve_front(TokenRecord &record, const Grant &grant, Nanos now);
@@ -136,6 +137,7 @@ class Waiters : private Part, public Leases::Owner {
   const Track track_{*this};
   const FindKey find_key_{*this};
   bool may_hand_off_ = true;
+  bool has_noted_limit_ = false;
 };
 
 }  // namespace redlatch::lock

@@ -35,6 +35,8 @@ bool Waiters::waits_for_itself(const Request &request) const {
   const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
   if (!is_waiting || request.waiter == 0 || !request.lock || is_confirming(request)) return false;
   const LockState &lock = *request.lock;
+  // Another permit is no wait for itself, as long as others give theirs back.
+  if (lock.keys.traits().has_permits) return false;
   const auto is_in_the_way = [&](const TokenRecord &record) {
     if (record.lock.get() != &lock || record.phase != Phase::kHeld) return false;
     if (!record.lease || record.lease->starter != request.waiter) return false;
@@ -116,6 +118,7 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   lease.fence = is_attached ? caller.arguments->fence : record.held()->fence();
   record.lock->highest_fence = std::max(record.lock->highest_fence, record.held()->fence());
   lease.mode = record.identity.mode;
+  if (!record.identity.permits.empty()) lease.permits = options.permits;
   lease.token = record.identity.token;
   lease.end_at = terms.end_at;
   lease.record = &record;

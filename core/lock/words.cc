@@ -21,6 +21,10 @@ Text text_of(Obstacle::Kind kind) {
       return "held";
     case Obstacle::Kind::kReaders:
       return "held by readers";
+    case Obstacle::Kind::kPermits:
+      return "its permits are out";
+    case Obstacle::Kind::kCap:
+      return "an operator has capped its permits";
     case Obstacle::Kind::kOtherLibrary:
       return "held by another lock library";
     case Obstacle::Kind::kLeftToOthers:
@@ -125,10 +129,11 @@ std::string busy(Text lock, const Obstacle &obstacle, const operate::Holder &hol
   const Kind kind = obstacle.kind;
   const bool has_end = kind != Kind::kWaiters && kind != Kind::kOtherFormat;
   const bool is_limited = has_end && obstacle.pttl_ms >= 0;
+  const bool has_permits = kind == Kind::kPermits || kind == Kind::kCap;
   const Text until = kind == Kind::kLeftToOthers ? " for "
-                     : is_limited                ? ", its lease ends in "
-                     : has_end                   ? " without a time limit"
-                                                 : "";
+                     : !is_limited               ? (has_end ? " without a time limit" : "")
+                     : has_permits               ? ", the next lease ends in "
+                                                 : ", its lease ends in ";
   const MessagePart time = is_limited ? MessagePart(obstacle.pttl_ms) : MessagePart(Text());
   return message_of({LockName{lock}, " is busy: ", text_of(kind), obstacle.key_type, end_of(kind),
                      until, time, is_limited ? " ms" : "", After{kHolderIs, name_of(holder)}});
@@ -202,9 +207,9 @@ std::string not_upgraded_in_move(Text lock) noexcept {
   return message_of({LockName{lock}, " cannot be upgraded now", kSlotMoves});
 }
 
-std::string has_no_readers(Text lock) noexcept {
-  return message_of({LockName{lock}, " must be a read-write lock (got a reentrant one, which has ",
-                     "no readers)"});
+std::string has_no_readers(Text lock, bool is_semaphore) noexcept {
+  return message_of({LockName{lock}, " must be a read-write lock (got a ",
+                     is_semaphore ? "semaphore" : "reentrant one", ", which has no readers)"});
 }
 
 // ---- attach, extend, inspect and others --------------------------------------------------------
@@ -266,6 +271,11 @@ std::string held_unreplicated(Text lock, Text why) noexcept {
 }
 
 // ---- a cluster ---------------------------------------------------------------------------------
+
+std::string other_limit(Text lock, int64_t own, int64_t other) noexcept {
+  return message_of({"clients have different limits for ", LockName{lock}, ": ", own, " here, ",
+                     other, " elsewhere; each counts for its own acquires"});
+}
 
 std::string clock_behind(const Settings &server, int64_t ms) noexcept {
   return message_of({"the clock of ", &server, " is ", ms,

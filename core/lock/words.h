@@ -37,6 +37,8 @@ struct Obstacle {
     kNone,
     kHolder,
     kReaders,
+    kPermits,  // too many permits are out, or wanted by others before
+    kCap,      // the same, with the cap of an operator
     kOtherLibrary,
     kLeftToOthers,  // to other lock libraries, for a moment
     kWaiters,
@@ -108,7 +110,7 @@ std::string owner_reads_as_well(Text lock) noexcept;
 std::string others_read(Text lock, bool is_deadlock) noexcept;
 std::string not_upgraded(Text lock) noexcept;
 std::string not_upgraded_in_move(Text lock) noexcept;
-std::string has_no_readers(Text lock) noexcept;
+std::string has_no_readers(Text lock, bool is_semaphore) noexcept;
 
 // ---- attach, extend, inspect and others
 std::string not_attached(Text lock, bool is_held) noexcept;
@@ -127,6 +129,10 @@ std::string not_replicated_in_time(Text lock, int replicas) noexcept;
 std::string lost_unreplicated(Text lock, Text reason) noexcept;
 // For the log.
 std::string held_unreplicated(Text lock, Text why) noexcept;
+
+// ---- a semaphore
+// For the log.
+std::string other_limit(Text lock, int64_t own, int64_t other) noexcept;
 
 // ---- a cluster
 // For the log.

@@ -86,8 +86,11 @@ class Operation {
     const auto *next =
         std::find(std::begin(protocol::kFormats), std::end(protocol::kFormats), format()) + 1;
     if (next == std::end(protocol::kFormats)) return false;
-    keys_ = std::make_unique<protocol::LockKeys>(name_space_, name, *next);
+    choose_format(*next);
     return true;
+  }
+  void choose_format(protocol::Format format) {
+    keys_ = std::make_unique<protocol::LockKeys>(name_space_, name, format);
   }
   const protocol::LockKeys &keys() const { return *keys_; }
   std::string_view name_space() const { return name_space_; }
@@ -131,6 +134,27 @@ class Inspect : public Operation {
 
  private:
   protocol::InspectAnswer earlier_;  // in the previous format
+};
+
+// The numbers of a semaphore, without its holders and waiters.
+class Stats final : public Inspect {
+ public:
+  bool begin(std::string_view name_space, std::string_view lock_name) override;
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  std::string_view what() const override { return "the numbers of a semaphore"; }
+};
+
+// Caps a semaphore: an operator's limit, beside those of the callers.
+class SetCap final : public Operation {
+ public:
+  std::optional<int64_t> cap;  // nullopt: none from now on
+  int64_t for_ms = 0;          // 0: no end of its own
+
+  bool begin(std::string_view name_space, std::string_view lock_name) override;
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  std::string_view what() const override { return "the cap of a semaphore"; }
 };
 
 // The locks of a server. The operations of a listing follow one another; each goes to one lock.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "protocol/token.h"
 
@@ -99,12 +100,20 @@ Refusal refusal_of(const Reply &reply, std::string_view secret) {
 
 bool AcquireAnswer::is_shared() const { return !is_granted && holder == kShared; }
 
+bool AcquireAnswer::has_permits() const {
+  return !is_granted && holder.starts_with(kPermitsPrefix);
+}
+
+bool AcquireAnswer::is_capped() const {
+  return has_permits() && std::count(holder.begin(), holder.end(), '/') > 1;
+}
+
 bool AcquireAnswer::is_wrong_type() const {
   return !type.empty() && type != "none" && type != "string" && type != "hash";
 }
 
 bool AcquireAnswer::is_foreign() const {
-  return !is_granted && type != "none" && !is_token(holder) && !is_shared();
+  return !is_granted && type != "none" && !is_token(holder) && !is_shared() && !has_permits();
 }
 
 Refusal decode(const Reply &reply, AcquireAnswer &answer) {
@@ -154,6 +163,15 @@ Refusal decode_vote(const Reply &reply, AcquireAnswer &answer) {
   return answer.is_granted ? Refusal() : decode(reply, answer);
 }
 
+namespace {
+
+void read_cap(const Reply &reply, size_t place, InspectAnswer &answer) {
+  answer.cap = std::clamp<int64_t>(reply.at(place).integer, -1, kMaxPermits);
+  answer.cap_left_ms = std::clamp<int64_t>(reply.at(place + 1).integer, -1, kMaxServerMs);
+}
+
+}  // namespace
+
 Refusal decode(const Reply &reply, InspectAnswer &answer) {
   if (auto refusal = refusal_of(reply)) return refusal;
   if (reply.count() < 11 || reply.at(0).integer <= 0) return nonsense("inspect");
@@ -185,9 +203,29 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
   for (size_t i = 0; i + 1 < holders.count(); i += 2) {
     int64_t expiry_ms = 0;
     if (!parse_number(holders.at(i + 1).text(), expiry_ms)) continue;
-    answer.holders.push_back({std::string(holders.at(i).text()), shown_ms(expiry_ms)});
+    const std::string_view entry = holders.at(i).text();
+    answer.holders.push_back({std::string(entry.substr(0, kTokenSize)), shown_ms(expiry_ms),
+                              permits_in(entry.substr(std::min(entry.size(), kTokenSize)))});
   }
-  answer.hold_count = shown_count(reply.at(10).integer);
+  const int64_t count = shown_count(reply.at(10).integer);
+  if (!answer.has_permits()) answer.hold_count = count;
+  if (reply.count() < 13) return {};
+  answer.used = count;
+  if (answer.has_permits()) answer.limit = limit_in(answer.value);
+  read_cap(reply, 11, answer);
+  return {};
+}
+
+Refusal decode_stats(const Reply &reply, InspectAnswer &answer) {
+  if (auto refusal = refusal_of(reply)) return refusal;
+  if (reply.count() < 6 || reply.at(0).integer <= 0) return nonsense("stats");
+  answer.server_ms = shown_ms(reply.at(0).integer);
+  answer.used = shown_count(reply.at(1).integer);
+  answer.limit = shown_count(reply.at(2).integer);
+  read_cap(reply, 3, answer);
+  answer.waiter_count = shown_count(reply.at(5).integer);
+  answer.type = answer.used > 0 ? "string" : "none";
+  if (answer.used > 0) answer.value = kPermitsPrefix;
   return {};
 }
 
@@ -203,7 +241,8 @@ Refusal decode(const Reply &reply, ListAnswer &answer) {
 
 bool is_lock_of_ours(const Reply &reply) {
   if (reply.is_error()) return false;
-  return is_token(reply.text()) || reply.text() == kShared;
+  return is_token(reply.text()) || reply.text() == kShared ||
+         reply.text().starts_with(kPermitsPrefix);
 }
 
 std::string wrong_type_message(std::string_view name, std::string_view type) {

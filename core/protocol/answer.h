@@ -74,6 +74,8 @@ struct AcquireAnswer {
   std::string_view reader;      // refused: the token of the only reader
   bool has_more = false;        // refused: more dead waiters in front than one call looks at
   bool is_shared() const;       // held by readers
+  bool has_permits() const;     // permits are out
+  bool is_capped() const;       // .. and an operator has capped them
   // The token of the only holder; empty if not known.
   std::string_view token() const { return is_token(holder) ? holder : reader; }
   bool is_foreign() const;  // held by another lock library
@@ -101,6 +103,7 @@ struct InspectAnswer {
   struct Holder {
     std::string token;
     int64_t expiry_ms;
+    int64_t permits = 0;  // of a semaphore
     std::string who = {};
   };
   int64_t server_ms = 0;
@@ -112,15 +115,23 @@ struct InspectAnswer {
   int64_t holder_count = 0;     // readers, or holds of an owner
   std::vector<Holder> holders;  // at most kMaxInfoRows of them
   int64_t hold_count = 0;       // hash format: the value in the key
+  // Of a semaphore.
+  int64_t used = 0;          // permits that are out
+  int64_t limit = 0;         // of the last caller that got permits
+  int64_t cap = -1;          // -1: none
+  int64_t cap_left_ms = -1;  // -1: it has no end of its own
   std::string who, label;
   int64_t since_ms = 0;
+
+  bool has_permits() const { return value.starts_with(kPermitsPrefix); }  // it is a semaphore
 };
 
 // True if a redlatch client holds the lock, as far as its key shows it.
 inline bool is_held_by_client(const InspectAnswer &info) {
   const bool is_known_type = info.type == "string" || !info.value.empty();
   if (info.type == "none" || !is_known_type) return false;
-  const bool has_expired_readers = info.value == kShared && info.holder_count == 0;
+  const bool may_be_shared = info.value == kShared || info.has_permits();
+  const bool has_expired_readers = may_be_shared && info.holder_count == 0;
   return !has_expired_readers && (!info.holders.empty() || is_token(info.value));
 }
 
@@ -149,6 +160,8 @@ Refusal decode(const Reply &reply, CountAnswer &answer);
 // The same for VOTE.
 Refusal decode_vote(const Reply &reply, AcquireAnswer &answer);
 Refusal decode(const Reply &reply, InspectAnswer &answer);
+// The answer to STATS, which has the numbers of a semaphore alone.
+Refusal decode_stats(const Reply &reply, InspectAnswer &answer);
 Refusal decode(const Reply &reply, ListAnswer &answer);
 // The reply to look(). A key that this user may not read, or that is gone, is no lock.
 bool is_lock_of_ours(const Reply &reply);

@@ -34,22 +34,24 @@ Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Scri
   return out;
 }
 
-// With the keys that most scripts take.
-Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
-               const LockKeys &keys) {
-  return begin(out, features, eval, script, keys,
-               {keys.lock, keys.queue, keys.fence, keys.readers});
-}
-
-// .. and the key of turns, for scripts that may leave a free lock to other libraries.
+// .. with the key of turns, for scripts that may leave a free lock to other libraries. In a format
+// with permits it is that of the cap.
 Command &begin_turn(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
                     const LockKeys &keys) {
   return begin(out, features, eval, script, keys,
                {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn});
 }
 
-void add_owner(Command &out, const LockKeys &keys, std::string_view owner) {
-  if (keys.traits().has_owner) out.add(owner);
+// With the keys that most scripts take.
+Command &begin(Command &out, const ServerFeatures &features, EvalMode eval, Script script,
+               const LockKeys &keys) {
+  if (keys.traits().has_permits) return begin_turn(out, features, eval, script, keys);
+  return begin(out, features, eval, script, keys,
+               {keys.lock, keys.queue, keys.fence, keys.readers});
+}
+
+void add_claim(Command &out, const LockKeys &keys, std::string_view claim) {
+  if (keys.traits().has_owner || keys.traits().has_permits) out.add(claim);
 }
 
 }  // namespace
@@ -65,7 +67,7 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
   }
   out.add(call.identity.token).add(call.ttl_ms).add(call.member).add(call.ticket);
   out.add(features.prefix);
-  add_owner(out, keys, call.identity.owner);
+  add_claim(out, keys, call.identity.claim);
   if (call.mode == Mode::kRead) out.add(call.sibling);
 }
 
@@ -73,7 +75,7 @@ void release(Command &out, const ServerFeatures &features, EvalMode eval, const 
              const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count) {
   begin_turn(out, features, eval, Script::kRelease, keys);
   out.add(identity.token).add(features.prefix);
-  add_owner(out, keys, identity.owner);
+  add_claim(out, keys, identity.claim);
   out.add(yield_policy.every).add(yield_policy.for_ms).add(grant_count);
 }
 
@@ -84,9 +86,9 @@ void track(Command &on, Command &next, Command &find, const LockKeys &keys) {
 }
 
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            std::string_view member, std::string_view owner) {
+            std::string_view member, std::string_view claim) {
   begin(out, features, eval, Script::kCancel, keys).add(member).add(features.prefix);
-  add_owner(out, keys, owner);
+  add_claim(out, keys, claim);
 }
 
 void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -124,7 +126,7 @@ void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
     begin(out, features, eval, Script::kExtendShared, keys, {keys.lock, keys.readers});
   }
   out.add(identity.token).add(ttl_ms);
-  add_owner(out, keys, identity.owner);
+  add_claim(out, keys, identity.claim);
 }
 
 void extend_alone(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -137,7 +139,7 @@ void extend_shared_alone(Command &out, const ServerFeatures &features, EvalMode 
   const bool is_lock = call.part == Part::kLock;
   begin(out, features, eval, Script::kExtendShared, keys, {is_lock ? keys.lock : keys.readers});
   out.add(call.identity.token).add(call.ttl_ms);
-  add_owner(out, keys, call.identity.owner);
+  add_claim(out, keys, call.identity.claim);
   out.add(is_lock ? "k" : "r");
 }
 
@@ -149,13 +151,14 @@ void detach(Command &out, const ServerFeatures &features, EvalMode eval, const L
             const Proof &identity, int64_t count) {
   begin(out, features, eval, Script::kDetach, keys, {keys.lock, keys.readers, keys.info});
   out.add(identity.token).add(count);
-  add_owner(out, keys, identity.owner);
+  add_claim(out, keys, identity.claim);
 }
 
 void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            std::string_view token, int64_t ttl_ms, std::string_view call) {
+            const Proof &identity, int64_t ttl_ms, std::string_view call) {
   begin(out, features, eval, Script::kAttach, keys, {keys.lock, keys.readers, keys.info});
-  out.add(token).add(ttl_ms).add(call);
+  out.add(identity.token).add(ttl_ms).add(call);
+  add_claim(out, keys, identity.claim);
 }
 
 void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -175,9 +178,30 @@ void look(Command &out, const std::string &key) {
 }
 
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys) {
-  begin(out, features, eval, Script::kInspect, keys,
-        {keys.lock, keys.queue, keys.fence, keys.info, keys.readers});
+  if (keys.traits().has_permits) {
+    begin(out, features, eval, Script::kInspect, keys,
+          {keys.lock, keys.queue, keys.fence, keys.info, keys.readers, keys.turn});
+  } else {
+    begin(out, features, eval, Script::kInspect, keys,
+          {keys.lock, keys.queue, keys.fence, keys.info, keys.readers});
+  }
   out.add(int64_t{kMaxInfoRows});
+}
+
+void set_cap(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+             std::optional<int64_t> cap, int64_t for_ms) {
+  begin(out, features, eval, Script::kSetCap, keys).add(features.prefix);
+  if (!cap) {
+    out.add("").add("");
+  } else if (for_ms == 0) {
+    out.add(*cap).add("");
+  } else {
+    out.add(*cap).add(for_ms);
+  }
+}
+
+void stats(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys) {
+  begin(out, features, eval, Script::kStats, keys);
 }
 
 void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms) {

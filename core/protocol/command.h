@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,7 +78,8 @@ void track(Command &on, Command &next, Command &find, const LockKeys &keys);
 // A holder of a lock, or a caller that requests it.
 struct Proof {
   std::string_view token;
-  std::string_view owner;  // only of a format with owners
+  // The owner, in a format with owners; claim_of(), in one with permits.
+  std::string_view claim;
 };
 struct AcquireCall {
   Mode mode;
@@ -102,7 +104,7 @@ struct YieldPolicy {
 void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
              const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count);
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            std::string_view member, std::string_view owner);
+            std::string_view member, std::string_view claim);
 // `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for any writer.
 void downgrade(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                std::string_view token, int64_t ttl_ms, int64_t fence);
@@ -139,7 +141,7 @@ void detach(Command &out, const ServerFeatures &features, EvalMode eval, const L
             const Proof &identity, int64_t count);
 // `call`: a name of this call alone, so that the command can be repeated.
 void attach(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-            std::string_view token, int64_t ttl_ms, std::string_view call);
+            const Proof &identity, int64_t ttl_ms, std::string_view call);
 // `fence`: the highest of those that the nodes of a quorum gave this token.
 void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
                  std::string_view token, int64_t fence);
@@ -149,6 +151,10 @@ void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, co
 void list(Command &out, std::string_view cursor, std::string_view pattern);
 void look(Command &out, const std::string &key);
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
+// `cap`: of a semaphore; nullopt: it has none from now on. `for_ms`: 0: without an end of its own.
+void set_cap(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+             std::optional<int64_t> cap, int64_t for_ms);
+void stats(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
 // The name of a client, for people: `key` is that of its channel.
 void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms);
 void withdraw_name(Command &out, const std::string &key);

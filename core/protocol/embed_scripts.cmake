@@ -16,11 +16,13 @@
 
 cmake_minimum_required(VERSION 3.23)
 
-# In the order of enum class Script in scripts.h; and those that the hash formats have of their own.
-set(names acquire release cancel serve_queue extend inspect force_release probe acquire_read
+# Those of each format; `names`, all of them, in the order of enum class Script in scripts.h.
+set(string_names acquire release cancel serve_queue extend inspect force_release probe acquire_read
     extend_shared upgrade downgrade raise_fence detach attach vote)
 set(hash_names acquire release cancel serve_queue inspect force_release extend_shared detach)
 set(hash_rw_names ${hash_names} acquire_read upgrade downgrade)
+set(permits_names ${hash_names} attach set_cap stats)
+set(names ${string_names} set_cap stats)
 
 set(FENCE_TTL_MS 3600000)   # Outlives any step of the server's clock that is not gross.
 set(QUEUE_TTL_MS 600000)    # Far above the longest time between two polls of a waiter.
@@ -34,6 +36,7 @@ set(MARK_CALLS 8)           # Late copies of that many attaches are known.
 set(TOKEN_SIZE 32)          # protocol/token.h
 set(CID_SIZE 22)
 set(MEMBER_SIZE 51)
+set(CAP_TTL_MS 604800000)   # A cap that nobody needs any more goes by itself, as every key does.
 set(LEAST_POLLED_MS 500)    # For a waiter that polls: twice timing/backoff.h, kForeignPoll.
 set(REDISSON_TURN_MS 10)    # For how long K is left to Redisson's waiters, who are told of it.
 set(REDISSON_WAIT_MS 1000)  # .. for how long readers do not join, so that it becomes free for them.
@@ -43,10 +46,12 @@ set(SEARCH_SHARE 400)       # .. and how many windows that are at least.
 set(POLL_APART_MS 20)       # Between two waiters that poll at its end.
 set(YIELD_LIMIT 6)          # How often, if none of them takes it.
 set(SHARED rl:shared)       # What K holds while readers share it.
+set(PERMITS rl:permits:)    # .. while permits are out, before their number.
 set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any time in us.
 set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT SEARCH_MS SEARCH_SHARE
     POLL_APART_MS TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS
-    MAX_ENTRIES LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS MARK_CALLS)
+    MAX_ENTRIES LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS MARK_CALLS
+    PERMITS CAP_TTL_MS)
 
 # Keeps the lines between `--@only word ...` and `--@end` if one of `words` is there, or drops them.
 function(choose words text result)
@@ -59,7 +64,7 @@ function(choose words text result)
     string(SUBSTRING "${text}" ${begin} -1 rest)
     string(FIND "${rest}" "--@end" end)
     string(SUBSTRING "${rest}" 0 ${end} block)
-    if(end EQUAL -1 OR NOT block MATCHES "^--@only( (string|hash|hash_rw|sharded))+\n")
+    if(end EQUAL -1 OR NOT block MATCHES "^--@only( (string|hash|hash_rw|permits|sharded))+\n")
       message(FATAL_ERROR "--@only names no format or variant, or has no end: ${rest}")
     endif()
     math(EXPR end "${end} + 6")
@@ -86,6 +91,7 @@ function(compose name format publish result)
     choose("${words}" "${text}" text)
     string(REPLACE "@FORMAT@" "${format}" text "${text}")
     string(REGEX REPLACE "_rw$" "" type "${format}")
+    string(REPLACE "permits" "string" type "${type}")
     string(REPLACE "@TYPE@" "${type}" text "${text}")
     if(NOT text MATCHES "--@include ([^\n]+)")
       break()
@@ -147,7 +153,7 @@ set(line_start 0)
 set(number_count 0)
 set(text_count 0)
 set(text_start 0)
-foreach(format IN ITEMS string hash hash_rw)
+foreach(format IN ITEMS string hash hash_rw permits)
   foreach(variant IN ITEMS plain sharded)
     set(publish PUBLISH)
     set(suffix .lua)
@@ -160,7 +166,7 @@ foreach(format IN ITEMS string hash hash_rw)
     endif()
     string(APPEND tables "\nconstexpr ScriptText k_${format}_${variant}[kScriptCount] = {\n")
     foreach(name IN LISTS names)
-      if(NOT format STREQUAL "string" AND NOT name IN_LIST ${format}_names)
+      if(NOT name IN_LIST ${format}_names)
         string(APPEND tables "    {},\n")
         continue()
       endif()

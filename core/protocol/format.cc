@@ -20,18 +20,20 @@ consteval bool are_rows_sound() {
   }
   return true;
 }
+static_assert(std::equal(std::begin(kNamedFormats), std::end(kNamedFormats), std::begin(kFormats)),
+              "formats.def: named formats come first");
 static_assert(are_rows_sound(), "formats.def: number, word, letter or ttl of a row");
 
 }  // namespace
 
 std::string words_of_formats(bool FormatTraits::*property) {
   std::string words;
-  auto left = std::count_if(std::begin(kFormatTraits), std::end(kFormatTraits),
-                            [property](const FormatTraits &one) { return one.*property; });
-  for (const FormatTraits &one : kFormatTraits) {
-    if (!(one.*property)) continue;
+  auto left = std::count_if(std::begin(kNamedFormats), std::end(kNamedFormats),
+                            [property](Format one) { return traits(one).*property; });
+  for (const Format one : kNamedFormats) {
+    if (!(traits(one).*property)) continue;
     if (!words.empty()) words += left == 1 ? " or " : ", ";
-    words += one.word;
+    words += traits(one).word;
     left--;
   }
   return words;

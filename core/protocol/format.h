@@ -28,6 +28,14 @@ inline constexpr Format kFormats[] = {
 #undef RL_FORMAT
 };
 
+// Those that the option `format` names.
+inline constexpr Format kNamedFormats[] = {
+#define RL_FORMAT(NAME, name, ...) Format::k##name,
+#define RL_KIND_FORMAT(...)
+#include "protocol/formats.def"
+#undef RL_FORMAT
+};
+
 // The columns of formats.def, which says what they mean.
 struct FormatTraits {
   std::string_view word;
@@ -40,13 +48,14 @@ struct FormatTraits {
   bool has_handoff;
   bool has_attach;
   bool has_quorum;
+  bool has_permits;
 };
 
 // Without `...`: a row that lacks a column does not compile.
 inline constexpr FormatTraits kFormatTraits[] = {
 #define RL_FORMAT(NAME, name, folder, number, word, letter, ttl, readers, owner, reader_key, \
-                  extend, handoff, attach, quorum)                                           \
-  {word, letter, ttl, readers, owner, reader_key, extend, handoff, attach, quorum},
+                  extend, handoff, attach, quorum, permits)                                  \
+  {word, letter, ttl, readers, owner, reader_key, extend, handoff, attach, quorum, permits},
 #include "protocol/formats.def"
 #undef RL_FORMAT
 };
@@ -57,7 +66,7 @@ constexpr const FormatTraits &traits(Format format) {
   return kFormatTraits[place];
 }
 
-// The words of the formats with a property, as messages list them: "string or hash-rw".
+// The words of the named formats with a property, as messages list them: "string or hash-rw".
 std::string words_of_formats(bool FormatTraits::*property);
 
 }  // namespace redlatch::protocol

@@ -59,7 +59,7 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lo
   queue = add('q', true);
   readers = add('r', true);
   info = add('i', true);
-  turn = add('w', true);
+  turn = add(traits().has_permits ? 'c' : 'w', true);
   assert(text_.size() <= most && "a second allocation would move the keys");
 }
 

@@ -22,8 +22,9 @@ class LockKeys {
   std::string_view fence;    // last fence
   std::string_view readers;  // zset of the readers, and when each lease ends
   std::string_view info;     // the description of the holder, for people
-  std::string_view turn;     // whose turn it is, ours or that of other libraries
-  std::string_view absent;   // never exists: see ServerFeatures::is_cluster
+  std::string_view turn;  // whose turn it is, ours or that of other libraries; of a semaphore: its
+                          // cap
+  std::string_view absent;  // never exists: see ServerFeatures::is_cluster
 
   LockKeys(std::string_view name_space, std::string_view name, Format lock_format);
   LockKeys(const LockKeys &) = delete;

@@ -15,7 +15,8 @@
 namespace redlatch::protocol {
 
 // KEYS, ARGV and replies: see the top of protocol/scripts/<name>.lua. The hash formats have no
-// plain EXTEND, RAISE_FENCE, ATTACH and VOTE, and only the one with a mode has readers.
+// plain EXTEND, RAISE_FENCE, ATTACH and VOTE, and only the one with a mode has readers. SET_CAP and
+// STATS are of the permits format alone.
 enum class Script : uint8_t {
   kAcquire,
   kRelease,
@@ -33,8 +34,10 @@ enum class Script : uint8_t {
   kDetach,
   kAttach,
   kVote,
+  kSetCap,
+  kStats,
 };
-inline constexpr size_t kScriptCount = 16;
+inline constexpr size_t kScriptCount = 18;
 
 struct ScriptText {
   std::string_view name;            // as in the file's name: "acquire"

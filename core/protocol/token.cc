@@ -81,6 +81,22 @@ std::string make_member(std::string_view token, Mode mode, int64_t provisional_m
   return member;
 }
 
+std::string claim_of(int64_t permits, int64_t limit) {
+  assert(permits >= 1 && permits <= limit);
+  return std::to_string(permits) + "/" + std::to_string(limit);
+}
+
+int64_t permits_in(std::string_view claim) {
+  int64_t permits = 0;
+  const auto read = std::from_chars(claim.data(), claim.data() + claim.size(), permits);
+  return read.ec == std::errc() && permits > 0 ? permits : 0;
+}
+
+int64_t limit_in(std::string_view claim) {
+  const size_t slash = claim.find('/');
+  return slash == std::string_view::npos ? 0 : permits_in(claim.substr(slash + 1));
+}
+
 void set_polls(std::string &member, bool polls) {
   static_assert(kProvisionalMs < 10'000);  // the provisional time has four digits at most
   assert(member.size() >= kMemberSize);

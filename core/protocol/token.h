@@ -32,12 +32,20 @@ enum class Mode : char { kWrite = 'x', kRead = 's', kUpgrade = 'u' };
 
 // The value of the lock key while readers share it.
 inline constexpr std::string_view kShared = "rl:shared";
+// .. while permits are out: before their number.
+inline constexpr std::string_view kPermitsPrefix = "rl:permits:";
 
 std::string make_cid(std::span<const uint8_t, 16> random);
 std::string make_token(std::string_view cid, uint64_t rid);
 // `wait_ms` < 0: no limit.
 std::string make_member(std::string_view token, Mode mode, int64_t provisional_ms, int64_t wait_ms,
                         std::string_view owner = {});
+// The text by which a request asks for permits: how many, and the limit that it allows.
+std::string claim_of(int64_t permits, int64_t limit);
+// The number of permits in a claim, or behind the token of an entry; 0: it has none.
+int64_t permits_in(std::string_view claim);
+// The limit in a claim, or in the value of the lock key; 0: it has none.
+int64_t limit_in(std::string_view claim);
 // Marks the waiter as one that polls, because messages do not reach it, or as one that does not. A
 // script grants the lock to a waiter that polls whether or not its message arrives.
 void set_polls(std::string &member, bool polls);

@@ -17,7 +17,7 @@ ALL_BYTES = "".join(f"%{byte:02x}" for byte in range(256))
 # What the driver does itself; every other line with @ is a command of the server.
 FAULTS = {"kill", "start", "restart", "pause", "resume", "drop_connections", "sleep"}
 FAULTS |= {"kill_client", "pause_client", "resume_client", "lose_reply", "lose_request"}
-KINDS = {"mutex", "rw", "reentrant"}
+KINDS = {"mutex", "rw", "reentrant", "semaphore"}
 # The sentence that the copies of cases in other formats show.
 OF_FORMATS = "S156"
 
@@ -142,6 +142,8 @@ class Case:
                 needed.add("requests")
             if step.op == "cancel":
                 needed.add("cancels")
+            if "kind=semaphore" in step.words:
+                needed.add("permits")
         return needed
 
 

@@ -218,7 +218,7 @@ def test_immortal_key_is_found(servers: dict[str, Server], commands: dict[str, l
     [
         "a.m acquire -> OK",
         "case x\na.m acquire -> OK",
-        "case x\nclient a\nlock a.m semaphore name=x",
+        "case x\nclient a\nlock a.m permit name=x",
         "case x\nclient a\na.m acquire ->",
         "case x\nclient a\na.m acquire wait_ms=0",
         "case x\nclient a\n@ del x",

@@ -68,6 +68,6 @@ def hashed(world: World) -> World:
     return world
 
 
-@pytest.fixture(params=["mutex", "readers", "owners"])
+@pytest.fixture(params=["mutex", "readers", "owners", "permits"])
 def kind(request: pytest.FixtureRequest, world: World) -> Kind:
     return Kind(request.param, world)

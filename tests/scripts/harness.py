@@ -29,12 +29,14 @@ from .texts import (  # noqa: F401: the tests take them from here
     FENCE_TTL_MS,
     HASH_NAMES,
     HASH_RW_NAMES,
+    PERMITS_NAMES,
     TTL_MS,
     MAX_ENTRIES,
     MORE,
     NAMES,
     NEVER,
     NO_LIMIT,
+    OWN_NAMES,
     QUEUE_TTL_MS,
     REFUSED,
     ROOT,
@@ -99,16 +101,17 @@ class Head:
 
 
 class Lock:
-    """The key names of one lock."""
+    """The key names of one lock; `w` of a semaphore is its cap."""
 
-    def __init__(self, namespace: str, name: str, *, is_hash: bool = False) -> None:
+    def __init__(
+        self, namespace: str, name: str, *, is_hash: bool = False, has_permits: bool = False
+    ) -> None:
         self.namespace = namespace
-        self.is_hash = is_hash
+        self.is_hash, self.has_permits = is_hash, has_permits
         self.k = namespace + name
-        mark = "h" if is_hash else ""
-        self.q, self.i, self.w, self.r = (
-            aux_key(namespace, self.k, mark + suffix) for suffix in "qiwr"
-        )
+        mark = "h" if is_hash else "s" if has_permits else ""
+        letters = "qicr" if has_permits else "qiwr"
+        self.q, self.i, self.w, self.r = (aux_key(namespace, self.k, mark + x) for x in letters)
         self.f = aux_key(namespace, self.k, "f")
 
     @property
@@ -117,7 +120,7 @@ class Lock:
 
     def script(self, name: str) -> str:
         """The text for this format."""
-        return f"{name}.hash" if self.is_hash else name
+        return name + (".hash" if self.is_hash else ".permits" if self.has_permits else "")
 
 
 class World:
@@ -127,6 +130,7 @@ class World:
         self.server = server
         self.sharded = sharded
         names = [*NAMES, *(f"{name}.hash" for name in HASH_NAMES)]
+        names += [f"{name}.permits" for name in PERMITS_NAMES]
         self.texts = {name: texts[f"{name}.sharded" if sharded else name] for name in names}
         self.sha = {name: _sha1(text) for name, text in self.texts.items()}
         self.admin = server.connect()
@@ -175,9 +179,11 @@ class World:
     ) -> Any:
         """One script call; afterwards no key may be without expiry, and K and R agree."""
         kind = name.partition(".")[0]
-        if kind in ("acquire", "acquire_read", "release") and len(keys) == 4:
+        has_cap = name.endswith(".permits")
+        if (kind in ("acquire", "acquire_read", "release") or has_cap) and len(keys) == 4:
             readers = keys[3]  # W is beside R
-            keys = [*keys, readers[:-1] + (b"w" if isinstance(readers, bytes) else "w")]
+            last = "c" if has_cap else "w"
+            keys = [*keys, readers[:-1] + (last.encode() if isinstance(readers, bytes) else last)]
         if kind == "release" and len(args) < 5:
             args = (*args, *TURN)
         try:
@@ -214,9 +220,8 @@ class World:
 
     def inspect(self, limit: int = 256) -> list[Any]:
         lock = self.lock
-        reply: list[Any] = self.run(
-            lock.script("inspect"), [lock.k, lock.q, lock.f, lock.i, lock.r], limit
-        )
+        keys = [lock.k, lock.q, lock.f, lock.i, lock.r, *([lock.w] if lock.has_permits else [])]
+        reply: list[Any] = self.run(lock.script("inspect"), keys, limit)
         return reply
 
     def holder(self) -> str | None:
@@ -278,11 +283,12 @@ class World:
         local last = tonumber(redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] or ARGV[2])
         for i = 1, ARGV[1] do
           redis.call('ZADD', KEYS[1], string.format('%.0f', last + i),
-            string.format('dead%018d%010xx%05d9999999999999', last % 1000000 + i, i, 3000))
+            string.format('dead%018d%010xx%05d9999999999999', last % 1e6 + i, i, 3000) .. ARGV[3])
         end
         return redis.call('PEXPIRE', KEYS[1], 600000)
         """
-        self.admin.cmd("EVAL", text, 1, self.lock.q, count, self.now_us())
+        rest = "1/1" if self.lock.has_permits else ""
+        self.admin.cmd("EVAL", text, 1, self.lock.q, count, self.now_us(), rest)
 
     @contextmanager
     def out_of_memory(self) -> Iterator[None]:
@@ -343,8 +349,8 @@ class Client:
         return f"{self.cid}{self._last_rid:010x}"
 
     def owner_of(self, token: str) -> list[Argument]:
-        """The argument that only the hash format has."""
-        return [self.owner or token] if self.lock.is_hash else []
+        """The argument that only some formats have: the owner, or permits and limit."""
+        return [self.owner or token] if self.lock.is_hash or self.lock.has_permits else []
 
     def member(
         self, token: str, mode: str = "x", claim_ms: int = PROVISIONAL_MS, wait_ms: int = NO_LIMIT
@@ -516,11 +522,12 @@ class Client:
     ) -> tuple[int, int]:
         lock = self.lock
         result, now, count = self.world.run(
-            "attach",
+            lock.script("attach"),
             [lock.k, lock.r, lock.i],
             token,
             ttl_ms,
             call,
+            *(self.owner_of(token) if lock.has_permits else []),
             connection=connection or self.connection,
         )
         assert len(str(now)) == 13

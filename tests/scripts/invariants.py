@@ -23,7 +23,16 @@ local slack = t[1] * 1000 + (t[2] - t[2] % 1000) / 1000 - now + 20
 local kind = redis.call('TYPE', KEYS[1]).ok
 local is_shared, count = false, 1
 if kind == 'string' then
-  is_shared = redis.call('GET', KEYS[1]) == 'rl:shared'
+  local value = redis.call('GET', KEYS[1])
+  is_shared = value == 'rl:shared'
+  local out = string.match(value, '^rl:permits:(%d+)/%d+$')
+  if out then
+    is_shared, count = true, 0
+    for _, entry in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+      count = count + string.sub(entry, 33)
+    end
+    if count ~= tonumber(out) then return 'another number of permits' end
+  end
 elseif kind == 'hash' and redis.call('HLEN', KEYS[1]) == 1 then
   local field = redis.call('HGETALL', KEYS[1])
   local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]

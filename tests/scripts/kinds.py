@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""The three kinds of hold, for tests of what is true of each."""
+"""The kinds of hold, for tests of what is true of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .harness import PROVISIONAL_MS, SHARED, TTL_MS, Busy, Client, Held, Lock, W
 
 
 class Kind:
-    """How a client holds: alone, as one of the readers, or as an owner that may hold again."""
+    """How a client holds: alone, as one of the readers, as an owner that may hold again, or by the
+    one permit of a semaphore."""
 
     def __init__(self, name: str, world: World) -> None:
         self.world = world
@@ -20,10 +21,16 @@ class Kind:
         self.is_hash = name == "owners"
         if self.is_hash:
             world.lock = Lock("app:", "orders", is_hash=True)
+        self.has_permits = name == "permits"
+        if self.has_permits:
+            world.lock = Lock("app:", "orders", has_permits=True)
 
     def clients(self, count: int) -> list[Client]:
         """Each is an owner of its own."""
-        return [self.world.client(owner=f"o{i}" if self.is_hash else "") for i in range(count)]
+        return [self.world.client(owner=self.owner(i)) for i in range(count)]
+
+    def owner(self, number: int) -> str:
+        return f"o{number}" if self.is_hash else "1/1" if self.has_permits else ""
 
     def ask(self, client: Client, token: str, **options: Any) -> Held | Busy:
         return (client.read if self.is_shared else client.acquire)(token, **options)
@@ -41,19 +48,19 @@ class Kind:
         return wait(provisional_ms=provisional_ms)
 
     def extend(self, client: Client, token: str, ttl_ms: int) -> int:
-        is_alone = not self.is_shared and not self.is_hash
+        is_alone = not self.is_shared and not self.is_hash and not self.has_permits
         return (client.extend if is_alone else client.extend_shared)(token, ttl_ms)
 
     def member(self, client: Client, token: str) -> str:
         return client.member(token, "s" if self.is_shared else "x")
 
     def holders(self) -> list[str]:
-        holder = None if self.is_hash else self.world.holder()
-        if self.is_hash or holder == SHARED:
+        holder = None if self.is_hash or self.has_permits else self.world.holder()
+        if self.is_hash or self.has_permits or holder == SHARED:
             return list(self.world.readers())
         return [holder] if holder else []
 
 
 # Marks of tests for two of them.
-not_shared = pytest.mark.parametrize("kind", ["mutex", "owners"], indirect=True)
+not_shared = pytest.mark.parametrize("kind", ["mutex", "owners", "permits"], indirect=True)
 several = pytest.mark.parametrize("kind", ["readers", "owners"], indirect=True)

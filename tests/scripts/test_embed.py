@@ -15,18 +15,35 @@ from pathlib import Path
 import pytest
 from support.resp import Argument
 
-from .harness import HASH_NAMES, HASH_RW_NAMES, NAMES, ROOT, World, compose
+from .harness import (
+    HASH_NAMES,
+    HASH_RW_NAMES,
+    NAMES,
+    OWN_NAMES,
+    PERMITS_NAMES,
+    ROOT,
+    World,
+    compose,
+)
 
 Composed = tuple[Path, dict[str, str]]
 
-FORMATS = {"": NAMES, ".hash": HASH_NAMES, ".hash_rw": HASH_RW_NAMES}
+# In the order of enum class Script.
+ALL_NAMES = (*NAMES, *OWN_NAMES)
+FORMATS = {
+    "": NAMES,
+    ".hash": HASH_NAMES,
+    ".hash_rw": HASH_RW_NAMES,
+    ".permits": PERMITS_NAMES,
+}
 
 _PRINT = """
 #include <cstdio>
 #include "protocol/scripts.h"
 using namespace redlatch::protocol;
 int main() {
-  for (const Format format : {Format::kString, Format::kHash, Format::kHashRw}) {
+  for (const Format format : {Format::kString, Format::kHash, Format::kHashRw,
+                              Format::kPermits}) {
     for (int sharded = 0; sharded < 2; ++sharded) {
       for (size_t i = 0; i < kScriptCount; ++i) {
         const ScriptText& s = script_text(static_cast<Script>(i), format, sharded != 0);
@@ -36,7 +53,7 @@ int main() {
       }
     }
   }
-  static_assert(kScriptCount == size_t(Script::kVote) + 1);
+  static_assert(kScriptCount == size_t(Script::kStats) + 1);
 }
 """
 
@@ -46,9 +63,9 @@ def test_sha1_is_what_the_server_answers(world: World, composed: Composed) -> No
     embedded = re.findall(r'"([0-9a-f]{40})"', source)
     first = 0
     for suffix, names in FORMATS.items():
-        texts = [composed[1][name + suffix] for name in NAMES if name in names]
+        texts = [composed[1][name + suffix] for name in ALL_NAMES if name in names]
         if world.sharded:
-            texts = [composed[1][f"{name}{suffix}.sharded"] for name in NAMES if name in names]
+            texts = [composed[1][f"{name}{suffix}.sharded"] for name in ALL_NAMES if name in names]
         answered = [world.admin.cmd("SCRIPT", "LOAD", text).decode() for text in texts]
         start = first + (len(names) if world.sharded else 0)
         assert embedded[start : start + len(names)] == answered
@@ -68,7 +85,7 @@ def test_generated_source_compiles_and_holds_the_texts(composed: Composed, tmp_p
     output = subprocess.run([program], check=True, capture_output=True, text=True, timeout=10)
     expected = ""
     for suffix, names in FORMATS.items():
-        for variant, name in itertools.product(("", ".sharded"), NAMES):
+        for variant, name in itertools.product(("", ".sharded"), ALL_NAMES):
             if name not in names:
                 expected += "  0\n"
                 continue
@@ -148,7 +165,8 @@ def composed_from(folder: Path, **texts: str) -> dict[str, str]:
     source = folder / "source"
     (source / "fragments" / "string").mkdir(parents=True)
     (source / "fragments" / "hash").mkdir()
-    for name in NAMES:
+    (source / "fragments" / "permits").mkdir()
+    for name in ALL_NAMES:
         (source / f"{name}.lua").write_text(texts.pop(name, "return 1\n"))
     for name, text in texts.items():
         (source / "fragments" / f"{name.replace('__', '/')}.lua").write_text(text)
@@ -195,6 +213,7 @@ def test_format_names_the_fragment_also_within_fragments(tmp_path: Path) -> None
         outer="--@include fragments/@FORMAT@/inner.lua\n--@only string\ny()\n--@end\n",
         string__inner="one()\n",
         hash__inner="two('@PUBLISH@')\n",
+        permits__inner="three()\n",
     )
     assert texts["serve_queue"] == "one()\ny()\nx = 'string'\n"
     assert texts["serve_queue.hash"] == "two('PUBLISH')\nx = 'hash'\n"

@@ -22,6 +22,9 @@ HASH_NAMES = tuple(
     "acquire release cancel serve_queue inspect force_release extend_shared detach".split()
 )
 HASH_RW_NAMES = (*HASH_NAMES, "acquire_read", "upgrade", "downgrade")
+# .. and in the permits format, with those that no other one has.
+OWN_NAMES = ("set_cap", "stats")
+PERMITS_NAMES = (*HASH_NAMES, "attach", *OWN_NAMES)
 # What a RELEASE says of turns: when (by itself, never), how long, for how many grants it counts.
 TURN: tuple[Argument, ...] = (-1, 150, 1)
 NEVER: tuple[Argument, ...] = (0, 150, 1)

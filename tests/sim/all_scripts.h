@@ -8,7 +8,8 @@
 
 namespace redlatch::sim {
 
-inline constexpr protocol::Format kFormats[] = {protocol::Format::kString, protocol::Format::kHash};
+inline constexpr protocol::Format kFormats[] = {protocol::Format::kString, protocol::Format::kHash,
+                                                protocol::Format::kPermits};
 
 // `visit(script, format, text)`.
 template <class Visit>

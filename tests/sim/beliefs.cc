@@ -22,6 +22,7 @@ std::string shown(const Beliefs::Holder &holder) {
 // True if both may hold a lock at once: two readers, or two holds of one owner.
 bool may_share(const Beliefs::Holder &a, const Beliefs::Holder &b) {
   if (!a.lease || !b.lease) return false;
+  if (a.permits > 0 && b.permits > 0) return true;  // check_permits() counts them
   const bool both_read = a.mode == protocol::Mode::kRead && b.mode == protocol::Mode::kRead;
   return both_read || (!a.owner.empty() && a.owner == b.owner);
 }
@@ -41,7 +42,25 @@ void Beliefs::look() {
 }
 
 void Beliefs::check() {
-  for (auto &[name, entry] : names_) check(name, entry);
+  for (auto &[name, entry] : names_) {
+    check(name, entry);
+    check_permits(name, entry);
+  }
+}
+
+// With callers of several limits the largest one counts: the server judges each grant by its own.
+void Beliefs::check_permits(const std::string &name, const Name &entry) {
+  int out = 0, limit = 0;
+  for (const Belief &belief : entry.beliefs) {
+    const Holder &holder = belief.holder;
+    if (holder.is_excused || checker_->is_let_off(name, holder) || !is_held(belief)) continue;
+    out += holder.permits;
+    limit = std::max(limit, holder.limit);
+  }
+  if (out > limit) {
+    verdict_.broken("no more permits are believed than the limit",
+                    name + ": " + std::to_string(out) + " of " + std::to_string(limit));
+  }
 }
 
 void Beliefs::check(const std::string &name, Name &entry) {
@@ -97,6 +116,17 @@ void Beliefs::begin(const std::string &name, Holder holder) {
 void Beliefs::check_fence(const std::string &name, Name &entry, const Holder &holder) {
   if (!holder.has_fence) return;
   const int64_t fence = holder.lease->fence;
+  if (holder.permits > 0) {
+    const auto is_same = [&](const Belief &other) {
+      return other.holder.lease && !other.holder.is_attached &&
+             other.holder.token != holder.token && other.holder.lease->fence == fence;
+    };
+    const bool is_checked = !holder.is_attached && !holder.is_excused;
+    if (is_checked && std::any_of(entry.beliefs.begin(), entry.beliefs.end(), is_same)) {
+      verdict_.broken("each grant of permits has a fence of its own", name + ": " + shown(holder));
+    }
+    return;
+  }
   if (holder.is_excused && checker_->is_fence_apart(holder.token)) return;
   if (const auto found = forged_.find(holder.token); found != forged_.end()) {
     if (fence > found->second.highest_fence) {

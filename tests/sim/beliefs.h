@@ -41,6 +41,7 @@ class Beliefs {
     std::string owner{};       // of a reentrant lock; '' otherwise
     bool is_attached = false;  // an attach does not return the fence of the lease
     bool has_fence = true;
+    int permits = 0, limit = 0;  // of a semaphore
   };
 
   // Called before a client acts: a lease that has ended by now must not be held again.
@@ -92,6 +93,7 @@ class Beliefs {
 
   bool is_held(const Belief &belief) const;
   void check(const std::string &name, Name &entry);
+  void check_permits(const std::string &name, const Name &entry);
   void check_fence(const std::string &name, Name &entry, const Holder &holder);
 
   Schedule &schedule_;

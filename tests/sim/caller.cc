@@ -59,6 +59,7 @@ void Caller::act() {
   const int64_t what = random_.between(0, 99);
   if (what < 2 && !context_.plan.is_quorum()) return inspect();
   if (what < 2 + context_.plan.force_percent && context_.plan.has(Fault::kForce)) return force();
+  if (what >= 100 - context_.plan.cap_percent) return set_cap();
   acquire();
 }
 
@@ -111,6 +112,11 @@ lock::AcquireOptions Caller::options() {
 void Caller::share(lock::AcquireOptions &options) {
   const Plan &plan = context_.plan;
   options.format = plan.format;
+  if (plan.limit > 0) {
+    options.limit = plan.limit + (random_.chance(100) ? 1 : 0);
+    options.permits = static_cast<int>(random_.chance(600) ? 1 : random_.between(1, options.limit));
+    return;
+  }
   if (random_.chance(10 * plan.read_percent)) options.mode = protocol::Mode::kRead;
   const bool is_hash = plan.format == protocol::Format::kHash;
   if (!random_.chance(is_hash ? 850 : 250)) return;
@@ -170,6 +176,10 @@ bool Caller::take(const GivenLease &given) {
     request.options = std::move(chosen);
     request.options.mode = protocol::Mode::kWrite;  // the attach sets the real one
     request.options.owner.clear();
+    if (context_.plan.limit > 0) {
+      request.options.permits = given.permits;
+      request.options.limit = context_.plan.limit + 1;
+    }
     request.lease = std::make_shared<lock::Lease>();
   });
   return true;
@@ -245,7 +255,7 @@ void Caller::give_back() {
 void Caller::detach() {
   if (!lease_) return think();
   const int64_t kind = random_.between(0, 9);
-  const GivenLease given{lease_->name, lease_->token};
+  const GivenLease given{lease_->name, lease_->token, lease_->permits};
   if (kind == 0 && on_given) {
     on_given(given);
     turn_++;
@@ -263,7 +273,7 @@ void Caller::on_detached() {
     return later(0, &Caller::release);
   }
   lease_ = nullptr;
-  if (on_given) on_given({request->lease->name, request->lease->token});
+  if (on_given) on_given({request->lease->name, request->lease->token, request->lease->permits});
   think();
 }
 
@@ -295,6 +305,20 @@ void Caller::inspect() { ask(Request::What::ask<operate::Inspect>()); }
 void Caller::force() {
   context_.stats.inject(Fault::kForce, false);
   ask(Request::What::ask<operate::Force>());
+}
+
+// Most caps end soon: nobody else takes them away.
+void Caller::set_cap() {
+  if (random_.chance(200)) return ask(Request::What::ask<operate::Stats>());
+  const bool has_cap = random_.chance(700);
+  const int64_t cap = random_.between(0, context_.plan.limit);
+  const int64_t for_ms = random_.between(1, 3'000);
+  start(Request::What::ask<operate::SetCap>(), &Caller::on_other, [&](Request &request) {
+    request.name = any_name();
+    auto &task = request.as<operate::SetCap>();
+    if (has_cap) task.cap = cap;
+    if (has_cap) task.for_ms = for_ms;
+  });
 }
 
 Nanos Caller::waiting_since() const {

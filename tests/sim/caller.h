@@ -19,6 +19,7 @@ namespace redlatch::sim {
 // A lease that its client has detached, for another client to attach.
 struct GivenLease {
   std::string name, token;
+  int permits = 1;
 };
 
 class Caller {
@@ -48,6 +49,7 @@ class Caller {
   void ask(lock::Request::What what);
   void inspect();
   void force();
+  void set_cap();
   template <class Fill>
   void start(lock::Request::What what, void (Caller::*then)(), const Fill &fill);
   void check_wait(const lock::Request &request);

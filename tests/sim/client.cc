@@ -169,6 +169,7 @@ void Client::finished(lock::Request &request) {
         Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
         holder.mode = request.lease->mode;
         holder.is_attached = true;
+        count_permits(*request.lease, context_.plan.limit + 1, holder);
         context_.beliefs.begin(request.lease->name, std::move(holder));
       }
       break;
@@ -190,12 +191,19 @@ void Client::finished(lock::Request &request) {
   calls_.erase(found);
 }
 
+void Client::count_permits(const lock::Lease &lease, int limit, Beliefs::Holder &holder) const {
+  if (context_.plan.limit == 0) return;
+  holder.permits = lease.permits;
+  holder.limit = limit;
+}
+
 void Client::believe(const lock::Request &request) {
   Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
   if (request.options.max_hold > 0) holder.end = after(now(), request.options.max_hold);
   holder.mode = request.lease->mode;
   if (request.options.format == protocol::Format::kHash) holder.owner = request.options.owner;
   holder.is_attached = request.op == lock::Request::Op::kAttach;
+  count_permits(*request.lease, request.options.limit, holder);
   context_.checker.granted(request, last_reply_at_, holder);
   context_.beliefs.begin(request.lease->name, std::move(holder));
   given_up_.erase(request.lease->token);

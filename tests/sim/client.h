@@ -210,6 +210,8 @@ class Client : private lock::Output, private driver::Log {
   Nanos scheduling();
   void tell(const char *what, const lock::Request &request);
   void believe(const lock::Request &request);
+  // `limit`: the largest that its caller may have had.
+  void count_permits(const lock::Lease &lease, int limit, Beliefs::Holder &holder) const;
   void disconnect(Wire &wire);
   void hang_up(Wire &wire, Network::Ending ending);
   void connect(Wire &wire);

@@ -165,6 +165,38 @@ constexpr Mutant kMutants[] = {
      "readers = readers - 1"},
     {"hash-no-token", "whose hold an owner extends is not looked at", Scenario::kReentrant, false,
      1, "redis.call('ZSCORE', R, token .. owner) ~= false", "true"},
+    // For permits.
+    {"extra-permits", "who waits gets permits beyond the limit", Scenario::kPool, false, 1,
+     "and used + permits <= math.min(limit, cap or limit)\nis_passed", "\nis_passed"},
+    {"uncounted-permits", "ACQUIRE does not count the permits that are out", Scenario::kPool, false,
+     1,
+     "if is_open and used + permits <= math.min(limit, cap or limit) and\n"
+     "redis.call('EXISTS', Q) == 0 then",
+     "if is_open and redis.call('EXISTS', Q) == 0 then"},
+    {"overtaking-permits", "a request for few permits overtakes one for many", Scenario::kPool,
+     false, 1,
+     "if is_open and used + permits <= math.min(limit, cap or limit) and\n"
+     "redis.call('EXISTS', Q) == 0 then",
+     "if is_open and used + permits <= math.min(limit, cap or limit) then"},
+    {"capless-permits", "the cap does not count for who waits", Scenario::kPool, false, 1,
+     "used + permits <= math.min(limit, cap or limit)\nis_passed",
+     "used + permits <= tonumber(limit)\nis_passed"},
+    {"stale-permits", "the number in the key keeps what has ended by itself", Scenario::kPool,
+     false, 6, "if holder and #ended > 0 then", "if false then"},
+    {"kept-permits", "a release does not give its permits back", Scenario::kPool, false, 1,
+     "readers, used = readers - 1, used - permits", "readers = readers - 1"},
+    {"blocking-wish", "who wants more than the cap blocks those behind it", Scenario::kPool, false,
+     1, "is_passed = cap and cap > 0 and tonumber(permits) > cap", "is_passed = false"},
+    {"displaced-wish", "who wants more than the cap loses its place", Scenario::kPool, false, 1,
+     "if not was_given and not is_kept then", "if not was_given then"},
+    {"unasked-head", "a release does not find out that the head is dead", Scenario::kPool, false,
+     11, "local is_head_told = false\nyield_every, there = 0, 2",
+     "local is_head_told = true\nyield_every, there = 0, 2"},
+    {"shared-fence", "a repetition answers with the fence of another grant", Scenario::kPool, false,
+     1, "fence = last and string.format('%016d', last)\nend\nfence = nil",
+     "fence = last and string.format('%016d', last)\nend"},
+    {"hasty-wish", "who waits behind others asks again and again", Scenario::kPool, false, 32,
+     "if me == '' or rank == 0 then", "if true then"},
 #ifdef REDLATCH_CORE_MUTANTS
 #include "core_mutants.inc"
 #endif

@@ -32,6 +32,17 @@ FOLDERS = (
 
 CORE_MUTANTS = (
     Mutant(
+        "permits-handed-on",
+        "a semaphore is handed to the next caller of its client, whatever it wants",
+        5,
+        Edit(
+            "lock/request.h",
+            "protocol::traits(options.format).has_handoff;",
+            "(IS_ON || protocol::traits(options.format).has_handoff);",
+        ),
+        scenario="kPool",
+    ),
+    Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
         12,

@@ -268,6 +268,17 @@ void load_reentrant(Plan &plan, Random &random) {
   plan.think_max /= 2;
 }
 
+// Permits of a lock that other libraries have, or that is taken by force, are those of a mutex.
+void load_pool(Plan &plan, Random &random) {
+  load_general(plan, random);
+  plan.format = protocol::Format::kPermits;
+  plan.limit = static_cast<int>(random.between(1, 6));
+  plan.cap_percent = random.chance(500) ? 3 : 0;
+  plan.name_count = static_cast<int>(random.between(1, 2));
+  plan.yield_every = 0;
+  plan.think_max /= 2;
+}
+
 // The number of nodes, and their guard: with kOn a node may restart empty at any time.
 void load_nodes(Plan &plan, Random &random) {
   static constexpr int kCounts[] = {3, 5, 5, 7};
@@ -438,6 +449,13 @@ void load_cluster_readers(Plan &plan, Random &random) {
   plan.think_max /= 2;
 }
 
+void load_cluster_pool(Plan &plan, Random &random) {
+  load_cluster_moves(plan, random);
+  plan.format = protocol::Format::kPermits;
+  plan.limit = static_cast<int>(random.between(1, 4));
+  plan.cap_percent = random.chance(300) ? 3 : 0;
+}
+
 // Only slots move, so a lease that is renewed is never lost: not if the clock of its node would end
 // it early, because it is renewed before, and not if its slot moves for longer than it lasts.
 void load_cluster_clocks(Plan &plan, Random &random) {
@@ -505,6 +523,7 @@ constexpr Loaded kScenarios[] = {
     {"upgrades", load_upgrades},
     {"readers", load_readers},
     {"reentrant", load_reentrant},
+    {"pool", load_pool},
     {"redlock", load_redlock},
     {"redlock-drift", load_redlock_drift},
     {"redlock-restart", load_redlock_restart},
@@ -515,6 +534,7 @@ constexpr Loaded kScenarios[] = {
     {"cluster", load_cluster},
     {"cluster-moves", load_cluster_moves},
     {"cluster-readers", load_cluster_readers},
+    {"cluster-pool", load_cluster_pool},
     {"cluster-clocks", load_cluster_clocks},
     {"passwords", load_passwords},
 };
@@ -547,7 +567,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   Random other(seed, 9);
   plan.has_small_cap = other.chance(125) || plan.kills_crowds();
   const bool is_of_all = scenario == Scenario::kGeneral || scenario == Scenario::kReaders ||
-                         scenario == Scenario::kReentrant;
+                         scenario == Scenario::kReentrant || scenario == Scenario::kPool;
   plan.lacks_sharded = !plan.is_sharded && Random(seed, 11).chance(300);
   plan.lacks_publish = is_of_all && plan.has(Fault::kNoPublish) && Random(seed, 14).chance(150);
   plan.shuts_down = plan.has(Fault::kCrash) && Random(seed, 15).chance(250);

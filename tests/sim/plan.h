@@ -103,6 +103,7 @@ enum class Scenario : uint8_t {
   // Other locks than mutexes.
   kReaders,    // readers and writers, with upgrades and downgrades
   kReentrant,  // owners, shared by callers and clients, hold more than once
+  kPool,       // permits of semaphores, some of them capped
   // A quorum of several servers.
   kRedlock,         // a bit of everything
   kRedlockDrift,    // as kDrift
@@ -116,6 +117,7 @@ enum class Scenario : uint8_t {
   kCluster,         // slot moves and failovers of all kinds, some with lost grants
   kClusterMoves,    // slots move all the time, and nothing is lost
   kClusterReaders,  // the same with readers and writers
+  kClusterPool,     // the same with semaphores
   kClusterClocks,   // slots move, often for longer than a lease, between clocks far apart
   // One server, or a primary with replicas. No seed has it by itself.
   kPasswords,  // passwords change all the time, and connections are cut
@@ -195,7 +197,9 @@ struct Plan {
   int read_percent = 0;         // of acquires
   int mode_change_percent = 0;  // of holders that upgrade or downgrade
   int owner_count = 0;          // 0: callers name no owner
-  bool is_shared() const { return read_percent > 0 || format == protocol::Format::kHash; }
+  int limit = 0;                // of semaphores; 0: they are other locks
+  int cap_percent = 0;          // of the actions of callers
+  bool is_shared() const { return read_percent > 0 || format != protocol::Format::kString; }
 
   // Locks on several servers.
   enum class Guard : uint8_t { kOn, kDurable, kOff };

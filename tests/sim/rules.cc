@@ -44,10 +44,6 @@ std::string channel_of(std::string_view member) {
   return std::string(kChannelPrefix).append(member.substr(0, kCidSize));
 }
 
-bool is_there(const Store::Entry &entry, int64_t now_ms) {
-  return entry.expires_ms < 0 || entry.expires_ms >= now_ms;
-}
-
 }  // namespace
 
 Rules::Call Rules::read(Argv argv) {
@@ -81,7 +77,10 @@ Rules::Call Rules::read(Argv argv) {
     if (!is_vote) call.fence = argv[5];
   }
   if (key_count >= 4) call.readers = argv[call.script == protocol::Script::kInspect ? 7 : 6];
-  if (key_count == 5 && call.script != protocol::Script::kInspect) call.turn = argv[7];
+  const bool has_permits = call.format == protocol::Format::kPermits;
+  if (key_count == 5 && call.script != protocol::Script::kInspect) {
+    (has_permits ? call.cap : call.turn) = argv[7];
+  }
   if (call.script == protocol::Script::kExtendShared) {
     call.readers = key_count > 1 ? argv[4] : std::string_view();
     call.queue = call.fence = {};
@@ -105,6 +104,7 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
       call.member = args[2];
       call.ticket = args[3];
       if (is_hash) call.owner = args[5];
+      if (call.format == protocol::Format::kPermits) call.claim = args[5];
       if (call.script == protocol::Script::kAcquireRead) call.sibling = args[5];
       break;
     case protocol::Script::kRelease:
@@ -211,6 +211,7 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   const bool is_of_plan = call_.format == plan_.format;
   if (is_of_plan && !call_.queue.empty()) queue_of_.emplace(call_.lock, call_.queue);
   if (is_of_plan && !call_.readers.empty()) readers_of_.emplace(call_.lock, call_.readers);
+  if (is_of_plan && !call_.cap.empty()) cap_of_.emplace(call_.lock, call_.cap);
   Lock &lock = locks_[std::string(call_.lock)];
   Lock was = lock;
   if (was.expires_ms >= 0 && was.expires_ms < now_ms) {
@@ -233,6 +234,11 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   lock.holds = std::move(is.holds);
   lock.hold_owners = std::move(is.hold_owners);
   lock.count = is.count;
+  lock.permits = std::move(is.permits);
+  lock.sum = is.sum;
+  lock.used = is.used;
+  lock.cap = is.cap;
+  lock.has_permits = is.has_permits;
   lock.is_hash = is.is_hash;
   lock.is_foreign = is.is_foreign;
   if (!lock.holder.empty()) lock.idle_since = -1;
@@ -244,6 +250,7 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   } else {
     check_sharing(call_, was, lock, now_ms);
   }
+  if (lock.has_permits || was.has_permits) check_permits(call_, was, lock, now_ms);
   check_answer(call_, was, lock, reply, now_ms);
   check_served(call_, lock, reply, now_ms);
   check_others(call_, was, lock, now_ms);
@@ -291,6 +298,7 @@ void Rules::check_renewal(const Call &call, const Lock &is) {
 
 Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int64_t now_ms) const {
   Lock is;
+  read_cap(lock, is, now_ms);
   const Store::Entry *entry = entry_at(lock);
   if (entry == nullptr || !is_there(*entry, now_ms)) return is;
   is.expires_ms = entry->expires_ms;
@@ -303,13 +311,21 @@ Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int6
     is.count = integer_of(hash->begin()->second);
     is.is_foreign = !owners_.contains(is.holder);
   }
+  is.has_permits = is.holder.starts_with(protocol::kPermitsPrefix);
+  if (is.has_permits) {
+    is.used = protocol::permits_in(is.holder.substr(protocol::kPermitsPrefix.size()));
+    is.holder = kShared;
+  }
   if (!is.is_hash && is.holder != kShared) return is;
   // In its last millisecond the key still exists, and the lock has no holder.
   if (is.expires_ms <= now_ms && !is.is_foreign) is.holder.clear();
   const auto *sharers = queue_at(readers);
   if (sharers == nullptr) return is;
   for (const auto &[member, end] : sharers->scores) {
+    const int64_t permits = protocol::permits_in(std::string_view(member).substr(kTokenSize));
+    is.sum += permits;
     if (static_cast<int64_t>(end) <= now_ms) continue;
+    if (is.has_permits) is.permits.emplace(token_of(member), permits);
     const std::string_view owner = std::string_view(member).substr(kTokenSize);
     if (is.is_hash && owner != is.holder) {
       is.hold_owners = owner;
@@ -444,6 +460,7 @@ void Rules::check_turn(const Call &call, const std::string &token, const Lock &w
   for (const auto &[score, member] : queue->order) {
     if (score >= ticket) return;
     if (token_of(member) == token || is_for_nothing(member, was, is)) continue;
+    if (is_passed_over(member, is)) continue;
     if (is_dead(member) || is_overdue(member, score, now_ms)) continue;
     return verdict_.broken("waiters are served in order of their tickets",
                            std::string(call.lock) + ": " + token + " (ticket " +

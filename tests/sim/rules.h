@@ -94,10 +94,10 @@ class Rules : public Witness, public Checker, protected RuleParts {
  private:
   struct Call {
     std::optional<protocol::Script> script;
-    std::string_view lock, queue, fence, readers, turn;  // keys
-    std::string_view token;                              // of the caller; '' if it has none
+    std::string_view lock, queue, fence, readers, turn, cap;  // keys
+    std::string_view token;                                   // of the caller; '' if it has none
     std::string_view member, ticket;
-    std::string_view owner, sibling;
+    std::string_view owner, sibling, claim;
     protocol::Format format = protocol::Format::kString;
     int64_t ttl_ms = 0;
     bool is_foreign_delete = false;
@@ -114,6 +114,12 @@ class Rules : public Witness, public Checker, protected RuleParts {
     std::map<std::string, int64_t> holds;
     std::string hold_owners;  // for a hash: another owner with a hold beside its owner
     int64_t count = 0;        // for a hash: the count in the key
+    // For a semaphore, whose holder is kShared here: token to permits, of those in `holds`; the sum
+    // of all entries; the number in the key; the cap, or -1.
+    std::map<std::string, int64_t> permits;
+    int64_t sum = 0, used = 0, cap = -1;
+    bool has_permits = false;
+    int64_t out() const;
     bool is_hash = false;
     bool is_foreign = false;  // for a hash: its owner is of another library
     int64_t last_fence = 0;   // of a grant
@@ -137,6 +143,10 @@ class Rules : public Witness, public Checker, protected RuleParts {
   static Call read(Argv argv);
   static void read_arguments(Call &call, Argv args, bool is_hash);
   Lock lock_at(std::string_view lock, std::string_view readers, int64_t now_ms) const;
+  static bool is_there(const Store::Entry &entry, int64_t now_ms) {
+    return entry.expires_ms < 0 || entry.expires_ms >= now_ms;
+  }
+  void read_cap(std::string_view lock, Lock &is, int64_t now_ms) const;
   void check_place(const Call &call, const Value &reply);
   void check_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
   void check_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
@@ -161,6 +171,7 @@ class Rules : public Witness, public Checker, protected RuleParts {
                     int64_t now_ms);
   void check_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms);
   void check_downgrade(int client, const Call &call);
+  void check_permits(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
   // rules_others.cc
   void note_asker(int client, const Call &call);
   Turn turn_at(std::string_view key, int64_t now_ms) const;
@@ -173,6 +184,10 @@ class Rules : public Witness, public Checker, protected RuleParts {
   void check_freed(const Call &call, const Lock &was, Lock &lock, int64_t now_ms);
   bool is_for_nothing(std::string_view member, const Lock &was, const Lock &is) const;
   bool can_enter(std::string_view member, const Lock &is) const;
+  bool can_have(std::string_view member, const Lock &is) const;
+  // One script call passes over fewer than so many.
+  int most_looked_at() const { return plan_.has_small_cap ? 2 : 256; }
+  static bool is_passed_over(std::string_view member, const Lock &is);
   void note_holds(const Call &call, const Lock &was, const Lock &is);
   void check_runout(std::string_view lock, const Lock &was);
   void check_renewal(const Call &call, const Lock &is);
@@ -202,6 +217,7 @@ class Rules : public Witness, public Checker, protected RuleParts {
   std::map<std::string, std::map<std::string, Nanos>> recent_;  // by lock: token to grant time
   std::map<std::string, std::string, std::less<>> queue_of_;    // lock key to queue key
   std::map<std::string, std::string, std::less<>> readers_of_;  // lock key to the key of its holds
+  std::map<std::string, std::string, std::less<>> cap_of_;      // lock key to the key of its cap
   ByText<std::string> asked_for_;                               // token to lock key
   Texts given_up_, released_, granted_;                         // tokens
   Texts owners_;                                                // of hashes, named by our clients

@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kQueueLimitMs = 600'000;
 constexpr int64_t kNameLimitMs = 60'000;
 constexpr int64_t kFenceLimitMs = 3'600'000;
+constexpr int64_t kCapLimitMs = 604'800'000;
 constexpr int64_t kYieldEvery = 16;
 constexpr int64_t kYieldLimit = 6;
 // Time for an invalidation, a poll, and the rest of a window that is left to others.
@@ -141,6 +142,7 @@ void Rules::check_leftovers(Nanos gone_for) {
     if (key.starts_with(kChannelPrefix)) limit_ms = kNameLimitMs;
     if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
     if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
+    if (is_aux && key.back() == 'c') limit_ms = kCapLimitMs;
     // The server's clock may have another rate.
     if (gone_ms > limit_ms + limit_ms / 50 + 10) {
       verdict_.broken("nothing outlives its time when all clients are gone",
@@ -201,6 +203,8 @@ void Rules::clock_went_back() {
     if (is.holds.empty()) continue;
     lock.holder = std::move(is.holder);
     lock.holds = std::move(is.holds);
+    lock.permits = std::move(is.permits);
+    lock.has_permits = is.has_permits;
     lock.expires_ms = is.expires_ms;
   }
 }
@@ -298,13 +302,15 @@ bool Rules::is_waited_for(const Context &context, const std::string &lock) const
   const auto is_able = [&](const Slot &slot, std::string_view cid) {
     return slot.client && !slot.client->is_paused() && slot.client->hears(cid);
   };
+  int passed_count = 0;
   for (const auto &[score, member] : queue->order) {
     if (is_overdue(member, score, now_ms)) continue;
     const auto cid = std::string_view(member).substr(0, kCidSize);
-    const bool may_enter = is.holder.empty() || can_enter(member, is);
+    if (is_passed_over(member, is) && ++passed_count < most_looked_at()) continue;
+    const bool may_enter = can_have(member, is);
     const auto is_its = [&](const Slot &slot) { return is_able(slot, cid); };
     if (may_enter && std::any_of(context.slots.begin(), context.slots.end(), is_its)) return true;
-    if (!is.holder.empty()) return false;
+    if (!is.holder.empty() || plan_.limit > 0) return false;
   }
   return false;
 }

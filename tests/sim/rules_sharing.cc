@@ -13,6 +13,14 @@ namespace {
 
 char mode_of(std::string_view member) { return member[kTokenSize]; }
 
+std::string_view claim_of(std::string_view member) { return member.substr(protocol::kMemberSize); }
+
+// How many permits may be out with those of this claim.
+int64_t most_of(std::string_view claim, int64_t cap) {
+  const int64_t limit = protocol::limit_in(claim);
+  return cap < 0 ? limit : std::min(limit, cap);
+}
+
 std::string owner_of(std::string_view member) {
   const std::string_view owner = member.substr(protocol::kMemberSize);
   return std::string(owner.empty() ? member.substr(0, kTokenSize) : owner);
@@ -181,9 +189,9 @@ void Rules::check_answer(const Call &call, const Lock &was, const Lock &is, cons
 // Rule: a release, a downgrade or a forced release grants the lock at once to the first live waiter
 // that can have it.
 void Rules::check_served(const Call &call, const Lock &is, const Value &reply, int64_t now_ms) {
-  const bool serves = call.script == protocol::Script::kRelease ||
-                      call.script == protocol::Script::kDowngrade ||
-                      call.script == protocol::Script::kForceRelease;
+  const bool serves =
+      call.script == protocol::Script::kRelease || call.script == protocol::Script::kSetCap ||
+      call.script == protocol::Script::kDowngrade || call.script == protocol::Script::kForceRelease;
   // The third item is a flag: the script reached its cap, and the client has to call it again.
   if (!serves || reply.items.size() != 3 || reply.items[2].integer != 0) return;
   // A call that gave nothing up serves no waiter. RELEASE returns 0 if the owner has other holds.
@@ -191,16 +199,78 @@ void Rules::check_served(const Call &call, const Lock &is, const Value &reply, i
   const auto *queue = queue_at(call.queue);
   const bool is_left_to_others = turn_at(call.turn, now_ms).is_window;
   if (queue == nullptr || is_left_to_others || (!is.holder.empty() && is.holds.empty())) return;
+  int passed_count = 0;
   for (const auto &[score, member] : queue->order) {
-    if (is_overdue(member, score, now_ms) || is_dead(member) || is_for_nothing(member, is, is)) {
+    if (is_passed_over(member, is) && ++passed_count >= most_looked_at()) return;
+    if (is_overdue(member, score, now_ms) || is_dead(member) || is_for_nothing(member, is, is) ||
+        is_passed_over(member, is)) {
       continue;
     }
-    if (is.holder.empty() || can_enter(member, is)) {
+    if (can_have(member, is)) {
       verdict_.broken("who can have the lock is let in at once",
                       std::string(call.lock) + ": " + member);
     }
     return;
   }
+}
+
+void Rules::read_cap(std::string_view lock, Lock &is, int64_t now_ms) const {
+  const auto key = cap_of_.find(lock);
+  const Store::Entry *entry = key == cap_of_.end() ? nullptr : entry_at(key->second);
+  if (entry == nullptr || !is_there(*entry, now_ms)) return;
+  const auto *text = std::get_if<std::string>(&entry->data);
+  if (text != nullptr) is.cap = integer_of(text->substr(0, text->find('t')));
+}
+
+int64_t Rules::Lock::out() const {
+  int64_t live = 0;
+  for (const auto &[token, end] : holds) live += permits.at(token);
+  return live;
+}
+
+// A waiter that wants more than the cap waits, and those behind it are served.
+bool Rules::is_passed_over(std::string_view member, const Lock &is) {
+  return is.cap > 0 && member.size() > protocol::kMemberSize &&
+         protocol::permits_in(claim_of(member)) > is.cap;
+}
+
+// Rules for permits: the limit of each grant and the cap hold for all that are out with it; the
+// number in the key is theirs.
+void Rules::check_permits(const Call &call, const Lock &was, const Lock &is, int64_t now_ms) {
+  const std::string lock(call.lock);
+  // In its last millisecond the key still exists, and nobody holds.
+  if (call.script && is.has_permits && !is.holder.empty() && is.sum != is.used) {
+    verdict_.broken("the number in the key is that of the permits",
+                    lock + ": " + std::to_string(is.used) + " of " + std::to_string(is.sum));
+  }
+  // Those that stay are out already; the others follow in the order in which they left the queue.
+  int64_t out = 0;
+  const auto was_out = [&](const std::string &token) {
+    const auto found = was.holds.find(token);
+    return found != was.holds.end() && found->second > now_ms;
+  };
+  for (const auto &[token, end] : is.holds) out += was_out(token) ? is.permits.at(token) : 0;
+  const auto grant = [&](std::string_view token, std::string_view claim) {
+    const auto found = is.permits.find(std::string(token));
+    if (found == is.permits.end() || was_out(found->first)) return;
+    if (found->second != protocol::permits_in(claim)) {
+      verdict_.broken("who is granted gets the permits that it asked for",
+                      lock + ": " + found->first);
+    }
+    out += found->second;
+    if (out > most_of(claim, is.cap)) {
+      verdict_.broken("no more permits are out than the limit and the cap allow",
+                      lock + ": " + std::to_string(out) + " with " + std::string(claim) + ", cap " +
+                          std::to_string(is.cap));
+    }
+  };
+  std::set<std::string_view> done;
+  for (const Gone &gone : gone_) {
+    if (gone.key != call.queue || gone.member.size() <= protocol::kMemberSize) continue;
+    const std::string_view token = std::string_view(gone.member).substr(0, kTokenSize);
+    if (done.insert(token).second) grant(token, claim_of(gone.member));
+  }
+  if (!call.claim.empty() && !done.contains(call.token)) grant(call.token, call.claim);
 }
 
 // Rule: a client whose cancelled upgrade was granted after all becomes a reader again. One renewal
@@ -223,8 +293,18 @@ bool Rules::is_for_nothing(std::string_view member, const Lock &was, const Lock 
   return !was.holds.contains(token) || !is.holds.contains(token);
 }
 
+// Permits, in a plan of semaphores.
+bool Rules::can_have(std::string_view member, const Lock &is) const {
+  return plan_.limit > 0 ? can_enter(member, is) : is.holder.empty() || can_enter(member, is);
+}
+
 // True if the head of the queue can have the lock together with its holders.
 bool Rules::can_enter(std::string_view member, const Lock &is) const {
+  if (plan_.limit > 0) {
+    const bool is_of_permits = is.holder.empty() || is.has_permits;
+    return is_of_permits &&
+           is.out() + protocol::permits_in(claim_of(member)) <= most_of(claim_of(member), is.cap);
+  }
   if (is.holds.empty()) return false;
   if (is.is_hash) return owner_of(member) == is.holder;
   const bool is_sole =

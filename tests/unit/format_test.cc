@@ -39,6 +39,7 @@ TEST(FormatTest, the_properties_of_a_row_are_those_of_its_scripts) {
     EXPECT_EQ(row.has_extend, has_scripts(format, {Script::kExtend}));
     EXPECT_EQ(row.has_attach, has_scripts(format, {Script::kAttach}));
     EXPECT_EQ(row.has_quorum, has_scripts(format, {Script::kVote, Script::kRaiseFence}));
+    EXPECT_EQ(row.has_permits, has_scripts(format, {Script::kSetCap, Script::kStats}));
   }
 }
 
@@ -46,7 +47,8 @@ TEST(FormatTest, properties_that_need_others_have_them) {
   for (const Format format : kFormats) {
     const FormatTraits &row = traits(format);
     SCOPED_TRACE(row.word);
-    EXPECT_FALSE(row.has_owner && row.has_readers) << "a script has one more argument, not two";
+    EXPECT_LE(row.has_owner + row.has_readers + row.has_permits, 1)
+        << "a script has one more argument, not two";
     EXPECT_TRUE(row.has_readers || !row.has_reader_key);
     EXPECT_TRUE(row.has_extend || !row.has_handoff) << "one token serves several callers";
     EXPECT_TRUE(row.has_extend || !row.has_quorum) << "a vote is extended by EXTEND";

@@ -93,7 +93,7 @@ TEST(CommandTest, cluster_scripts_with_several_keys_also_name_an_absent_key) {
       {[&](auto &c, auto &f) { extend_shared(c, f, mode, keys, identity, 1, true); }, 4},
       {[&](auto &c, auto &f) { extend_shared(c, f, mode, keys, identity, 1, false); }, 4},
       {[&](auto &c, auto &f) { detach(c, f, mode, keys, identity, 0); }, 4},
-      {[&](auto &c, auto &f) { attach(c, f, mode, keys, "token", 1, "call"); }, 4},
+      {[&](auto &c, auto &f) { attach(c, f, mode, keys, identity, 1, "call"); }, 4},
       {[&](auto &c, auto &f) { raise_fence(c, f, mode, keys, "token", 1); }, 3},
   };
   for (size_t i = 0; i < builds.size(); i++) {

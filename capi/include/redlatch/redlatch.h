@@ -803,7 +803,8 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  *         RL_E_LOST       the lease had ended: an expired reader cannot upgrade.
  *         RL_E_NOT_HELD   released or detached before, or meanwhile.
  *         RL_E_UNSUPPORTED  a lease of a Redlock.
- *         RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ *         RL_E_INVALID  also for a lease of a semaphore.
+ *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: wait_ms; with 0 at most command_timeout.  Threads: any.  Server: script `upgrade`.
  * Since: 0.1.
  */
@@ -822,7 +823,7 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer.
  *         RL_E_UNAVAILABLE      not connected, and nothing was sent.
- *         RL_E_INVALID          also for a reentrant lock.
+ *         RL_E_INVALID          also for a reentrant lock, and for a semaphore.
  *         RL_E_UNSUPPORTED      a lease of a Redlock.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most command_timeout.  Threads: any.  Server: script `downgrade`.  Since: 0.1.
@@ -906,6 +907,12 @@ RL_API int64_t rl_lease_fence(const rl_lease *lease);
  * that are not reentrant. 0 for NULL. Blocks: never. Since: 0.1.
  */
 RL_API int64_t rl_lease_hold_count(const rl_lease *lease);
+
+/**
+ * Return how many permits of a semaphore the lease has: the option permits of the acquire. 1 for
+ * every other lock; 0 for NULL. Blocks: never. Since: 0.1.
+ */
+RL_API int64_t rl_lease_permits(const rl_lease *lease);
 
 /** Modes of a lease, or of a waiter. */
 enum {
@@ -1339,8 +1346,12 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  * rl_rw_acquire_read(), and an attach do not look at it.
  *
  *   ---- kind options: made of options.def by tools/gen_options.py ----
- *   mode  write: alone, as a mutex and as the writer of a read-write lock; read: together with
- *         other readers. Default: write.
+ *   mode     write: alone, as a mutex and as the writer of a read-write lock; read: together with
+ *            other readers. Default: write.
+ *   permits  how many permits of the semaphore the lease has, at most the limit. Allowed: 1 to
+ *            1000000. Default: 1.
+ *   limit    of a semaphore: how many permits may be out at once, those of this acquisition
+ *            included. Allowed: 1 to 1000000. Default: 0.
  *   ---- end of kind options ----
  *
  * `options` remembers a failure, so that a program need not check each status: an acquire with
@@ -1535,7 +1546,17 @@ enum {
   /** finding: the severity (RL_LEVEL_*). */
   RL_FIELD_LEVEL = 114,
   /** finding: the row of its server in RL_PART_NODE. */
-  RL_FIELD_NODE = 115
+  RL_FIELD_NODE = 115,
+  /** lock: permits of a semaphore that are out; 0 for every other lock. */
+  RL_FIELD_USED = 116,
+  /** lock: the limit of the caller that got permits last; 0 if none are out. */
+  RL_FIELD_LIMIT = 117,
+  /** lock: the limit that an operator has set for all callers; -1 without one. */
+  RL_FIELD_CAP = 118,
+  /** lock: until the cap ends; -1 without an end of its own (ms). */
+  RL_FIELD_CAP_REMAINING_MS = 119,
+  /** holder: permits of a semaphore that it has; 0 for every other lock. */
+  RL_FIELD_PERMITS = 120
   /* ---- end of number fields ---- */
 };
 
@@ -1711,6 +1732,48 @@ RL_API rl_request *rl_force_release_start(rl_client *client, const char *name, s
 RL_API rl_request *rl_force_release_any_start(rl_client *client, const char *name, size_t name_len);
 
 /**
+ * Read the numbers of the semaphore `name`. What it costs the server does not depend on how many
+ * hold or wait. Changes nothing.
+ *
+ * @return an info with a row of RL_PART_LOCK, freed by rl_info_free(). RL_FIELD_USED,
+ *         RL_FIELD_LIMIT, RL_FIELD_CAP, RL_FIELD_CAP_REMAINING_MS and RL_FIELD_WAITING are filled
+ *         in; the limit that counts for a caller is the smaller one of its own and the cap. Or
+ *         NULL: as rl_inspect().
+ * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script `stats`.
+ * Since: 0.1.
+ */
+RL_API rl_info *rl_semaphore_stats(rl_client *client, const char *name, size_t name_len,
+                                   rl_error *err);
+/**
+ * Start what rl_semaphore_stats() does; rl_request_take_info() has the info. Otherwise as
+ * rl_acquire_start(). Since: 0.1.
+ */
+RL_API rl_request *rl_semaphore_stats_start(rl_client *client, const char *name, size_t name_len);
+
+/**
+ * Set the cap of the semaphore `name`: at most so many permits are out, from the next grant on; the
+ * smaller one of the cap and the option `limit` of a caller counts. A holder keeps its permits.
+ * Waiters that fit now get theirs. A waiter that wants more than the cap keeps its place, and those
+ * behind it are served meanwhile. For operators.
+ *
+ * @param cap     0 to RL_MAX_PERMITS; 0: no caller gets permits. -1: remove the cap.
+ * @param for_ms  how long the cap lasts, 1 to RL_MAX_TTL_MS; 0: until the semaphore has not been
+ *                acquired for 7 days.
+ * @return RL_OK          set, or removed; also if there was none.
+ *         RL_E_INVALID   name, cap or for_ms.
+ *         RL_E_OUTCOME_UNKNOWN  sent, and no answer within the time.
+ *         RL_E_UNSUPPORTED  a Redlock, or the server is too old.
+ *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script `set_cap`.
+ * Since: 0.1.
+ */
+RL_API rl_status rl_semaphore_set_cap(rl_client *client, const char *name, size_t name_len,
+                                      int64_t cap, int64_t for_ms, rl_error *err);
+/** Start what rl_semaphore_set_cap() does. Otherwise as rl_acquire_start(). Since: 0.1. */
+RL_API rl_request *rl_semaphore_set_cap_start(rl_client *client, const char *name, size_t name_len,
+                                              int64_t cap, int64_t for_ms);
+
+/**
  * Look at the embedded server at `url`, which is an embedded:// one. Does not start a server,
  * and does not keep one running.
  *
@@ -1816,6 +1879,7 @@ enum {
   RL_MAX_YIELD_MS = 60000, /**< Largest yield_for, in ms. */
   RL_DEFAULT_YIELD_MS = 150,
       /**< .. when none is asked for: above redis-py's 100 ms between two polls. */
+  RL_MAX_PERMITS = 1000000, /**< Largest permits and limit of a semaphore. */
   RL_MAX_REPLICAS = 64, /**< Largest min_replicas. */
   RL_DEFAULT_SYNC_TIMEOUT_MS = 1000,
       /**< How long replicas have to confirm a grant when no time is asked for. */

@@ -149,6 +149,9 @@ class lease {
   /** How often the owner of a reentrant lock held it when this was granted, this included. */
   [[nodiscard]] int64_t hold_count() const noexcept { return rl_lease_hold_count(get()); }
 
+  /** How many permits of a semaphore the lease has; 1 for every other lock. */
+  [[nodiscard]] int64_t permits() const noexcept { return rl_lease_permits(get()); }
+
   /** @throws error RL_E_LOST with its reason, RL_E_NOT_HELD, when this is not held. Local. */
   void check() const {
     const detail::outcome outcome;

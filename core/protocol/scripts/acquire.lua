@@ -5,9 +5,10 @@
 -- harmless: a token that has K keeps it and its fence, for at least ttl_ms from now. In the hash
 -- format the owner that has the lock takes it once more, past the queue.
 --
--- KEYS: K, Q, F, R, W.
+-- KEYS: K, Q, F, R, W; permits format: W is the cap.
 -- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
---       channel prefix; hash format: owner.
+--       channel prefix; hash format: owner; permits format: permits/limit, how many it wants and
+--       how many may be out with them.
 -- Returns {1, fence, now}: held by the token, for at least ttl_ms from now.
 --      or {1, fence, now, count}: the same in the hash format; count: the holds of the owner, this
 --         one included.
@@ -28,10 +29,16 @@ local mode, fence = 'x', nil
 --@only hash
 local owner = ARGV[6]
 --@end
+--@only permits
+local permits, limit = string.match(ARGV[6], '^(%d+)/(%d+)$')
+--@end
 --@include fragments/time.lua
 -- The usual case first: one command where reading K and looking for a queue would be two.
 if redis.call('EXISTS', K, Q, W) == 0 then
   local holder, readers = false, 0
+  --@only permits
+  local used, seen = 0, nil
+  --@end
   --@include fragments/take.lua
   --@include fragments/granted.lua
 end
@@ -62,10 +69,23 @@ if is_open then
   --@include fragments/window.lua
 end
 --@end
+--@only string hash hash_rw
 if not holder and not window and redis.call('EXISTS', Q) == 0 then
   --@include fragments/take.lua
   --@include fragments/granted.lua
 end
+--@end
+--@only permits
+--@include fragments/permits/cap.lua
+if cap and not is_cap_timed then
+  redis.call('PEXPIRE', W, '@CAP_TTL_MS@')
+end
+if is_open and used + permits <= math.min(limit, cap or limit) and
+    redis.call('EXISTS', Q) == 0 then
+  --@include fragments/take.lua
+  --@include fragments/granted.lua
+end
+--@end
 --@include fragments/wrong_type.lua
 if wrong_type then
   return {0, redis.call('PTTL', K), now, '', -1, string.sub(redis.sha1hex(K), 1, 8), '',
@@ -73,6 +93,10 @@ if wrong_type then
 end
 --@include fragments/line_up.lua
 local served = 0
+--@only permits
+-- A waiter that polls looks whether the head is alive.
+local is_head_told = not is_back
+--@end
 if has_new_head then
   --@include fragments/grant.lua
   served = flags
@@ -80,10 +104,19 @@ if has_new_head then
     local number = own
     --@include fragments/granted.lua
   end
+  -- Only a try finds an empty queue here: all in it were dead.
+  --@only string hash hash_rw
   if not holder and flags == 0 and not window then
-    -- Only a try finds an empty queue here: all in it were dead.
     --@include fragments/take.lua
     --@include fragments/granted.lua
   end
+  --@end
+  --@only permits
+  if (not holder or readers > 0) and used + permits <= math.min(limit, cap or limit) and
+      flags == 0 and redis.call('EXISTS', Q) == 0 then
+    --@include fragments/take.lua
+    --@include fragments/granted.lua
+  end
+  --@end
 end
 --@include fragments/refusal.lua

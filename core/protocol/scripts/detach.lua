@@ -11,7 +11,8 @@
 -- support them.
 --
 -- KEYS: K, R, I.
--- ARGV: token, count of the caller (0, or as ATTACH answered); hash format: owner.
+-- ARGV: token, count of the caller (0, or as ATTACH answered); hash format: owner; permits format:
+--       permits/limit.
 -- Returns {result, now}. result: 1 it is marked; 0 the token has nothing; 2 this is a late copy, or
 --         a repetition, and the lease has been attached since.
 -- Statuses: RL_OK; 0 is RL_E_LOST.
@@ -20,6 +21,9 @@ local token, count = ARGV[1], tonumber(ARGV[2])
 --@only hash
 local owner = ARGV[3]
 --@end
+--@only permits
+local permits = string.match(ARGV[3], '^%d+')
+--@end
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
 --@include fragments/@FORMAT@/readers.lua
@@ -27,7 +31,10 @@ local owner = ARGV[3]
 if not is_mine then
   return {0, now}
 end
---@only string
+--@only permits
+token, permits = token .. permits, ''
+--@end
+--@only string permits
 --@include fragments/mark.lua
 if marked > count + 1 then
   return {2, now}

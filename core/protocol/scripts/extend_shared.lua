@@ -12,7 +12,7 @@
 --
 -- KEYS: K, R and for a lease that was attached I, whose mark must last as long as K; for one part:
 --       K alone, or R alone.
--- ARGV: token, ttl_ms; hash format: owner; for one part: 'k' or 'r'.
+-- ARGV: token, ttl_ms; hash format: owner; permits format: permits/limit; for one part: 'k' or 'r'.
 -- Returns {result, now}. result: 1 extended; 2 extended, as a reader; 0 the token has nothing; -1
 --         the same, and others hold K (hash format: another owner). Part 'k': 1 the token has K
 --         alone, extended; 2 K is extended, and R has to confirm the token. Part 'r': 2 extended,
@@ -26,6 +26,10 @@ local part, entry = ARGV[3], token
 --@only hash
 local owner, part = ARGV[3], ARGV[4]
 local entry = token .. owner
+--@end
+--@only permits
+local permits, part = string.match(ARGV[3], '^%d+'), ARGV[4]
+local entry = token .. permits
 --@end
 if part == 'r' then
   --@include fragments/time.lua
@@ -53,6 +57,10 @@ if part == 'k' then
   --@only hash
   local result = holder == owner and 2 or other
   --@end
+  --@only permits
+  local result = type(holder) == 'string' and string.match(holder, '^@PERMITS@%d+/%d+$')
+      and 2 or other
+  --@end
   if result > 0 then
     redis.call('PEXPIRE', K, math.max(redis.call('PTTL', K), lease))
   end
@@ -64,6 +72,12 @@ if not is_mine then
   --@only hash
   -- Another acquisition of the same owner is no other holder.
   if holder == owner then
+    return {0, now}
+  end
+  --@end
+  --@only permits
+  -- Other holders have not taken what it had.
+  if readers > 0 then
     return {0, now}
   end
   --@end

@@ -3,7 +3,7 @@
 --
 -- INSPECT: read what there is to know about a lock, and write nothing.
 --
--- KEYS: K, Q, F, I, R.
+-- KEYS: K, Q, F, I, R; permits format: W, the cap.
 -- ARGV: limit, the most waiters and holders to list (at most MAX_INFO_ROWS).
 -- Returns {now, type, value, pttl, fence, waiting, waiters, info, holding, holders, owner count}.
 --         type: that of K, 'none' if it is free. value: at most 256 bytes, '' if K is no lock; hash
@@ -11,9 +11,11 @@
 --         ...} in order. info: {field, value, ...}, empty unless it is the present holder's own.
 --         Each text is cut, so that a reply stays below 1 MiB whatever others wrote to the keys.
 --         holding: how many share K; hash_rw format: as K has it. holders: of ours, {token, expiry
---         in ms, ...}. owner count: hash format: the count in K.
+--         in ms, ...}; permits format: its permits behind the token. owner count: hash format: the
+--         count in K; permits format: the permits that are out; and then the cap, -1 without one,
+--         and the ms until its end, -1 without an end of its own.
 -- Statuses: RL_OK.
-local K, Q, F, I, R = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local K, Q, F, I, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --@include fragments/time.lua
 local limit = math.min(tonumber(ARGV[1]), @MAX_ENTRIES@)
 local kind, value, count = redis.call('TYPE', K).ok, '', 0
@@ -42,11 +44,25 @@ if kind == 'hash' then
   value = type(holder) == 'string' and string.sub(holder, 1, 256) or ''
 end
 --@end
+--@only permits
+local is_shared = false
+if kind == 'string' then
+  value = redis.call('GETRANGE', K, 0, 255)
+  count = tonumber(string.match(value, '^@PERMITS@(%d+)/%d+$'))
+  is_shared = count ~= nil
+  count = count or 0
+end
+--@end
 if is_shared then
   holding = redis.call('ZCOUNT', R, '(' .. now, '+inf')
   holders = redis.call('ZRANGEBYSCORE', R, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
   for i = 1, #holders, 2 do
+    --@only string hash hash_rw
     holders[i] = string.sub(holders[i], 1, @TOKEN_SIZE@)
+    --@end
+    --@only permits
+    holders[i] = string.sub(holders[i], 1, 2 * @TOKEN_SIZE@)
+    --@end
     holders[i + 1] = string.format('%013.0f', holders[i + 1])
   end
   --@only hash_rw
@@ -71,5 +87,13 @@ if redis.pcall('HGET', I, 'token') == value then
     end
   end
 end
+--@only string hash hash_rw
 return {now, kind, value, redis.call('PTTL', K), redis.call('GETRANGE', F, 0, 63),
   redis.call('ZCARD', Q), waiters, info, holding, holders, count}
+--@end
+--@only permits
+--@include fragments/permits/cap.lua
+return {now, kind, value, redis.call('PTTL', K), redis.call('GETRANGE', F, 0, 63),
+  redis.call('ZCARD', Q), waiters, info, holding, holders, count, cap or -1,
+  is_cap_timed and redis.call('PTTL', W) or -1}
+--@end

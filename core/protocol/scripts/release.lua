@@ -4,11 +4,11 @@
 -- RELEASE: give up what the token has, and serve the queue. No other lock is ever touched. A token
 -- that was sent in a RELEASE is never sent in an ACQUIRE again.
 --
--- KEYS: K, Q, F, R, W.
--- ARGV: token, channel prefix; hash format: owner; burst, window ms, grants. K is left to other
---       libraries that poll after `burst` grants of ours (0 never, -1 if W is marked, -2 also a
---       search, once a minute), for `window ms`. `grants` is how many this one counts for: local
---       hand-offs of its client count.
+-- KEYS: K, Q, F, R, W; permits format: W is the cap.
+-- ARGV: token, channel prefix; hash format: owner; permits format: permits/limit; burst, window ms,
+--       grants. K is left to other libraries that poll after `burst` grants of ours (0 never, -1 if
+--       W is marked, -2 also a search, once a minute), for `window ms`. `grants` is how many this
+--       one counts for: local hand-offs of its client count.
 -- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
 --         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
 --         hands it on all the same. now: 0 in the usual case, without waiters. flags: see
@@ -20,6 +20,9 @@ local token, prefix = ARGV[1], ARGV[2]
 local yield_every, length, grants = tonumber(ARGV[#ARGV - 2]), ARGV[#ARGV - 1], ARGV[#ARGV]
 --@only hash
 local owner = ARGV[3]
+--@end
+--@only permits
+local permits = string.match(ARGV[3], '^%d+')
 --@end
 --@include fragments/@FORMAT@/holder.lua
 -- 1 if W is there, and 2 if Q is: a key that is named twice counts twice.
@@ -52,6 +55,17 @@ local is_still_held = is_mine and holder
 --@end
 local me, lease, fence
 local window, turn, turn_ms = false, nil, nil
+--@only permits
+-- No other library takes permits: there are no turns. A head that does not fit yet gets its `n`
+-- all the same: nothing else shows that it is dead, and a waiter behind it may fit.
+local is_head_told = false
+yield_every, there = 0, 2
+--@include fragments/permits/cap.lua
+if is_mine and not holder and redis.call('EXISTS', Q) == 0 then
+  redis.call('DEL', K)
+  return {1, now, 0}
+end
+--@end
 if is_mine and not holder then
   --@only hash hash_rw
   -- Subscribers there wait by Redisson's rules: they and we take turns.

@@ -89,21 +89,26 @@ const (
 )
 
 const (
-	RL_FIELD_STATE        = 101
-	RL_FIELD_REMAINING_MS = 102
-	RL_FIELD_FENCE        = 103
-	RL_FIELD_WAITING      = 104
-	RL_FIELD_SERVER_MS    = 105
-	RL_FIELD_SINCE_MS     = 106
-	RL_FIELD_HOLDING      = 107
-	RL_FIELD_MODE         = 108
-	RL_FIELD_PID          = 109
-	RL_FIELD_CLIENT_COUNT = 110
-	RL_FIELD_LOCK_COUNT   = 111
-	RL_FIELD_ROLE         = 112
-	RL_FIELD_CLOCK_MS     = 113
-	RL_FIELD_LEVEL        = 114
-	RL_FIELD_NODE         = 115
+	RL_FIELD_STATE            = 101
+	RL_FIELD_REMAINING_MS     = 102
+	RL_FIELD_FENCE            = 103
+	RL_FIELD_WAITING          = 104
+	RL_FIELD_SERVER_MS        = 105
+	RL_FIELD_SINCE_MS         = 106
+	RL_FIELD_HOLDING          = 107
+	RL_FIELD_MODE             = 108
+	RL_FIELD_PID              = 109
+	RL_FIELD_CLIENT_COUNT     = 110
+	RL_FIELD_LOCK_COUNT       = 111
+	RL_FIELD_ROLE             = 112
+	RL_FIELD_CLOCK_MS         = 113
+	RL_FIELD_LEVEL            = 114
+	RL_FIELD_NODE             = 115
+	RL_FIELD_USED             = 116
+	RL_FIELD_LIMIT            = 117
+	RL_FIELD_CAP              = 118
+	RL_FIELD_CAP_REMAINING_MS = 119
+	RL_FIELD_PERMITS          = 120
 )
 
 const (
@@ -159,6 +164,7 @@ const (
 	RL_MAX_YIELD_EVERY          = 1000000
 	RL_MAX_YIELD_MS             = 60000
 	RL_DEFAULT_YIELD_MS         = 150
+	RL_MAX_PERMITS              = 1000000
 	RL_MAX_REPLICAS             = 64
 	RL_DEFAULT_SYNC_TIMEOUT_MS  = 1000
 	RL_MAX_TIMEOUT_MS           = 3600000

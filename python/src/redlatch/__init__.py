@@ -14,7 +14,7 @@ from __future__ import annotations
 from . import _core
 from ._aio import Aio, RedlockAio
 from ._aio_lease import AsyncLease
-from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock, AsyncRWSide
+from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock, AsyncRWSide, AsyncSemaphore
 from ._client import Client, connect, from_env
 from ._credentials import Credentials
 from ._errors import (
@@ -46,10 +46,11 @@ from ._info import (
     NodeInfo,
     NodeRole,
     NodeState,
+    SemaphoreStats,
     Waiter,
 )
 from ._lease import Lease, LostReason
-from ._lock import Lock, RLock, RWLock, RWSide
+from ._lock import Lock, RLock, RWLock, RWSide, Semaphore
 from ._option_table import ClientOptions, RedlockOptions
 from ._redlock import Redlock
 from ._status import Status
@@ -64,6 +65,7 @@ __all__ = [
     "AsyncRLock",
     "AsyncRWLock",
     "AsyncRWSide",
+    "AsyncSemaphore",
     "Client",
     "ClientOptions",
     "Closed",
@@ -97,6 +99,8 @@ __all__ = [
     "Redlock",
     "RedlockAio",
     "RedlockOptions",
+    "Semaphore",
+    "SemaphoreStats",
     "ServerError",
     "Status",
     "Unavailable",

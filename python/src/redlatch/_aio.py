@@ -5,18 +5,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Optional, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, overload
 
 from . import _core
 from ._advice import made
 from ._aio_base import AioBase, info_of
 from ._aio_lease import AsyncLease, OnLost
-from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock
+from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock, AsyncSemaphore
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import NotHeld, error_of
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, read_info
-from ._kinds import Mutex, Owner, Reentrant
+from ._kinds import Mutex, Owner, Permits, Reentrant, no_semaphore
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, make_options, make_redlock_options
 from ._pump import pump_here
@@ -92,6 +92,18 @@ class Aio(AioBase):
         """Return the read-write lock `name`. Sends nothing. As Client.rwlock()."""
         return made(AsyncRWLock, self, name, owner, format)
 
+    def semaphore(
+        self,
+        name: Name,
+        limit: int,
+        *,
+        timeout: Seconds = NO_LIMIT,
+        on_lost: OnLost = "ignore",
+        **keywords: Unpack[Keywords],
+    ) -> AsyncSemaphore:
+        """Return the semaphore `name`, for `async with`. Sends nothing. As Client.semaphore()."""
+        return made(AsyncSemaphore, self, name, timeout, Permits(limit, keywords), on_lost)
+
     async def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
     ) -> AsyncLease:
@@ -102,15 +114,7 @@ class Aio(AioBase):
         """
         name_bytes, token_bytes = to_bytes(name, "name"), to_bytes(token, "token")
         number, options = check_fence(fence), make_redlock_options(**keywords)
-        request, handle = await self._ask(
-            lambda handle, queue, tag: _core.lease_attach_watched(
-                handle, name_bytes, token_bytes, number, options, queue, tag
-            )
-        )
-        lease = _core.request_take_lease(request)
-        if lease is None:
-            raise error_of(Status.E_NO_MEMORY)
-        return AsyncLease(lease, handle)
+        return await self._attach(name_bytes, token_bytes, number, options)
 
     # ---- looking and operating ----
 
@@ -188,6 +192,10 @@ class RedlockAio(AioBase):
     """
 
     __slots__ = ()
+
+    def semaphore(self, name: Name, limit: int, **keywords: object) -> NoReturn:
+        """Raise Unsupported: two permits on three nodes could have three holders."""
+        raise no_semaphore()
 
     def lock(
         self,

@@ -63,6 +63,25 @@ class AioBase:
         )
         return read_findings(info_of(request))
 
+    async def _attach(
+        self, name: bytes, token: bytes, fence: int, options: Optional[_core.AcquireOptions]
+    ) -> AsyncLease:
+        request, handle = await self._ask(
+            lambda handle, queue, tag: _core.lease_attach_watched(
+                handle, name, token, fence, options, queue, tag
+            )
+        )
+        lease = _core.request_take_lease(request)
+        if lease is None:
+            raise error_of(Status.E_NO_MEMORY)
+        return AsyncLease(lease, handle)
+
+    async def _stats(self, name: bytes) -> _core.Info:
+        request, _ = await self._ask(
+            lambda handle, queue, tag: _core.semaphore_stats_watched(handle, name, queue, tag)
+        )
+        return info_of(request)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._client!r}>"
 

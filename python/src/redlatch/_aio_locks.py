@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 from ._advice import URL, made
 from ._aio_base import AioBase
 from ._aio_lease import AsyncLease, OnLost, cancels
-from ._convert import NO_LIMIT, Name, Seconds
+from ._convert import NO_LIMIT, Name, Seconds, to_bytes
 from ._errors import AlreadyHeld, Error, NoMemory
-from ._kinds import Kind
+from ._info import SemaphoreStats, read_stats
+from ._kinds import Kind, Permits, Ttl
 from ._named_lock import NamedLock, NamedRWLock
 from ._option_table import Keywords
 from ._options import RWFormat
@@ -182,6 +183,45 @@ class AsyncRLock(ReleasableTaskLock):
         if self._holds and not self._may_take(task, wait_ms == 0):
             return None
         return self._kept(task, await self._take(task, wait_ms))
+
+
+class AsyncSemaphore(TaskLock):
+    """A semaphore by its name, made by client.aio.semaphore(). Sends nothing until acquired.
+
+    As Semaphore, with tasks in the place of threads, and `async with`.
+    """
+
+    __slots__ = ()
+
+    _MADE_BY = f"client.aio.semaphore(name, limit), where client = redlatch.connect({URL!r})"
+    _kind: Permits
+
+    async def acquire(
+        self,
+        permits: int = 1,
+        *,
+        blocking: bool = True,
+        timeout: Seconds = None,
+        ttl: Ttl = None,
+        **unknown: NoReturn,
+    ) -> Optional[AsyncLease]:
+        """Acquire so many permits at once. Return a lease; None if not acquired in time.
+
+        As Semaphore.acquire().
+        """
+        options = self._kind.options_of_lease(permits, ttl)
+        wait_ms = self._wait_of(blocking, timeout, unknown)
+        got = await self._aio._take(self._name, wait_ms, options, self._kind.start)
+        return got if isinstance(got, AsyncLease) else None
+
+    async def attach(self, token: Name, permits: int = 1, *, fence: int = 0) -> AsyncLease:
+        """Take over a lease that was detached, with its permits. Otherwise as Client.attach()."""
+        options = self._kind.options_of_lease(permits, None)
+        return await self._aio._attach(self._name, to_bytes(token, "token"), fence, options)
+
+    async def stats(self) -> SemaphoreStats:
+        """Return the numbers of the semaphore, as the server has them. Changes nothing."""
+        return read_stats(await self._aio._stats(self._name), self._kind.limit)
 
 
 class AsyncRWSide(TaskLock):

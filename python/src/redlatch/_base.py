@@ -19,7 +19,7 @@ from ._credentials import Provider, provide
 from ._errors import Error, Forked, error_of, new_error, raise_of
 from ._holds import new_number
 from ._hub import pump_here
-from ._info import Finding, NodeInfo, read_findings, read_nodes
+from ._info import Finding, NodeInfo, SemaphoreStats, read_findings, read_nodes
 from ._lease import Lease
 from ._log import pass_on_log
 from ._options import option_text, set_option
@@ -162,6 +162,16 @@ class Base(Unique):
 
     def _is_free(self, name: bytes) -> bool:
         """True if no other holder of the lock is known."""
+        raise NotImplementedError
+
+    # Of Client alone, whose locks they are for.
+
+    def _attach(
+        self, name: bytes, token: bytes, fence: int, options: Optional[_core.AcquireOptions]
+    ) -> Lease:
+        raise NotImplementedError
+
+    def _stats(self, name: bytes, limit: int) -> SemaphoreStats:
         raise NotImplementedError
 
     def _open(self) -> _core.Client:

@@ -16,10 +16,10 @@ from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, shown, t
 from ._credentials import Provider
 from ._errors import NotHeld
 from ._force import TRIES, check_arguments, token_of
-from ._info import LockInfo, read_info
+from ._info import LockInfo, SemaphoreStats, read_info, read_stats
 from ._lease import Lease
-from ._kinds import Mutex, Owner, Reentrant
-from ._lock import Lock, RLock, RWLock
+from ._kinds import Mutex, Owner, Permits, Reentrant
+from ._lock import Lock, RLock, RWLock, Semaphore
 from ._option_table import ClientOptions, Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, documented, make_options, make_redlock_options
 from ._status import Status
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _ATTACH = Call(_core.lease_attach, _core.lease_attach_watched, _core.request_take_lease)
 _INSPECT = Call(_core.inspect, _core.inspect_watched, _core.request_take_info)
+_STATS = Call(_core.semaphore_stats, _core.semaphore_stats_watched, _core.request_take_info)
 _LIST_NEXT = Call(_core.list_next, _core.list_next_watched, _core.request_status)
 _FORCE = Call(_core.force_release, _core.force_release_watched, _core.request_status)
 _FORCE_ANY = Call(_core.force_release_any, _core.force_release_any_watched, _core.request_status)
@@ -116,6 +117,26 @@ class Client(Base, metaclass=Made):
         """
         return made(RWLock, self, name, owner, format)
 
+    def semaphore(
+        self,
+        name: Name,
+        limit: int,
+        *,
+        timeout: Seconds = NO_LIMIT,
+        **keywords: Unpack[Keywords],
+    ) -> Semaphore:
+        """Return the semaphore `name`, for `with`: at most `limit` permits are out. Sends nothing.
+
+        limit    1 to 1,000,000. Each caller says it, and it counts for its own acquisitions; an
+                 operator's cap may be smaller: docs/command.md, limit
+        timeout  seconds to wait in the queue; -1 or None: no limit; 0: one try
+
+        The other keywords are those of lock(). Waiters have one queue: a request for few permits
+        does not overtake one for many. Permits of a process that died come back when its lease
+        ends. Fences tell the order of the grants; with several holders no fence shows who holds.
+        """
+        return made(Semaphore, self, name, timeout, Permits(limit, keywords))
+
     def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
     ) -> Lease:
@@ -134,7 +155,12 @@ class Client(Base, metaclass=Made):
         name_bytes, token_bytes = to_bytes(name, "name"), to_bytes(token, "token")
         fence_number, options = check_fence(fence), make_redlock_options(**keywords)
 
-        lease = self._ask(_ATTACH, name_bytes, token_bytes, fence_number, options)
+        return self._attach(name_bytes, token_bytes, fence_number, options)
+
+    def _attach(
+        self, name: bytes, token: bytes, fence: int, options: Optional[_core.AcquireOptions]
+    ) -> Lease:
+        lease = self._ask(_ATTACH, name, token, fence, options)
         return Lease(lease, self._handle)
 
     @property
@@ -210,6 +236,9 @@ class Client(Base, metaclass=Made):
 
     def _inspect(self, name: bytes) -> LockInfo:
         return read_info(self._ask(_INSPECT, name))
+
+    def _stats(self, name: bytes, limit: int) -> SemaphoreStats:
+        return read_stats(self._ask(_STATS, name), limit)
 
     def _is_free(self, name: bytes) -> bool:
         return self._inspect(name).is_free

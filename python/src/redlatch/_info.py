@@ -60,6 +60,8 @@ class Holder:
     mode: HoldMode
     """Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
     read-write lock."""
+    permits: int
+    """Permits of a semaphore that it has; 0 for every other lock."""
     # ---- end of Holder ----
 
 
@@ -113,6 +115,14 @@ class LockInfo:
     """Number of readers, or of leases of the owner, also those that are not listed."""
     owner: str
     """Owner of a reentrant lock; empty if it is free or of another kind."""
+    used: int
+    """Permits of a semaphore that are out; 0 for every other lock."""
+    limit: int
+    """The limit of the caller that got permits last; 0 if none are out."""
+    cap: int
+    """The limit that an operator has set for all callers; -1 without one."""
+    cap_remaining: Optional[float]
+    """Seconds until the cap ends; None without an end of its own."""
     # ---- end of LockInfo ----
 
     @property
@@ -129,6 +139,20 @@ class LockInfo:
     def is_free(self) -> bool:
         """True if the lock has no holder."""
         return self.state is LockState.FREE
+
+
+@dataclass(frozen=True)
+class SemaphoreStats:
+    """The numbers of a semaphore at one moment."""
+
+    used: int
+    """Permits that are out."""
+    limit: int
+    """The limit that counts for this object: the smaller one of its own and the cap."""
+    cap: Optional[int]
+    """The limit that an operator has set for all callers; None without one."""
+    waiting: int
+    """Number of waiters."""
 
 
 class NodeState(Enum):
@@ -268,6 +292,10 @@ def _read_lock(row: _Row, **rest: Any) -> LockInfo:
         owner=row.text("OWNER"),
         hold_count=row.number("HOLDING"),
         waiting=row.number("WAITING"),
+        used=row.number("USED"),
+        limit=row.number("LIMIT"),
+        cap=row.number("CAP"),
+        cap_remaining=row.remaining("CAP_REMAINING_MS"),
         server_time=row.now("SERVER_MS"),
         **rest,
     )
@@ -277,6 +305,7 @@ def _read_holder(row: _Row, **rest: Any) -> Holder:
     return Holder(
         token=row.text("TOKEN"),
         who=row.text("HOLDER"),
+        permits=row.number("PERMITS"),
         label=row.text("LABEL"),
         mode=row.hold_mode("MODE"),
         since=row.time("SINCE_MS"),
@@ -322,6 +351,18 @@ def _read_finding(row: _Row, **rest: Any) -> Finding:
 def _rows(info: _core.Info, part: str) -> list[_Row]:
     count = _core.info_count(info, _constant(f"PART_{part}"))
     return [_Row(info, part, index) for index in range(count)]
+
+
+def read_stats(info: _core.Info, limit: int) -> SemaphoreStats:
+    """The numbers for an object with this limit."""
+    row = _Row(info, "LOCK", 0)
+    cap = row.number("CAP")
+    return SemaphoreStats(
+        used=row.number("USED"),
+        limit=limit if cap < 0 else min(limit, cap),
+        cap=None if cap < 0 else cap,
+        waiting=row.number("WAITING"),
+    )
 
 
 def read_info(info: _core.Info) -> LockInfo:

@@ -8,14 +8,19 @@ A taker is a thread or a task, known by its key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Callable, Optional
+from datetime import timedelta
+from typing import Any, Callable, Optional, Union
 
 from . import _core
 from ._convert import Name, to_text
+from ._errors import Error, error_of, invalid
 from ._holds import owner_of
 from ._option_table import Keywords
-from ._options import OwnedOptions, RWFormat, check_owner
+from ._options import OwnedOptions, RWFormat, check_owner, make_permits_options
+from ._status import Status
 from ._wait import ACQUIRE, Start
+
+Ttl = Union[float, timedelta, None]
 
 
 class Kind:
@@ -92,6 +97,45 @@ class Reentrant(Kind):
             return f" owner={to_text(self._owner.named)!r} count={len(keys)}"
         owner = shown(keys[0]) if keys else 0
         return f" owner={owner!r} count={keys.count(keys[0]) if keys else 0}"
+
+
+class Permits(Kind):
+    """Permits of a semaphore. Each acquisition is a lease of its own, also those of one taker."""
+
+    __slots__ = ("limit", "_keywords", "_one")
+
+    start = ACQUIRE
+    may_nest = True
+    any_may_release = False
+
+    def __init__(self, limit: int, keywords: Keywords) -> None:
+        self.limit = limit
+        self._keywords = keywords
+        self._one = self.options_of_lease(1, None)  # A mistake shows now.
+
+    def options_of(self, key: object) -> _core.AcquireOptions:
+        return self._one
+
+    def options_of_lease(self, permits: int, ttl: Ttl) -> _core.AcquireOptions:
+        """The options of an acquisition of so many permits."""
+        if isinstance(permits, bool):
+            raise invalid(
+                f"permits must be an int from 1 (got {permits}; one try is blocking=False)"
+            )
+        if permits == 1 and ttl is None and hasattr(self, "_one"):
+            return self._one
+        keywords: dict[str, Any] = dict(self._keywords)
+        if ttl is not None:
+            keywords["ttl"] = ttl
+        return make_permits_options(permits, self.limit, keywords)
+
+
+def no_semaphore() -> Error:
+    """Why a Redlock has none."""
+    return error_of(
+        Status.E_UNSUPPORTED,
+        "a semaphore needs one server: two permits on three nodes could have three holders",
+    )
 
 
 class Side(Kind):

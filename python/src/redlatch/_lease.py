@@ -118,6 +118,11 @@ class LeaseBase(Unique):
         return _core.lease_hold_count(self._handle)
 
     @property
+    def permits(self) -> int:
+        """Number of permits of a semaphore that this lease has; 1 for every other lock."""
+        return _core.lease_permits(self._handle)
+
+    @property
     def token(self) -> str:
         """The token that proves ownership to the server. Client.attach() takes it."""
         return _core.lease_token(self._handle).decode()

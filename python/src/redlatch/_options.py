@@ -103,6 +103,18 @@ def make_redlock_options(**keywords: Value) -> Optional[_core.AcquireOptions]:
     return _made(keywords, OF_REDLOCK) if keywords else None
 
 
+def make_permits_options(
+    permits: int, limit: int, keywords: Mapping[str, Value]
+) -> _core.AcquireOptions:
+    """The options of an acquisition of a semaphore."""
+    made = _made(keywords, OF_OWNED)
+    for name, number in (("limit", limit), ("permits", permits)):
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise invalid(f"{name} must be an int from 1 (got {shown(number)})")
+        set_option(_core.acquire_options_set, made, name, number, str(number).encode())
+    return made
+
+
 def _made(keywords: Mapping[str, Value], known: frozenset[str]) -> _core.AcquireOptions:
     made = _core.acquire_options_new()
     if made is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, NoReturn, Optional
 
 from . import _core
 from ._advice import made, warn_of_with
@@ -15,7 +15,7 @@ from ._base import Base, options_from_env, options_of
 from ._convert import NO_LIMIT, Name, Seconds, shown, to_bytes
 from ._credentials import Provider
 from ._errors import invalid
-from ._kinds import Mutex
+from ._kinds import Mutex, no_semaphore
 from ._lease import Lease
 from ._lock import Lock
 from ._option_table import RedlockKeywords, RedlockOptions
@@ -75,6 +75,10 @@ class Redlock(Base):
         Raises Unavailable, Denied, Unsupported, Invalid or ServerError, which names the nodes.
         """
         self._connect(wait)
+
+    def semaphore(self, name: Name, limit: int, **keywords: object) -> NoReturn:
+        """Raise Unsupported: two permits on three nodes could have three holders."""
+        raise no_semaphore()
 
     @documented
     def lock(

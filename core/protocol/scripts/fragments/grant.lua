@@ -28,21 +28,35 @@
 -- In:  K, Q, F, R, prefix, us, now, holder and readers (as if who gives K up in this script had
 --      done so), theirs_left (hash_rw format), fence (nil, or minted by this script), window (what
 --      is left of one, or false); me and lease: the caller's own queue entry and lease, whose turn
---      needs no message; or nil.
+--      needs no message; or nil; permits format: cap; is_head_told, the entry that is first now
+--      gets no `n`.
 -- Out: holder, readers, fence; granted, the number of grants; own, the caller's own fence, or nil;
 --      flags (1: more entries to look at, send SERVE QUEUE; 2: a publish was refused, or no fence
 --      can be minted: the head is notified to poll). K is written.
 local check = string.sub(redis.sha1hex(K), 1, 8)
 local granted, own, looked, flags = 0, nil, 0, 0
 local is_written, may_write, silent = false, false, nil
+--@only permits
+local place = 0
+--@end
 while true do
+  --@only string hash hash_rw
   local head = redis.call('ZRANGE', Q, 0, 0, 'WITHSCORES')
+  --@end
+  --@only permits
+  local head = redis.call('ZRANGE', Q, place, place, 'WITHSCORES')
+  local is_kept = false
+  --@end
   local member = head[1]
   if not member then
     break
   end
   if looked == @MAX_ENTRIES@ then
     flags = 1
+    --@only permits
+    -- More of them than one call looks at are not passed over: no call would get past them.
+    flags = place < looked and 1 or 0
+    --@end
     break
   end
   looked = looked + 1
@@ -56,7 +70,14 @@ while true do
   local receivers, was_given = 0, false
   if is_me or (provisional > 0 and deadline >= now) then
     --@include fragments/@FORMAT@/can_have.lua
+    --@only permits
+    if is_passed and (is_me or place > 0 or (is_head_told and looked == 1)) then
+      place, is_kept = place + 1, true
+    elseif can_have and not window then
+    --@end
+    --@only string hash hash_rw
     if can_have and not window then
+    --@end
       redis.call('ZREM', Q, member)
       local ms = is_me and tonumber(lease) or provisional
       --@only sharded
@@ -117,6 +138,11 @@ while true do
     elseif is_me then
       break
     elseif can_have ~= nil then
+      --@only permits
+      if is_head_told and looked == 1 then
+        break
+      end
+      --@end
       --@include fragments/@FORMAT@/left.lua
       --@include fragments/@FORMAT@/is_ours.lua
       -- Other libraries send no message when they release: the head has to poll, and tracks K.
@@ -132,6 +158,11 @@ while true do
           string.find(receivers.err, 'access a non local key', 1, true) then
         --@include fragments/notify_silent.lua
         receivers = 0
+      end
+      --@end
+      --@only permits
+      if is_passed and type(receivers) == 'number' and receivers > 0 then
+        place, is_kept, receivers = place + 1, true, 0
       end
       --@end
       if receivers ~= 0 then
@@ -151,9 +182,16 @@ while true do
       break
     end
   end
+  --@only string hash hash_rw
   if not was_given then
     redis.call('ZREM', Q, member)
   end
+  --@end
+  --@only permits
+  if not was_given and not is_kept then
+    redis.call('ZREM', Q, member)
+  end
+  --@end
 end
 if not is_written then
   --@include fragments/@FORMAT@/settle.lua

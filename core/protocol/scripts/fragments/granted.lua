@@ -5,7 +5,7 @@
 --
 -- In:  now, number, readers.
 -- Out: none; it returns. It stands last in its block.
---@only string hash_rw
+--@only string hash_rw permits
 return {1, number, now}
 --@end
 --@only hash

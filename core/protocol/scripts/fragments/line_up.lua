@@ -18,11 +18,13 @@ if holder then
     -- Other libraries send no message when they release: a polling waiter checks whether the head
     -- is alive.
     has_new_head = has_new_head or is_back
+    --@only string hash hash_rw
     if readers == 0 then
       -- Another library has its turn: note that it uses K. A server without memory notes it another
       -- time.
       redis.pcall('SET', W, '0 0 ' .. now .. ' 0', 'PX', '@QUEUE_TTL_MS@')
     end
+    --@end
   end
 end
 if not has_new_head then

@@ -16,6 +16,11 @@ elseif holder then
     reader = redis.call('ZRANGE', R, 0, 0)[1]
   end
   --@end
+  --@only permits
+  if readers == 1 then
+    reader = string.sub(redis.call('ZRANGE', R, 0, 0)[1], 1, @TOKEN_SIZE@)
+  end
+  --@end
   --@only hash
   if readers > 0 then
     value = string.sub(redis.call('ZRANGE', R, 0, 0)[1], 1, @TOKEN_SIZE@)
@@ -28,5 +33,19 @@ elseif holder then
   end
   --@end
 end
+--@only permits
+if readers > 0 or (cap and not holder) then
+  kind = 'string'
+  value = string.format('@PERMITS@%d/%s%s', used, seen or limit, cap and '/' .. cap or '')
+end
+-- A waiter behind others has nothing to look for: it may fit now, and not be next.
+local rank = redis.call('ZRANK', Q, me)
+if me == '' or rank == 0 then
+  --@include fragments/permits/left.lua
+  window = left
+elseif not holder then
+  window = redis.call('PTTL', W)
+end
+--@end
 return {0, window or redis.call('PTTL', K), now, ticket, redis.call('ZRANK', Q, me) or -1,
   string.sub(redis.sha1hex(K), 1, 8), value, kind, served, reader}

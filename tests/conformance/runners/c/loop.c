@@ -47,6 +47,7 @@ static rl_request* start(struct job* job) {
     return rl_lease_attach_start(client, lock->name, lock->name_length, token, length,
                                  number_of(&job->call, "fence"), lock->options);
   }
+  if (is(op, "stats")) return rl_semaphore_stats_start(client, lock->name, lock->name_length);
   if (is(op, "acquire")) return start_of(lock, "", wait_ms);
   if (is(op, "acquire_read")) return start_of(lock, "read", wait_ms);
   if (is(op, "acquire_write")) return start_of(lock, "write", wait_ms);
@@ -100,6 +101,9 @@ static void finish(struct job* job) {
   if (is(job->call.op, "detach") && job->status == RL_OK) show_detached(job);
   if (is(job->call.op, "check") && job->lock == NULL && job->status == RL_OK) {
     show_findings(&job->call, rl_request_take_info(job->request));
+  }
+  if (is(job->call.op, "stats")) {
+    show_stats(&job->call, job->lock, rl_request_take_info(job->request));
   }
   if (is(job->call.op, "inspect")) show_info(&job->call, rl_request_take_info(job->request));
   /* One that ends only now is taken by the next poll, which says that it is granted. */

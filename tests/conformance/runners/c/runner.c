@@ -92,6 +92,9 @@ static rl_status set_option(rl_acquire_options* options, const char* kind, const
   }
   if (is(key, "label")) return rl_acquire_options_set_label(options, text, length);
   if (is(key, "format")) return rl_acquire_options_set_format(options, format_of(text));
+  if (is(key, "permits") || is(key, "limit")) {
+    return rl_acquire_options_set(options, key, strlen(key), text, length, NULL);
+  }
   if (is(key, "owner")) return set_owner(options, kind, text, length);
   return is(key, "id") || is(key, "kind") || is(key, "name") ? RL_OK : RL_E_INVALID;
 }
@@ -107,6 +110,7 @@ static rl_status make_lock(struct call* call) {
   lock->name_length = length;
   memcpy(lock->name, name, length);
   lock->options = rl_acquire_options_new();
+  lock->limit = number_of(call, "limit");
   for (int i = 0; i < call->argument_count && status == RL_OK; ++i) {
     status = set_option(lock->options, kind, call->keys[i], call->values[i], call->lengths[i]);
   }
@@ -125,7 +129,9 @@ static const struct field {
               {RL_FIELD_TYPE, 1, "type"},           {RL_FIELD_NAME, 1, "name"},
               {RL_FIELD_TOKEN, 1, "token"},         {RL_FIELD_HOLDER, 1, "who"},
               {RL_FIELD_LABEL, 1, "label"},         {RL_FIELD_HOLDING, 0, "holding"},
-              {RL_FIELD_OWNER, 1, "owner"}};
+              {RL_FIELD_OWNER, 1, "owner"},         {RL_FIELD_USED, 0, "used"},
+              {RL_FIELD_LIMIT, 0, "limit"},         {RL_FIELD_CAP, 0, "cap"},
+              {RL_FIELD_PERMITS, 0, "permits"}};
 
 /* Every field of the first row of every part; what a part does not have is 0 or "". */
 void show_info(struct call* call, rl_info* info) {
@@ -165,6 +171,17 @@ void show_findings(struct call* call, rl_info* info) {
       if (*at == '-') *at = '_';
     }
     add(call, " %s=%s", text, levels[level]);
+  }
+  rl_info_free(info);
+}
+
+void show_stats(struct call* call, const struct lock* lock, rl_info* info) {
+  const int64_t cap = rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_CAP);
+  if (info != NULL) {
+    add(call, " used=%lld limit=%lld cap=%lld waiting=%lld",
+        (long long)rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_USED),
+        (long long)(cap >= 0 && cap < lock->limit ? cap : lock->limit), (long long)cap,
+        (long long)rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_WAITING));
   }
   rl_info_free(info);
 }
@@ -363,6 +380,10 @@ static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_le
     return rl_error_status(err);
   }
   if (is(op, "attach_all")) return attach_all(call, lock, lease);
+  if (is(op, "stats")) {
+    show_stats(call, lock, rl_semaphore_stats(client, lock->name, lock->name_length, err));
+    return rl_error_status(err);
+  }
   if (strncmp(op, "start", strlen("start")) == 0) {
     rl_request_free(lock->request);
     lock->request = start_of(lock, kind, wait_ms);
@@ -382,6 +403,7 @@ void keep_lease(struct call* call, struct lock* lock, rl_lease* lease) {
   rl_lease_token(lease, token, sizeof token);
   add(call, " fence=%lld token=%s mode=%s hold_count=%lld", (long long)rl_lease_fence(lease), token,
       modes[rl_lease_mode(lease)], (long long)rl_lease_hold_count(lease));
+  if (lock->limit > 0) add(call, " permits=%lld", (long long)rl_lease_permits(lease));
 }
 
 void* work(void* argument) {

@@ -20,6 +20,7 @@ struct lock {
   rl_acquire_options* options;
   rl_lease* lease;
   rl_request* request;
+  int64_t limit; /* Of a semaphore, else 0. */
 };
 
 struct job {
@@ -49,6 +50,8 @@ void keep_lease(struct call* call, struct lock* lock, rl_lease* lease);
 /* Answer with what a lease is like, and with `token`, unless it is NULL. */
 /* Every field of `info`, which it frees. */
 void show_info(struct call* call, rl_info* info);
+/* The numbers of a semaphore; it frees `info`. */
+void show_stats(struct call* call, const struct lock* lock, rl_info* info);
 /* Show the level of each finding of a check, and free `info`. */
 void show_findings(struct call* call, rl_info* info);
 /* A state of RL_LEASE_*, or the status that there is instead. */

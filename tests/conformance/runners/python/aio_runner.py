@@ -83,6 +83,9 @@ async def do_list(values: Values) -> Answer:
 def taking(lock: Lock, op: str, wait: float) -> Coroutine[Any, Any, Taken]:
     """As that of the Python runner: a mutex comes with a block."""
     aio = runner.client.aio
+    if lock.kind == "semaphore":
+        pool = runner.semaphore_of(aio, lock, timeout=wait)
+        return without_block(pool.acquire(lock.permits), wait)
     if op == "acquire" and lock.kind != "reentrant":
         return enter(aio.lock(lock.name, timeout=wait, **lock.options))
     if op == "acquire":
@@ -213,11 +216,21 @@ async def do_detach(lock: Lock, values: Values) -> Answer:
 
 
 async def do_attach(lock: Lock, values: Values) -> Answer:
-    terms = runner.terms_of(lock, values)
-    lease = await runner.client.aio.attach(lock.name, values["token"], **terms)
+    aio = runner.client.aio
+    if lock.kind == "semaphore":
+        fence = int(values.get("fence", 0))
+        pool = runner.semaphore_of(aio, lock)
+        lease = await pool.attach(values["token"], lock.permits, fence=fence)
+    else:
+        terms = runner.terms_of(lock, values)
+        lease = await aio.attach(lock.name, values["token"], **terms)
     lock.async_block = AsyncExitStack()
     await lock.async_block.enter_async_context(lease)
     return runner.granted(lock, lease)
+
+
+async def do_stats(lock: Lock, values: Values) -> Answer:
+    return runner.stats_of(await runner.semaphore_of(runner.client.aio, lock).stats())
 
 
 async def do_wait_lost(lock: Lock, values: Values) -> Answer:
@@ -254,6 +267,7 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
     "release": do_release,
     "extend": do_extend,
     "attach": do_attach,
+    "stats": do_stats,
     "detach": do_detach,
     "wait_lost": do_wait_lost,
 }

@@ -53,6 +53,8 @@ class Lock:
         self.kind = kind
         self.name = name
         self.owner = owner
+        self.permits: int = options.pop("permits", 1)  # type: ignore[assignment]
+        self.limit: int = options.pop("limit", 0)  # type: ignore[assignment]
         self.options: Any = options
         self.lease: redlatch.Lease | None = None
         self.block = ExitStack()  # the block that ends with a release
@@ -60,6 +62,9 @@ class Lock:
 
     def taking(self, op: str, wait: float) -> Callable[[ExitStack], redlatch.Lease | Status]:
         """A mutex is for the block; others have leases that end by themselves, in any thread."""
+        if self.kind == "semaphore":
+            pool = semaphore_of(client, self, timeout=wait)
+            return lambda _: pool.acquire(self.permits) or refusal(wait)
         if op == "acquire" and self.kind != "reentrant":
             made = client.lock(self.name, timeout=wait, **self.options)
             return lambda block: block.enter_context(made)
@@ -119,12 +124,18 @@ OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
     "yield_ms": ("yield_for", in_seconds),
     "min_replicas": ("min_replicas", number),
     "sync_timeout_ms": ("sync_timeout", in_seconds),
+    "permits": ("permits", number),
+    "limit": ("limit", number),
     "label": ("label", bytes),
     "format": ("format", bytes.decode),
 }
 
 
 # ---- of the client -------------------------------------------------------------------------------
+
+
+def semaphore_of(client: Any, lock: Lock, **terms: Any) -> Any:
+    return client.semaphore(lock.name, lock.limit, **terms, **lock.options)
 
 
 def do_open(values: Values) -> Answer:
@@ -145,6 +156,8 @@ def do_lock(values: Values) -> Answer:
     # Options are looked at here.
     if kind == "mutex":
         client.lock(name, **options)
+    elif kind == "semaphore":
+        semaphore_of(client, locks[key])
     elif kind == "reentrant":
         client.rlock(name, owner=owner, **options)
     else:
@@ -173,6 +186,8 @@ def fields(prefix: str, row: object) -> dict[str, object]:
             value = ms_of(value)
         elif name == "remaining":
             name, value = "remaining_ms", -1 if value is None else round(value * 1000)
+        elif name == "cap_remaining":
+            continue
         elif name == "state":
             value = STATES[value]
         elif name == "mode":
@@ -254,7 +269,8 @@ def granted(lock: Lock, lease: redlatch.Lease | Status) -> Answer:
 def held_by(lock: Lock, lease: redlatch.Lease) -> dict[str, object]:
     lock.lease = lease
     shown = {"fence": lease.fence, "token": lease.token}
-    return {**shown, "mode": lease.mode.upper(), "hold_count": lease.hold_count}
+    shown = {**shown, "mode": lease.mode.upper(), "hold_count": lease.hold_count}
+    return {**shown, "permits": lease.permits} if lock.limit > 0 else shown
 
 
 def acquiring(op: str) -> Callable[[Lock, Values], Answer]:
@@ -331,10 +347,23 @@ def terms_of(lock: Lock, values: Values) -> dict[str, Any]:
 
 
 def do_attach(lock: Lock, values: Values) -> Answer:
-    lease = client.attach(lock.name, values["token"], **terms_of(lock, values))
+    if lock.kind == "semaphore":
+        fence = int(values.get("fence", 0))
+        lease = semaphore_of(client, lock).attach(values["token"], lock.permits, fence=fence)
+    else:
+        lease = client.attach(lock.name, values["token"], **terms_of(lock, values))
     lock.block = ExitStack()
     lock.block.enter_context(lease)
     return granted(lock, lease)
+
+
+def do_stats(lock: Lock, values: Values) -> Answer:
+    return stats_of(semaphore_of(client, lock).stats())
+
+
+def stats_of(stats: redlatch.SemaphoreStats) -> Answer:
+    shown = dataclasses.asdict(stats)
+    return Status.OK, {**shown, "cap": -1 if stats.cap is None else stats.cap}
 
 
 def do_attach_all(lock: Lock, values: Values) -> Answer:
@@ -440,6 +469,7 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Answer]] = {
     "upgrade": do_upgrade,
     "downgrade": do_downgrade,
     "attach": do_attach,
+    "stats": do_stats,
     "attach_all": do_attach_all,
     "release": do_release,
     "check": do_check,

@@ -65,6 +65,10 @@ final class InfoReader {
           bytes(RlcConstants.RL_FIELD_OWNER),
           number(RlcConstants.RL_FIELD_HOLDING),
           number(RlcConstants.RL_FIELD_WAITING),
+          number(RlcConstants.RL_FIELD_USED),
+          number(RlcConstants.RL_FIELD_LIMIT),
+          number(RlcConstants.RL_FIELD_CAP),
+          remaining(RlcConstants.RL_FIELD_CAP_REMAINING_MS),
           now(RlcConstants.RL_FIELD_SERVER_MS),
           holders,
           waiters);
@@ -74,6 +78,7 @@ final class InfoReader {
       return new LockInfo.Holder(
           bytes(RlcConstants.RL_FIELD_TOKEN),
           text(RlcConstants.RL_FIELD_HOLDER),
+          number(RlcConstants.RL_FIELD_PERMITS),
           bytes(RlcConstants.RL_FIELD_LABEL),
           mode(RlcConstants.RL_FIELD_MODE),
           time(RlcConstants.RL_FIELD_SINCE_MS),

@@ -21,6 +21,10 @@ import java.util.Optional;
  * @param ownerBytes owner of a reentrant lock; empty if it is free or of another kind
  * @param holding number of readers, or of leases of the owner, also those that are not listed
  * @param waiting number of waiters, also those that are not listed
+ * @param used permits of a semaphore that are out; 0 for every other lock
+ * @param limit the limit of the caller that got permits last; 0 if none are out
+ * @param cap the limit that an operator has set for all callers; -1 without one
+ * @param capRemaining until the cap ends; empty without an end of its own
  * @param serverTime the server's clock at the time of the snapshot; only to be shown
  * @param holders readers, a writer, or acquisitions of an owner
  * @param waiters the waiters, in the order of the queue
@@ -34,6 +38,10 @@ public record LockInfo(
     byte[] ownerBytes,
     long holding,
     long waiting,
+    long used,
+    long limit,
+    long cap,
+    Optional<Duration> capRemaining,
     Instant serverTime,
     List<Holder> holders,
     List<Waiter> waiters) {
@@ -73,6 +81,7 @@ public record LockInfo(
    * @param tokenBytes the token, or the value of a foreign key
    * @param who host name and process id, or the option holder; empty if not known: the holder has
    *     not waited, and has held for less than half a second, or the ACL user may not write it
+   * @param permits permits of a semaphore that it has; 0 for every other lock
    * @param labelBytes the option label of the acquisition; empty without one
    * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
    *     not a read-write lock
@@ -82,6 +91,7 @@ public record LockInfo(
   public record Holder(
       byte[] tokenBytes,
       String who,
+      long permits,
       byte[] labelBytes,
       Lease.Mode mode,
       Optional<Instant> since,

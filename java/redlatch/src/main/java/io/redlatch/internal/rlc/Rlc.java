@@ -221,6 +221,10 @@ public class Rlc implements RlcConstants {
     return RlcJNI.lease_hold_count(SWIGTYPE_p_rl_lease.getCPtr(lease));
   }
 
+  public static long lease_permits(SWIGTYPE_p_rl_lease lease) {
+    return RlcJNI.lease_permits(SWIGTYPE_p_rl_lease.getCPtr(lease));
+  }
+
   public static int lease_mode(SWIGTYPE_p_rl_lease lease) {
     return RlcJNI.lease_mode(SWIGTYPE_p_rl_lease.getCPtr(lease));
   }
@@ -464,6 +468,25 @@ public class Rlc implements RlcConstants {
 
   public static SWIGTYPE_p_rl_request force_release_any_start(SWIGTYPE_p_rl_client client, byte[] name) {
     long cPtr = RlcJNI.force_release_any_start(SWIGTYPE_p_rl_client.getCPtr(client), name);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_info semaphore_stats(SWIGTYPE_p_rl_client client, byte[] name, SWIGTYPE_p_rl_error err) {
+    long cPtr = RlcJNI.semaphore_stats(SWIGTYPE_p_rl_client.getCPtr(client), name, SWIGTYPE_p_rl_error.getCPtr(err));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_request semaphore_stats_start(SWIGTYPE_p_rl_client client, byte[] name) {
+    long cPtr = RlcJNI.semaphore_stats_start(SWIGTYPE_p_rl_client.getCPtr(client), name);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static int semaphore_set_cap(SWIGTYPE_p_rl_client client, byte[] name, long cap, long for_ms, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.semaphore_set_cap(SWIGTYPE_p_rl_client.getCPtr(client), name, cap, for_ms, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request semaphore_set_cap_start(SWIGTYPE_p_rl_client client, byte[] name, long cap, long for_ms) {
+    long cPtr = RlcJNI.semaphore_set_cap_start(SWIGTYPE_p_rl_client.getCPtr(client), name, cap, for_ms);
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 

@@ -80,6 +80,11 @@ public interface RlcConstants {
   int RL_FIELD_CLOCK_MS = 113;
   int RL_FIELD_LEVEL = 114;
   int RL_FIELD_NODE = 115;
+  int RL_FIELD_USED = 116;
+  int RL_FIELD_LIMIT = 117;
+  int RL_FIELD_CAP = 118;
+  int RL_FIELD_CAP_REMAINING_MS = 119;
+  int RL_FIELD_PERMITS = 120;
 
   int RL_FIELD_TYPE = 201;
   int RL_FIELD_NAME = 202;
@@ -129,6 +134,7 @@ public interface RlcConstants {
   int RL_MAX_YIELD_EVERY = 1000000;
   int RL_MAX_YIELD_MS = 60000;
   int RL_DEFAULT_YIELD_MS = 150;
+  int RL_MAX_PERMITS = 1000000;
   int RL_MAX_REPLICAS = 64;
   int RL_DEFAULT_SYNC_TIMEOUT_MS = 1000;
   int RL_MAX_TIMEOUT_MS = 3600000;

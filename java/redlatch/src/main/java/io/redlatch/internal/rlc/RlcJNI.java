@@ -61,6 +61,7 @@ public class RlcJNI {
   public final static native long lease_remaining_ms(long jarg1);
   public final static native long lease_fence(long jarg1);
   public final static native long lease_hold_count(long jarg1);
+  public final static native long lease_permits(long jarg1);
   public final static native int lease_mode(long jarg1);
   public final static native long lease_name(long jarg1, byte[] jarg2);
   public final static native long lease_token(long jarg1, byte[] jarg2);
@@ -120,6 +121,10 @@ public class RlcJNI {
   public final static native int force_release_any(long jarg1, byte[] jarg2, long jarg4);
   public final static native long force_release_start(long jarg1, byte[] jarg2, byte[] jarg4);
   public final static native long force_release_any_start(long jarg1, byte[] jarg2);
+  public final static native long semaphore_stats(long jarg1, byte[] jarg2, long jarg4);
+  public final static native long semaphore_stats_start(long jarg1, byte[] jarg2);
+  public final static native int semaphore_set_cap(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
+  public final static native long semaphore_set_cap_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
   public final static native long embedded_inspect(byte[] jarg1, long jarg3, long jarg4);
   public final static native long client_log_next(long jarg1, byte[] jarg2);
   public final static native int client_log_watch(long jarg1, int jarg2, long jarg3, long jarg4);

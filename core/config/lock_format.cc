@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// The options of an acquisition together: which go with each other, and which format they mean.
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <optional>
+#include <string>
+
+#include "base/text.h"
+#include "config/option_table.h"
+#include "config/option_values.h"
+
+namespace redlatch::config {
+
+namespace {
+
+const Option &row(std::string_view name) {
+  const Option *option = find_option(name);
+  assert(option != nullptr && "options.def has it");
+  return *option;
+}
+
+// The format of a place among these words; nullopt: it is open.
+std::optional<protocol::Format> format_at(uint8_t place) {
+  assert(place <= std::size(protocol::kNamedFormats) && "read_value() and set_number() check it");
+  if (place == 0) return {};
+  return protocol::kNamedFormats[place - 1];
+}
+
+// The first one that suits: that of a lock for which none is named.
+protocol::Format usual_format(bool is_reentrant) {
+  return *std::find_if(
+      std::begin(protocol::kNamedFormats), std::end(protocol::kNamedFormats),
+      [is_reentrant](auto one) { return protocol::traits(one).has_owner == is_reentrant; });
+}
+
+Outcome not_for_semaphore(std::string_view name, std::string_view allowed, const std::string &got) {
+  return failure(Status::kInvalid, "option '" + std::string(name) + "' must " +
+                                       std::string(allowed) + " for a semaphore" + got);
+}
+
+// Options that do not go with `permits` and `limit`.
+Outcome check_semaphore(const AcquireSettings &settings) {
+  if (settings.permits > settings.limit) {
+    Option option = row("permits");
+    option.most = settings.limit;
+    auto outcome = must_be(option, allowed_of(option) + ", the limit");
+    outcome.message += " (got " + std::to_string(settings.permits) + ")";
+    return outcome;
+  }
+  if (settings.is_reentrant) return not_for_semaphore("reentrant", "be no", "");
+  if (!settings.owner.empty()) {
+    return not_for_semaphore("owner", "not be set", " (got " + quoted(settings.owner) + ")");
+  }
+  if (settings.format_number != 0) {
+    return not_for_semaphore("format", "be auto", " (got " + option_of(settings, "format") + ")");
+  }
+  if (settings.mode_number != 0) return not_for_semaphore("mode", "be write", " (got read)");
+  return {};
+}
+
+}  // namespace
+
+Outcome choose_format(const AcquireSettings &settings, protocol::Format &format) {
+  if (settings.limit > 0) {
+    format = protocol::Format::kPermits;
+    return check_semaphore(settings);
+  }
+  if (settings.permits != 1) {
+    return failure(Status::kInvalid, "option 'limit' must be set for permits");
+  }
+  const auto named = format_at(settings.format_number);
+  const bool is_named_with_owner = named && protocol::traits(*named).has_owner;
+  if (settings.is_reentrant && named && !is_named_with_owner) {
+    const Option &option = row("format");
+    const std::string words = protocol::words_of_formats(&protocol::FormatTraits::has_owner);
+    auto outcome = must_be(option, "auto or " + words + " for a reentrant lock");
+    outcome.message += " (got " + option_of(settings, "format") + ")";
+    return outcome;
+  }
+  if (settings.is_reentrant && settings.owner.empty()) {
+    return failure(Status::kInvalid, "option 'owner' must be set for a reentrant lock");
+  }
+  format = named ? *named : usual_format(settings.is_reentrant);
+  const protocol::FormatTraits &chosen = protocol::traits(format);
+  const auto with_format = [&chosen] { return " with the format " + std::string(chosen.word); };
+  if (is_named_with_owner && !settings.owner.empty() && !settings.is_reentrant) {
+    return failure(Status::kInvalid, "option 'reentrant' must be yes for an owner" + with_format());
+  }
+  if (settings.ttl > chosen.longest_ttl_ms * kMs) {
+    Option option = row("ttl");
+    option.most = chosen.longest_ttl_ms;
+    auto outcome = must_be(option, allowed_of(option) + with_format());
+    outcome.message += " (got " + std::to_string(settings.ttl / kMs) + " ms)";
+    return outcome;
+  }
+  return {};
+}
+
+}  // namespace redlatch::config

@@ -1,0 +1,22 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Gives permits to the token. K is written by settle.lua.
+--
+-- The first holder clears R: a token in it has lost K, and a gap is for good.
+--
+-- In:  K, R, now, holder, readers, used, token, permits, limit, ms (its lease, or a provisional
+--      one).
+-- Out: holder, readers, used, seen.
+if not holder then
+  redis.call('DEL', R)
+  readers, used = 0, 0
+end
+if redis.call('ZADD', R, 'GT', now + ms, token .. permits) == 1 then
+  readers, used = readers + 1, used + permits
+end
+if not holder then
+  --@include fragments/readers_expiry.lua
+end
+seen = limit
+holder = '@PERMITS@'

@@ -1,0 +1,8 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Undoes give.lua: no client received the grant.
+--
+-- In:  R, holder, readers, used, token, permits.
+-- Out: holder, readers, used.
+--@include fragments/permits/drop.lua
