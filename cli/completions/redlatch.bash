@@ -52,9 +52,10 @@ _redlatch() {
     elif [[ -z $command ]]; then
       command=$word
       case $command in
-        run) own=' -s --shared -x -e --exclusive -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --min-hold --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout -o --close -F --no-fork ' own_valued=' -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --min-hold --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout ' ;;
+        run) own=' -s --shared -x -e --exclusive --permits -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --min-hold --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout -o --close -F --no-fork ' own_valued=' --permits -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --min-hold --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout ' ;;
         ls) own=' --exit-code ' own_valued='  ' ;;
         force-release) own=' -y --yes --if-owner ' own_valued=' --if-owner ' ;;
+        limit) own=' --clear --for ' own_valued=' --for ' ;;
         doctor) own=' -w --wait --min-replicas ' own_valued=' -w --wait --min-replicas ' ;;
         server) own=' --run ' own_valued='  ' ;;
         version) own=' --json ' own_valued='  ' ;;
@@ -69,7 +70,7 @@ _redlatch() {
   elif [[ $current == -* && -z $is_raw ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$own $everywhere" -- "$current")
   elif [[ -z $command || $command == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W 'run status ls force-release doctor server version help' -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W 'run status ls force-release limit doctor server version help' -- "$current")
   elif [[ -n $lock ]]; then
     _redlatch_child "$COMP_CWORD"
   fi

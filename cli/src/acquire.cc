@@ -80,6 +80,12 @@ void must(rl_status status) {
   if (status != RL_OK) throw Failure{kExitSoftware, "the library refused an option of the lock"};
 }
 
+void set_number(rl_acquire_options* options, std::string_view name, std::int64_t number) {
+  const std::string text = std::to_string(number);
+  must(
+      rl_acquire_options_set(options, name.data(), name.size(), text.data(), text.size(), nullptr));
+}
+
 AcquireOptionsHandle make_options(const RunOptions& run) {
   AcquireOptionsHandle options(not_null(rl_acquire_options_new()));
   // Confirmed, because the child must start under a full lease: a provisional lease lasts a few
@@ -88,6 +94,10 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
   must(rl_acquire_options_set_label(options.get(), run.label.data(), run.label.size()));
   must(rl_acquire_options_set_reentrant(options.get(), run.owner.empty() ? 0 : 1));
   run.lock_options.apply(options.get());
+  if (run.limit > 0) {
+    set_number(options.get(), "permits", run.permits);
+    set_number(options.get(), "limit", run.limit);
+  }
   return options;
 }
 
@@ -179,6 +189,10 @@ void report_acquired(const CommandClient& client, const Arguments& arguments, co
   std::string text = "acquired " + escaped(name) + took.data();
   text += fence == 0 ? "no fence" : "fence " + std::to_string(fence);
   if (arguments.run.is_shared) text += ", shared";
+  if (arguments.run.limit > 0) {
+    text += ", permits " + std::to_string(rl_lease_permits(lease)) + " of " +
+            std::to_string(arguments.run.limit);
+  }
   const std::int64_t hold_count = rl_lease_hold_count(lease);
   if (hold_count > 1) text += ", held " + std::to_string(hold_count) + " times by its owner";
   reports.log.say_library_lines(client.handle());

@@ -25,11 +25,13 @@ struct Command {
   const char* summary;
 };
 
-constexpr std::array<Command, 8> kCommands = {{
+constexpr std::array<Command, 9> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
     {"ls", "[PATTERN]", "List the held locks except reentrant ones; PATTERN has * ? [a-z]"},
     {"force-release", "NAME..", "Remove locks of any holder"},
+    {"limit", "NAME [N]",
+     "Cap a semaphore at N permits, or show its cap; exit code 1 = it has none"},
     {"doctor", "", "Check the servers; exit code 0 = all is well, 1 = warnings, 2 = failures"},
     {"server", "", "Show or keep the embedded server; exit code 0 = it runs, 1 = it does not"},
     {"version", "", "Print the version"},
@@ -120,6 +122,7 @@ class Parser {
     root_.get_subcommand("ls")->add_flag("--exit-code", arguments_.tells_by_exit_code,
                                          "Exit with 0 if a lock is found, with 1 if none is");
     add_force_release_options(*root_.get_subcommand("force-release"));
+    add_limit_options(*root_.get_subcommand("limit"));
     add_server_options(*root_.get_subcommand("server"));
     add_doctor_options(*root_.get_subcommand("doctor"));
     root_.get_subcommand("version")->add_flag("--json", raw_.is_json, "As one JSON object");
@@ -185,6 +188,13 @@ class Parser {
         .add_option("--if-owner", arguments_.if_owner,
                     "Remove only the holder with this token (`status` shows it)")
         ->type_name("TOKEN");
+  }
+
+  void add_limit_options(CLI::App& command) {
+    command.add_flag("--clear", arguments_.clears_cap, "Remove the cap");
+    command
+        .add_option("--for", cap_for_, "How long the cap lasts (until 7 days without an acquire)")
+        ->type_name("DUR");
   }
 
   void add_server_options(CLI::App& command) {
@@ -383,8 +393,11 @@ class Parser {
     }
     for (const std::string& name : arguments_.names) check_name(name);
     if (command == "run") check_run();
+    if (command == "limit") check_limit();
     if (check_wait_) arguments_.check_wait_ms = duration("--wait", *check_wait_);
-    if (min_replicas_) check_min_replicas(*min_replicas_);
+    if (min_replicas_) {
+      arguments_.min_replicas = number_from("--min-replicas", *min_replicas_, 0, RL_MAX_REPLICAS);
+    }
     if (arguments_.if_owner && arguments_.if_owner->empty()) {
       throw UsageError("--if-owner must be a token (got an empty text)");
     }
@@ -402,14 +415,14 @@ class Parser {
                      "); a server is named by --url");
   }
 
-  void check_min_replicas(const std::string& text) {
+  static int number_from(const std::string& what, const std::string& text, int least, int most) {
+    int number = 0;
     const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, arguments_.min_replicas);
+    const auto parsed = std::from_chars(text.data(), end, number);
     const bool is_number = parsed.ec == std::errc() && parsed.ptr == end;
-    if (!is_number || arguments_.min_replicas < 0 || arguments_.min_replicas > RL_MAX_REPLICAS) {
-      throw UsageError("--min-replicas must be 0 to " + std::to_string(RL_MAX_REPLICAS) + " (got " +
-                       in_quotes(without_secrets(text)) + ")");
-    }
+    if (is_number && number >= least && number <= most) return number;
+    throw UsageError(what + " must be " + std::to_string(least) + " to " + std::to_string(most) +
+                     " (got " + in_quotes(without_secrets(text)) + ")");
   }
 
   // A missing URL, as by an unset variable in a script, would make a quorum of fewer servers.
@@ -423,6 +436,26 @@ class Parser {
       throw UsageError("--url" + number +
                        (is_blank ? " must not be empty"
                                  : " must have no space: name each server by its own --url"));
+    }
+  }
+
+  // The second word is the number, and no name.
+  void check_limit() {
+    std::vector<std::string>& names = arguments_.names;
+    if (names.size() > 2) {
+      throw UsageError("unexpected " + in_quotes(without_secrets(names[2])) + hint());
+    }
+    if (names.size() == 2) {
+      arguments_.cap = number_from("N", names[1], 0, RL_MAX_PERMITS);
+      names.pop_back();
+    }
+    if (arguments_.cap && arguments_.clears_cap) throw UsageError("--clear excludes N");
+    if (!cap_for_) return;
+    if (!arguments_.cap) throw UsageError("--for needs N: it says how long that cap lasts");
+    arguments_.cap_for_ms = duration("--for", *cap_for_);
+    if (arguments_.cap_for_ms < 1 || arguments_.cap_for_ms > RL_MAX_TTL_MS) {
+      throw UsageError("--for must be 1ms to " + std::to_string(RL_MAX_TTL_MS / 86'400'000) +
+                       "d (got " + in_quotes(without_secrets(*cap_for_)) + ")");
     }
   }
 
@@ -449,6 +482,7 @@ class Parser {
   RawOptions raw_;
   std::optional<std::string> check_wait_;
   std::optional<std::string> min_replicas_;
+  std::optional<std::string> cap_for_;
   bool is_insecure_ = false;
   RunParser run_;
   CLI::App root_{"A lock that many hosts share, over Redis or Valkey.", "redlatch"};

@@ -43,6 +43,10 @@ struct Arguments {
 
   bool stays = false;  // `server --run`
 
+  std::optional<std::int64_t> cap;  // `limit NAME N`
+  std::int64_t cap_for_ms = 0;      // `limit --for`; 0 = no end of its own.
+  bool clears_cap = false;
+
   std::int64_t check_wait_ms = 0;  // `doctor --wait`
   int min_replicas = 0;            // `doctor --min-replicas`
 };

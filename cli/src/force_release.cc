@@ -35,7 +35,10 @@ std::string removal_in_words(const LockReport& report, const std::string& name,
   const bool is_all = report.holding_count <= removed_count;
   if (is_all) return "removed " + lock_words(name) + "; it was " + report_sentence(report);
   return "removed " + std::to_string(removed_count) + " of the " +
-         std::to_string(report.holding_count) + (report.is_shared() ? " readers" : " holds") +
+         std::to_string(report.holding_count) +
+         (report.has_permits() ? " holders"
+          : report.is_shared() ? " readers"
+                               : " holds") +
          " of " + lock_words(name);
 }
 

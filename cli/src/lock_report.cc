@@ -56,6 +56,10 @@ std::string state_in_words(const LockReport& report) {
     case RL_STATE_FREE:
       return "FREE";
     case RL_STATE_HELD:
+      if (report.has_permits()) {
+        return "HELD (" + std::to_string(report.used) + " of " + counted(report.limit, "permit") +
+               ", fair)";
+      }
       if (report.is_shared()) return "HELD (shared, fair)";
       return report.is_reentrant() ? "HELD (exclusive, reentrant, fair)" : "HELD (exclusive, fair)";
     case RL_STATE_FOREIGN:
@@ -87,20 +91,31 @@ std::string holder_rows(const LockReport& report, const LockReport::Holder& hold
   return out + report_line("lease", lease_text(report, holder.remaining_ms));
 }
 
-// Readers, or the holds of one owner: for each only its token and its lease are known.
+// Readers, holders of permits, or the holds of one owner: for each only its token and its lease are
+// known.
 std::string shared_rows(const LockReport& report) {
   std::string out;
   if (report.is_reentrant()) out += report_line("owner", escaped(report.owner));
-  const char* const noun = report.is_shared() ? "reader" : "hold";
+  const char* const noun = report.has_permits() ? "holder" : report.is_shared() ? "reader" : "hold";
   out += report_line((std::string(noun) + "s").c_str(), std::to_string(report.holding_count));
   std::size_t shown = 0;
   for (const LockReport::Holder& holder : report.holders) {
     if (shown++ == kShownRows) return out + report_line(noun, "..");
     const std::string who = holder.who.empty() ? "" : escaped(holder.who) + " ";
-    out += report_line(noun,
-                       who + escaped(holder.token) + " " + lease_text(report, holder.remaining_ms));
+    const std::string permits =
+        holder.permits > 0 ? counted(holder.permits, "permit") + " " : std::string();
+    out += report_line(noun, who + escaped(holder.token) + " " + permits +
+                                 lease_text(report, holder.remaining_ms));
   }
   return out;
+}
+
+std::string cap_text(const LockReport& report) {
+  const std::string end = report.cap_remaining_ms < 0
+                              ? ""
+                              : ", until " + date_text(report.server_ms + report.cap_remaining_ms) +
+                                    " (" + span_text(report.cap_remaining_ms) + " left)";
+  return std::to_string(report.cap) + end;
 }
 
 std::string waiting_row(const LockReport& report) {
@@ -119,6 +134,11 @@ std::string waiting_row(const LockReport& report) {
   return report_line("waiting", text);
 }
 
+const char* lock_mode(const LockReport& report) {
+  if (report.has_permits()) return "permits";
+  return mode_name(report.is_shared() ? RL_MODE_READ : RL_MODE_WRITE);
+}
+
 std::string holder_json(const LockReport& report, const LockReport::Holder& holder) {
   JsonObject object;
   if (!holder.who.empty()) object.text("holder", holder.who);
@@ -132,8 +152,10 @@ std::string holder_json(const LockReport& report, const LockReport::Holder& hold
   // The fence is that of a holder that uses redlatch; a foreign holder has none. The fence of a
   // reader is not known: the last number may be that of an earlier reader.
   const bool is_ours = report.state == RL_STATE_HELD;
-  if (is_ours) object.text("mode", mode_name(holder.mode));
-  if (is_ours && !report.is_shared() && report.fence > 0) object.number("fence", report.fence);
+  if (is_ours) object.text("mode", lock_mode(report));
+  if (holder.permits > 0) object.number("permits", holder.permits);
+  if (is_ours && !report.is_shared() && !report.has_permits() && report.fence > 0)
+    object.number("fence", report.fence);
   if (holder.since_ms > 0) object.text("acquired_at", date_ms_text(holder.since_ms));
   if (holder.remaining_ms >= 0) {
     object.text("lease_until", date_ms_text(report.server_ms + holder.remaining_ms));
@@ -160,16 +182,16 @@ std::int64_t held_ms(const LockReport& report) {
 
 std::string holder_text(const LockReport& report) {
   if (report.state == RL_STATE_FOREIGN) return "(another library)";
+  if (report.has_permits()) return counted(report.holding_count, "holder");
   if (report.is_shared()) return counted(report.holding_count, "reader");
   if (report.is_reentrant()) return escaped(report.owner);
   return report.holders.empty() ? "" : escaped(report.holders.front().who);
 }
 
-const char* lock_mode(const LockReport& report) {
-  return mode_name(report.is_shared() ? RL_MODE_READ : RL_MODE_WRITE);
-}
-
 std::string holders_in_words(const LockReport& report) {
+  if (report.has_permits()) {
+    return counted(report.holding_count, "holder") + " of " + counted(report.used, "permit");
+  }
   if (report.is_shared()) return counted(report.holding_count, "reader");
   if (report.is_reentrant()) {
     return "owner " + in_quotes(report.owner) + ", " + counted(report.holding_count, "time");
@@ -230,7 +252,11 @@ LockReport::LockReport(const rl_info* info)
       fence(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_FENCE)),
       holding_count(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_HOLDING)),
       waiting_count(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_WAITING)),
-      server_ms(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_SERVER_MS)) {
+      server_ms(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_SERVER_MS)),
+      used(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_USED)),
+      limit(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_LIMIT)),
+      cap(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_CAP)),
+      cap_remaining_ms(rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_CAP_REMAINING_MS)) {
   for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_HOLDER); ++i) {
     holders.push_back(
         {.token = text_field(info, RL_PART_HOLDER, i, RL_FIELD_TOKEN),
@@ -238,7 +264,8 @@ LockReport::LockReport(const rl_info* info)
          .label = text_field(info, RL_PART_HOLDER, i, RL_FIELD_LABEL),
          .mode = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_MODE),
          .since_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_SINCE_MS),
-         .remaining_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_REMAINING_MS)});
+         .remaining_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_REMAINING_MS),
+         .permits = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_PERMITS)});
   }
   for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_WAITER); ++i) {
     waiters.push_back({.token = text_field(info, RL_PART_WAITER, i, RL_FIELD_TOKEN),
@@ -268,9 +295,10 @@ LockRow report_row(const LockReport& report) {
   const bool is_ours = report.state == RL_STATE_HELD;
   const std::int64_t held = held_ms(report);
   LockRow row = {escaped(report.name),
-                 !is_ours             ? ""
-                 : report.is_shared() ? "S"
-                                      : "X",
+                 !is_ours               ? ""
+                 : report.has_permits() ? "P"
+                 : report.is_shared()   ? "S"
+                                        : "X",
                  holder_text(report),
                  held < 0 ? "" : span_text(held),
                  report.remaining_ms < 0 ? "" : span_text(report.remaining_ms),
@@ -302,7 +330,7 @@ std::string report_table(const LockReport& report, bool is_colored) {
   std::string out = escaped(report.name);
   out.resize(std::max<std::size_t>(out.size(), 20), ' ');
   out += "  " + bold(state_in_words(report), is_colored) + "\n";
-  if (report.is_shared() || report.is_reentrant()) {
+  if (report.is_shared() || report.is_reentrant() || report.has_permits()) {
     out += shared_rows(report);
   } else {
     for (const LockReport::Holder& holder : report.holders) out += holder_rows(report, holder);
@@ -311,6 +339,7 @@ std::string report_table(const LockReport& report, bool is_colored) {
     out += report_line("stops", stop_text(report.server_ms, lease_ms) + " if it is removed now");
   }
   if (report.fence > 0) out += report_line("fence", std::to_string(report.fence));
+  if (report.has_cap()) out += report_line("cap", cap_text(report));
   if (report.waiting_count > 0) out += waiting_row(report);
   return out;
 }
@@ -325,6 +354,11 @@ std::string report_json(const LockReport& report, const std::string& server) {
     object.text("mode", lock_mode(report));
     object.raw("fair", "true");
     if (report.is_reentrant()) object.text("owner", report.owner);
+    if (report.has_permits()) object.number("used", report.used).number("limit", report.limit);
+  }
+  if (report.has_cap()) object.number("cap", report.cap);
+  if (report.has_cap() && report.cap_remaining_ms >= 0) {
+    object.number("cap_remaining_ms", report.cap_remaining_ms);
   }
   if (report.state == RL_STATE_NO_LOCK) object.text("type", report.type);
   if (report.fence > 0) object.number("fence", report.fence);

@@ -21,6 +21,7 @@ struct LockReport {
     std::int64_t mode;
     std::int64_t since_ms;
     std::int64_t remaining_ms;
+    std::int64_t permits;  // 0 = not a semaphore.
   };
   struct Waiter {
     std::string token;
@@ -38,6 +39,8 @@ struct LockReport {
   // A value that no lock library of today leaves: probably the name has another use.
   [[nodiscard]] bool is_endless() const { return state == RL_STATE_FOREIGN && remaining_ms < 0; }
   [[nodiscard]] bool is_reentrant() const { return !owner.empty(); }
+  [[nodiscard]] bool has_permits() const { return used > 0; }
+  [[nodiscard]] bool has_cap() const { return cap >= 0; }
   // The longest lease of the holders, if they are of redlatch; 0 = not known. A holder that is
   // removed now works until then at the latest.
   [[nodiscard]] std::int64_t longest_lease_ms() const;
@@ -52,6 +55,11 @@ struct LockReport {
   std::int64_t holding_count;  // Readers, or holds of the owner; there may be more than `holders`.
   std::int64_t waiting_count;
   std::int64_t server_ms;
+  // For a semaphore.
+  std::int64_t used;              // Permits that are out.
+  std::int64_t limit;             // That of the last client that got permits.
+  std::int64_t cap;               // -1 = none.
+  std::int64_t cap_remaining_ms;  // -1 = no end of its own.
   std::vector<Holder> holders;
   std::vector<Waiter> waiters;
 };

@@ -7,8 +7,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "duration.h"
 #include "handles.h"
@@ -69,6 +71,9 @@ void RunParser::add_to(CLI::App& run) {
 void RunParser::add_mode_options(CLI::App& run) {
   run.add_flag("-s,--shared", is_shared_, "Hold it to read, together with other readers");
   run.add_flag("-x,-e,--exclusive", is_exclusive_, "Hold it to write, alone (the default)");
+  run.add_option("--permits", permits_,
+                 "Hold W permits (1) of a semaphore, of which N are out at most; N[:W]")
+      ->type_name("N");
 }
 
 void RunParser::add_waiting_options(CLI::App& run) {
@@ -158,6 +163,33 @@ void RunParser::check_mode(RunOptions& options) const {
   options.owner = lock_options_.value("owner").value_or("");
   if (!options.owner.empty() && is_shared_) {
     throw UsageError("--owner excludes --shared: a reentrant lock has no readers");
+  }
+  check_permits(options);
+}
+
+// "3" or "3:2".
+void RunParser::check_permits(RunOptions& options) const {
+  if (!permits_) return;
+  const char* at = permits_->data();
+  const char* const end = at + permits_->size();
+  const auto read = [&](std::int64_t& number) {
+    const auto parsed = std::from_chars(at, end, number);
+    at = parsed.ptr;
+    return parsed.ec == std::errc() && number >= 1 && number <= RL_MAX_PERMITS;
+  };
+  bool is_good = read(options.limit);
+  if (is_good && at != end) is_good = *at++ == ':' && read(options.permits);
+  if (!is_good || at != end || options.permits > options.limit) {
+    throw must_be("--permits",
+                  "N or N:W, with W from 1 to N and N from 1 to " + std::to_string(RL_MAX_PERMITS),
+                  *permits_);
+  }
+  for (const auto& [is_given, name] :
+       {std::pair(is_shared_, "--shared: it has no readers"),
+        std::pair(is_exclusive_, "--exclusive"),
+        std::pair(!options.owner.empty(), "--owner: it is not reentrant"),
+        std::pair(lock_options_.value("format").has_value(), "--format: it has one of its own")}) {
+    if (is_given) throw UsageError(std::string("--permits, a semaphore, excludes ") + name);
   }
 }
 

@@ -26,6 +26,8 @@ struct RunOptions {
 
   bool is_shared = false;
   std::string owner;  // Empty = the lock is not reentrant.
+  std::int64_t permits = 1;
+  std::int64_t limit = 0;  // 0 = the lock is not a semaphore.
 
   std::int64_t start_jitter_ms = 0;
   std::int64_t wait_ms = -1;
@@ -48,7 +50,10 @@ struct RunOptions {
   int status_fd = -1;
 
   // As shown to the child and in reports.
-  [[nodiscard]] const char* mode() const { return is_shared ? "shared" : "exclusive"; }
+  [[nodiscard]] const char* mode() const {
+    if (limit > 0) return "permits";
+    return is_shared ? "shared" : "exclusive";
+  }
 
   // The longest validity of a lease, right after the grant.
   [[nodiscard]] std::int64_t longest_ttl_ms() const {
@@ -77,6 +82,7 @@ class RunParser {
   void add_flock_options(CLI::App& run);
 
   void check_mode(RunOptions& options) const;
+  void check_permits(RunOptions& options) const;
   void check_waiting(RunOptions& options) const;
   void check_holding(RunOptions& options) const;
   void check_loss(RunOptions& options) const;
@@ -86,6 +92,7 @@ class RunParser {
   OptionFlags lock_options_;
   bool is_exclusive_ = false;
   bool is_shared_ = false;
+  Text permits_;
   bool is_nonblock_ = false;
   Text wait_;
   Text if_busy_;
