@@ -282,6 +282,7 @@ static void leases(void) {
   CHECK_INT(32, rl_lease_token(lease, NULL, 64));
   CHECK_INT(0, rl_lease_hold_count(NULL));
   CHECK_INT(1, rl_lease_hold_count(lease));
+  CHECK_INT(1, rl_lease_permits(lease) + rl_lease_permits(NULL));
   CHECK_INT(0, rl_lease_mode(NULL));
   CHECK_INT(RL_MODE_WRITE, rl_lease_mode(lease));
   INVALID_WITH_ERROR(rl_rw_upgrade(NULL, 0, err));
@@ -469,6 +470,11 @@ static void check_no_such_field(const rl_info* info, int32_t part, int32_t index
 static void starts_of_looking(rl_client* client) {
   check_finished_request(rl_inspect_start(NULL, TEXT("x")));
   check_finished_request(rl_inspect_start(client, NULL, 1));
+  check_finished_request(rl_semaphore_stats_start(NULL, TEXT("x")));
+  check_finished_request(rl_semaphore_stats_start(client, NULL, 1));
+  check_finished_request(rl_semaphore_set_cap_start(NULL, TEXT("x"), 1, 0));
+  check_finished_request(rl_semaphore_set_cap_start(client, NULL, 1, 1, 0));
+  check_finished_request(rl_semaphore_set_cap_start(client, TEXT("x"), INT64_MIN, INT64_MAX));
   CHECK(rl_request_take_info(NULL) == NULL);
   check_finished_request(rl_list_next_start(NULL));
   check_finished_request(rl_force_release_start(NULL, TEXT("x"), TEXT("t")));
@@ -518,6 +524,11 @@ static void looking_and_operating(void) {
   NO_HANDLE(rl_inspect(client, NULL, 0, err));
   NO_HANDLE(rl_inspect(client, "x", SIZE_MAX, err));
   CHECK(rl_inspect(NULL, NULL, 7, NULL) == NULL);
+  NO_HANDLE(rl_semaphore_stats(NULL, TEXT("x"), err));
+  NO_HANDLE(rl_semaphore_stats(client, "x", SIZE_MAX, err));
+  CHECK(rl_semaphore_stats(NULL, NULL, 7, NULL) == NULL);
+  INVALID_WITH_ERROR(rl_semaphore_set_cap(NULL, TEXT("x"), 1, 0, err));
+  INVALID(rl_semaphore_set_cap(client, NULL, 7, 1, 0, NULL));
   INVALID(rl_acquire_options_set_yield_every(NULL, 1));
   INVALID(rl_acquire_options_set_yield_ms(NULL, 1));
   starts_of_looking(client);
