@@ -39,6 +39,8 @@ NOT_USED = {
     "rl_rw_acquire_read": "likewise",
     "rl_rw_acquire_write": "likewise",
     "rl_rw_upgrade": "likewise",
+    "rl_semaphore_set_cap": "for operators: `redlatch limit` sets it",
+    "rl_semaphore_set_cap_start": "likewise",
     "rl_status_name": "Status has the names",
     "rl_url_redact": "a client shows its URL by client_option()",
 }

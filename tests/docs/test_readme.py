@@ -280,7 +280,8 @@ def options_in(text: str) -> set[str]:
 def test_options_of_the_command_are_those_of_its_help() -> None:
     binary = str(build_folder() / "cli/redlatch")
     known = set()
-    for command in ("", "run", "status", "ls", "force-release", "doctor", "server", "version"):
+    commands = ["", "run", "status", "ls", "force-release", "limit", "doctor", "server", "version"]
+    for command in commands:
         words = [binary, "help", *command.split()]
         text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
         for option in re.findall(r"^  (-\S+)", text, re.MULTILINE):

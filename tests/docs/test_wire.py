@@ -48,7 +48,7 @@ def test_the_page_has_the_heads_of_the_scripts() -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "shown"),
     [
-        ("cancel", "KEYS: K, Q, F, R.", "KEYS: K, Q.", "| K, Q |"),
+        ("downgrade", "KEYS: K, Q, F, R.", "KEYS: K, Q.", "| K, Q |"),
         ("cancel", "ARGV: member, ", "ARGV: token, ", "| token, channel prefix"),
         ("cancel", "Returns {result, now,", "Returns {now,", "| `{now, flags}` |"),
         ("upgrade", "or {-2, now}", "or {-3, now}", "`{-3, now}` |"),

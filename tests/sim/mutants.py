@@ -45,7 +45,7 @@ CORE_MUTANTS = (
     Mutant(
         "reply-lease",
         "the lease counts from the reply, not from the request",
-        12,
+        9,
         Edit(
             "lock/acquisition.cc",
             "timing::deadline_of(answer.sent_at, ttl);",
@@ -71,7 +71,7 @@ CORE_MUTANTS = (
     Mutant(
         "late-grant",
         "a grant that comes by message is believed however late it is",
-        9,
+        12,
         Edit(
             "lock/waiters.cc",
             "const auto granted_at = record.server().clock.local_time(push.server_ms, now);",
@@ -109,7 +109,7 @@ CORE_MUTANTS = (
     Mutant(
         "endless-handoffs",
         "a lock passes on inside its client without a limit",
-        17,
+        19,
         Edit(
             "timing/waiting.h",
             "return local.count < limit &&",
@@ -184,7 +184,7 @@ CORE_MUTANTS = (
     Mutant(
         "releasing-detach",
         "a detach without an answer gives the lock back",
-        8,
+        11,
         Edit(
             "lock/leases.cc",
             "  end_lease(*record, Lease::kDetached, {});\n  locks_.forget(*record);",
@@ -209,7 +209,7 @@ CORE_MUTANTS = (
     Mutant(
         "any-fence",
         "a pushed fence is believed whatever it is",
-        9,
+        12,
         Edit(
             "lock/acquisition.cc",
             "&& message.is_plausible &&",
@@ -347,7 +347,7 @@ CORE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        26,
+        18,
         Edit(
             "lock/waiters.cc",
             "answer.fence != record.held()->granted_fence()) {",
@@ -358,7 +358,7 @@ CORE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        116,
+        152,
         Edit(
             "lock/leases.cc",
             "if (held->is_over(now)) return on_due(record, now);",
@@ -398,7 +398,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-rollback",
         "an upgrade that was granted while it was taken back stays",
-        48,
+        18,
         Edit(
             "lock/upgrade.cc",
             "rollback_ = was_cancel && result == 2 ?",

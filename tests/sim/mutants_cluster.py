@@ -155,7 +155,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "miscounted",
         "a grant by a plain channel is believed on a cluster",
-        4,
+        3,
         Edit(
             "session/channel.cc",
             "is_trusted_ = facts.is_push_trusted;\n",

@@ -41,7 +41,7 @@ HANDSHAKE_MUTANTS = (
     Mutant(
         "deaf-messages",
         "a connection for messages that has died silently is kept",
-        3,
+        13,
         Edit(
             "session/message_check.cc",
             "  if (now < due()) return Command::kNone;",
@@ -116,7 +116,7 @@ HANDSHAKE_MUTANTS = (
     Mutant(
         "hs-endless",
         "a handshake has no time limit",
-        4,
+        5,
         Edit(
             "protocol/opening.cc",
             "  is_dialling_ = false;\n  limit_ = after(now, settings_.command_timeout);\n",

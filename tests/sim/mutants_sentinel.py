@@ -10,7 +10,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "role-unchecked",
         "a server that sentinels name is used without asking for its role",
-        10,
+        49,
         Edit(
             "protocol/handshake.cc",
             "  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
@@ -37,7 +37,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "one-watch",
         "only the first sentinel of the URL is watched",
-        1,
+        3,
         Edit(
             "sentinel/primary_watch.cc",
             "  if (wanted.size() > slots_.size()) wanted.resize(slots_.size());",
@@ -145,7 +145,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "old-count",
         "what replicas have confirmed counts on the next connection, too",
-        173,
+        24,
         Edit(
             "lock/connecting.cc",
             "    if (&record->server() == &server) record->replicas.count = 0;",
@@ -201,7 +201,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "watch-no-back-off",
         "a sentinel that is away is dialled after the same pause always",
-        1,
+        2,
         Edit(
             "sentinel/primary_watch.cc",
             "  slot.dial_at = after(now, slot.backoff",
@@ -212,7 +212,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "watch-endless",
         "the pause between dials of a sentinel grows without a limit",
-        22,
+        9,
         Edit(
             "sentinel/primary_watch.h",
             "timing::Backoff backoff{50 * kMs, 5'000 * kMs};",
