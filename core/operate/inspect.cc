@@ -22,9 +22,10 @@ void Inspect::ask(const Features &features, EvalMode eval, const Send &send) {
 Operation::Step Inspect::on_answer(const Reply &reply) {
   if (const auto refusal = decode(reply, info)) return refused(refusal);
   const int64_t server_ms = info.server_ms;
-  // A semaphore without holders may have a cap, and waiters because of it.
+  // A semaphore without holders may have a cap, and waiters because of it. A list shows held locks.
+  const bool is_free = info.type == "none" && is_inspection();
   const bool may_be_semaphore =
-      format() == protocol::kFormats[0] && (info.has_permits() || info.type == "none");
+      format() == protocol::kFormats[0] && (info.has_permits() || is_free);
   if (may_be_semaphore) choose_format(protocol::Format::kPermits);
   if (may_be_semaphore || (info.type == "hash" && info.value.empty() && choose_next_format())) {
     if (info.waiter_count > 0) std::swap(earlier_, info);

@@ -21,7 +21,10 @@ from support.build import ROOT, build_folder, built, install
 
 COMPLETIONS = ROOT / "cli/completions"
 OPTION = re.compile(r"^  (-\S+)", re.MULTILINE)
-COMMANDS = ("run", "status", "ls", "force-release", "doctor", "server", "version", "help")
+COMMANDS = (
+    *("run", "status", "ls", "force-release", "limit"),
+    *("doctor", "server", "version", "help"),
+)
 
 
 def in_bash(words: list[str]) -> set[str]:

@@ -100,7 +100,9 @@ void Beliefs::begin(const std::string &name, Holder holder) {
   if (holder.lease) {
     stats_.grants++;
     check_fence(name, entry, holder);
-    entry.pass_count = entry.last_token == holder.token ? entry.pass_count + 1 : 0;
+    // A lease that was attached, or not detached after all, was not passed on.
+    const int passed = holder.is_attached ? 0 : 1;
+    entry.pass_count = entry.last_token == holder.token ? entry.pass_count + passed : 0;
     entry.last_token = holder.token;
     if (holder.max_local_handoffs >= 0 && entry.pass_count > holder.max_local_handoffs) {
       verdict_.broken("a lock is passed on no more often than allowed",

@@ -228,10 +228,10 @@ class ClusterTest : public ::testing::Test, protected lock::Output {
     return MadeReply::list(MadeReply::integer(result), MadeReply::integer(server_ms(host)),
                            MadeReply::integer(0));
   }
-  // Of a lock that is not held.
+  // Of a lock that another library holds.
   MadeReply inspected() const {
-    return MadeReply::list(MadeReply::integer(server_ms()), MadeReply::text("none"),
-                           MadeReply::text(""), MadeReply::integer(-2), MadeReply::text(""),
+    return MadeReply::list(MadeReply::integer(server_ms()), MadeReply::text("string"),
+                           MadeReply::text("5"), MadeReply::integer(-1), MadeReply::text(""),
                            MadeReply::integer(0), MadeReply::list(), MadeReply::list(),
                            MadeReply::integer(0), MadeReply::list(), MadeReply::integer(0));
   }
