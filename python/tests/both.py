@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 # What is awaited of the twins for tasks, and what makes another one.
 _AWAITED = {"acquire", "acquire_read", "acquire_write", "release", "extend", "detach"}
-_AWAITED |= {"upgrade", "downgrade", "wait_lost", "connect"}
-_MAKING = {"lock", "rlock", "rwlock", "read", "write"}
+_AWAITED |= {"upgrade", "downgrade", "wait_lost", "connect", "attach", "stats"}
+_MAKING = {"lock", "rlock", "rwlock", "semaphore", "read", "write"}
 
 
 class _Awaited:

@@ -79,6 +79,10 @@ def test_a_busy_acquire_of_each_kind_is_not_for_with(
         with pytest.warns(RuntimeWarning, match="; read\\(\\) is"), pytest.raises(TypeError):
             with lock.acquire_read(timeout=0):
                 pass
+        pool: Any = client.semaphore("report", 2, timeout=0)
+        with pytest.warns(RuntimeWarning, match="client.semaphore"), pytest.raises(TypeError):
+            with pool.acquire():
+                pass
         with pytest.warns(RuntimeWarning, match="client.rlock"), pytest.raises(TypeError):
             with nested.acquire():
                 pass
@@ -106,6 +110,8 @@ def test_a_busy_acquire_elsewhere_says_nothing(
         ("Lock", "client.lock(name), where client = redlatch.connect('redis://localhost:6379')"),
         ("RLock", "client.rlock(name), where client"),
         ("RWLock", "client.rwlock(name), where client"),
+        ("Semaphore", "client.semaphore(name, limit), where client"),
+        ("AsyncSemaphore", "client.aio.semaphore(name, limit), where client"),
         ("AsyncLock", "client.aio.lock(name), where client"),
         ("AsyncRLock", "client.aio.rlock(name), where client"),
         ("AsyncRWLock", "client.aio.rwlock(name), where client"),

@@ -35,7 +35,12 @@ def test_a_copy_of_a_lease_is_the_lease(both: Both, client: redlatch.Client) -> 
 
 def test_a_copy_of_a_client_and_of_a_lock_is_the_same(client: redlatch.Client) -> None:
     lock: Any
-    for lock in (client.lock("report"), client.rlock("report"), client.rwlock("report")):
+    for lock in (
+        client.lock("report"),
+        client.rlock("report"),
+        client.rwlock("report"),
+        client.semaphore("report", 2),
+    ):
         assert copy.copy(lock) is lock
     assert copy.copy(client) is client
 
@@ -49,6 +54,7 @@ def test_a_pickle_names_the_remedy(client: redlatch.Client) -> None:
             (client.lock("report"), "send its name"),
             (client.rwlock("report"), "send its name"),
             (client.aio.rlock("report"), "send its name"),
+            (client.semaphore("report", 2), "send its name"),
             (lease, "send the token that detach() returns, and call client.attach() there"),
         ):
             for take in (pickle.dumps, copy.deepcopy):

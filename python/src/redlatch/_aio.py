@@ -101,7 +101,12 @@ class Aio(AioBase):
         on_lost: OnLost = "ignore",
         **keywords: Unpack[Keywords],
     ) -> AsyncSemaphore:
-        """Return the semaphore `name`, for `async with`. Sends nothing. As Client.semaphore()."""
+        """Return the semaphore `name`, for `async with`. Sends nothing.
+
+        on_lost  as for lock(), of a block
+
+        Otherwise as Client.semaphore().
+        """
         return made(AsyncSemaphore, self, name, timeout, Permits(limit, keywords), on_lost)
 
     async def attach(

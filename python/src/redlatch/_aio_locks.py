@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 from ._advice import URL, made
 from ._aio_base import AioBase
 from ._aio_lease import AsyncLease, OnLost, cancels
-from ._convert import NO_LIMIT, Name, Seconds, to_bytes
+from ._convert import NO_LIMIT, Name, Seconds, check_fence, to_bytes
 from ._errors import AlreadyHeld, Error, NoMemory
 from ._info import SemaphoreStats, read_stats
-from ._kinds import Kind, Permits, Ttl
-from ._named_lock import NamedLock, NamedRWLock
+from ._kinds import Kind
+from ._named_lock import NamedLock, NamedRWLock, NamedSemaphore
 from ._option_table import Keywords
 from ._options import RWFormat
 from ._pump import task_here
@@ -185,16 +185,16 @@ class AsyncRLock(ReleasableTaskLock):
         return self._kept(task, await self._take(task, wait_ms))
 
 
-class AsyncSemaphore(TaskLock):
+class AsyncSemaphore(NamedSemaphore[AsyncLease], TaskLock):
     """A semaphore by its name, made by client.aio.semaphore(). Sends nothing until acquired.
 
-    As Semaphore, with tasks in the place of threads, and `async with`.
+    As Semaphore, with tasks in the place of threads, and `async with`. locked() blocks the event
+    loop: await stats() there.
     """
 
     __slots__ = ()
 
     _MADE_BY = f"client.aio.semaphore(name, limit), where client = redlatch.connect({URL!r})"
-    _kind: Permits
 
     async def acquire(
         self,
@@ -202,26 +202,33 @@ class AsyncSemaphore(TaskLock):
         *,
         blocking: bool = True,
         timeout: Seconds = None,
-        ttl: Ttl = None,
+        ttl: Seconds = None,
         **unknown: NoReturn,
     ) -> Optional[AsyncLease]:
-        """Acquire so many permits at once. Return a lease; None if not acquired in time.
+        """Acquire `permits` at once. Return a lease; None if not acquired in time.
 
-        As Semaphore.acquire().
+        As Semaphore.acquire(). The lease belongs to no task: any task may release it.
         """
-        options = self._kind.options_of_lease(permits, ttl)
+        options = self._permits.options_of_lease(permits, ttl)
         wait_ms = self._wait_of(blocking, timeout, unknown)
-        got = await self._aio._take(self._name, wait_ms, options, self._kind.start)
+        got = await self._aio._take(self._name, wait_ms, options)
         return got if isinstance(got, AsyncLease) else None
 
-    async def attach(self, token: Name, permits: int = 1, *, fence: int = 0) -> AsyncLease:
-        """Take over a lease that was detached, with its permits. Otherwise as Client.attach()."""
-        options = self._kind.options_of_lease(permits, None)
-        return await self._aio._attach(self._name, to_bytes(token, "token"), fence, options)
+    async def attach(
+        self, token: Name, permits: int = 1, *, fence: int = 0, ttl: Seconds = None
+    ) -> AsyncLease:
+        """Take over a lease that was detached. As Semaphore.attach().
+
+        If the task is cancelled after the call was sent, the lease is detached again in the
+        background.
+        """
+        options = self._permits.options_of_attach(permits, ttl)
+        token_bytes, fence_number = to_bytes(token, "token"), check_fence(fence)
+        return await self._aio._attach(self._name, token_bytes, fence_number, options)
 
     async def stats(self) -> SemaphoreStats:
         """Return the numbers of the semaphore, as the server has them. Changes nothing."""
-        return read_stats(await self._aio._stats(self._name), self._kind.limit)
+        return read_stats(await self._aio._stats(self._name), self._permits.limit)
 
 
 class AsyncRWSide(TaskLock):

@@ -125,15 +125,16 @@ class Client(Base, metaclass=Made):
         timeout: Seconds = NO_LIMIT,
         **keywords: Unpack[Keywords],
     ) -> Semaphore:
-        """Return the semaphore `name`, for `with`: at most `limit` permits are out. Sends nothing.
+        """Return the semaphore `name`: at most `limit` permits are out at once. Sends nothing.
 
-        limit    1 to 1,000,000. Each caller says it, and it counts for its own acquisitions; an
-                 operator's cap may be smaller: docs/command.md, limit
+        limit    1 to 1,000,000. It counts for the acquisitions of this object; an operator's cap,
+                 which `redlatch limit` sets, may be smaller
         timeout  seconds to wait in the queue; -1 or None: no limit; 0: one try
 
-        The other keywords are those of lock(). Waiters have one queue: a request for few permits
-        does not overtake one for many. Permits of a process that died come back when its lease
-        ends. Fences tell the order of the grants; with several holders no fence shows who holds.
+        The other keywords are those of lock(). All waiters have one queue: a request for few
+        permits does not overtake one for many. When a process dies, its permits come back with the
+        end of its leases. The fences are in the order of the grants; with several holders, none
+        shows who holds permits now.
         """
         return made(Semaphore, self, name, timeout, Permits(limit, keywords))
 
@@ -146,7 +147,7 @@ class Client(Base, metaclass=Made):
         fence  fence of the detached lease, which the caller stores beside the token; 0 if not known
 
         The keywords are ttl, renew, max_hold and label of lock(); those of the detached lease are
-        not kept. Raises
+        not kept. A lease of a semaphore is attached by Semaphore.attach(). Raises
 
         - NotHeld: the token does not hold the lock, was not detached, or was attached before;
         - OutcomeUnknown: no answer came; the lease may no longer be attachable, and the lock ends

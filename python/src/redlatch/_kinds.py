@@ -7,20 +7,17 @@ A taker is a thread or a task, known by its key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any, Callable, Optional, Union
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, Optional
 
 from . import _core
-from ._convert import Name, to_text
-from ._errors import Error, error_of, invalid
+from ._convert import Name, Seconds, to_text
+from ._errors import Error, error_of
 from ._holds import owner_of
-from ._option_table import Keywords
-from ._options import OwnedOptions, RWFormat, check_owner, make_permits_options
+from ._option_table import OF_REDLOCK, Keywords
+from ._options import OwnedOptions, RWFormat, check_owner, check_permits, make_permits_options
 from ._status import Status
 from ._wait import ACQUIRE, Start
-
-Ttl = Union[float, timedelta, None]
 
 
 class Kind:
@@ -110,24 +107,27 @@ class Permits(Kind):
 
     def __init__(self, limit: int, keywords: Keywords) -> None:
         self.limit = limit
-        self._keywords = keywords
-        self._one = self.options_of_lease(1, None)  # A mistake shows now.
+        self._keywords: dict[str, Any] = {**keywords}
+        self._one = make_permits_options(1, limit, self._keywords)  # A mistake shows now.
 
     def options_of(self, key: object) -> _core.AcquireOptions:
         return self._one
 
-    def options_of_lease(self, permits: int, ttl: Ttl) -> _core.AcquireOptions:
+    def options_of_lease(self, permits: int, ttl: Seconds) -> _core.AcquireOptions:
         """The options of an acquisition of so many permits."""
-        if isinstance(permits, bool):
-            raise invalid(
-                f"permits must be an int from 1 (got {permits}; one try is blocking=False)"
-            )
-        if permits == 1 and ttl is None and hasattr(self, "_one"):
+        check_permits(permits)
+        if permits == 1 and ttl is None:
             return self._one
-        keywords: dict[str, Any] = dict(self._keywords)
-        if ttl is not None:
-            keywords["ttl"] = ttl
+        return make_permits_options(permits, self.limit, self._with(ttl))
+
+    def options_of_attach(self, permits: int, ttl: Seconds) -> _core.AcquireOptions:
+        """Those of an attach, which has fewer."""
+        check_permits(permits)
+        keywords = {name: value for name, value in self._with(ttl).items() if name in OF_REDLOCK}
         return make_permits_options(permits, self.limit, keywords)
+
+    def _with(self, ttl: Seconds) -> Mapping[str, Any]:
+        return self._keywords if ttl is None else {**self._keywords, "ttl": ttl}
 
 
 def no_semaphore() -> Error:

@@ -8,13 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
 from ._advice import URL, made, warn_of_with
-from ._convert import NO_LIMIT, Name, Seconds, shown, to_bytes
+from ._convert import NO_LIMIT, Name, Seconds, check_fence, shown, to_bytes
 from ._errors import AlreadyHeld, Error, NoMemory
 from ._holds import ThreadKey, this_thread
 from ._info import SemaphoreStats
-from ._kinds import Permits, Ttl
 from ._lease import Lease
-from ._named_lock import NamedLock, NamedRWLock
+from ._named_lock import NamedLock, NamedRWLock, NamedSemaphore
 from ._option_table import Keywords
 from ._wait import ACQUIRE_READ, ACQUIRE_WRITE, Refusal, Start
 
@@ -237,19 +236,24 @@ class RLock(OwnedLock):
         self._release()
 
 
-class Semaphore(ThreadLock):
+class Semaphore(NamedSemaphore[Lease], ThreadLock):
     """A semaphore by its name, made by Client.semaphore(). Sends nothing until acquired.
 
-    At most `limit` permits are out. As a context manager it takes one permit, and its value is the
-    Lease; NotAcquired is raised if the wait times out. Threads may share it, and nest its blocks:
-    each block takes another permit, so a thread that nests may wait for itself. There is no
-    release(): each acquisition is a Lease, which is released.
+    As a context manager it takes one permit, and its value is the Lease; NotAcquired is raised if
+    the wait times out. Threads may share it, and nest its blocks: each block takes another permit,
+    so a thread that nests may wait for itself. There is no release(): a lease is released, with all
+    its permits.
+
+        pool = client.semaphore("pool", 3)
+        with pool:  # one of three
+            ...
+        with pool.acquire(2) as lease:  # two permits, without a limit of the wait
+            ...
     """
 
     __slots__ = ()
 
     _MADE_BY = f"client.semaphore(name, limit), where client = redlatch.connect({URL!r})"
-    _kind: Permits
 
     def acquire(
         self,
@@ -257,40 +261,43 @@ class Semaphore(ThreadLock):
         *,
         blocking: bool = True,
         timeout: Seconds = None,
-        ttl: Ttl = None,
+        ttl: Seconds = None,
         **unknown: NoReturn,
     ) -> Optional[Lease]:
-        """Acquire so many permits at once. Return a Lease; None if not acquired in time.
+        """Acquire `permits` at once. Return a Lease; None if not acquired in time.
 
         permits   1 to the limit
         blocking  False: one try
         timeout   seconds to wait in the queue; -1: no limit; None: the timeout of this object
-        ttl       as for Client.lock(), of this acquisition
+        ttl       as for Client.lock(); None: that of this object
 
         The lease belongs to no thread: any thread may release it.
         """
-        options = self._kind.options_of_lease(permits, ttl)
-        got = self._client._take(
-            self._name, self._wait_of(blocking, timeout, unknown), options, self._kind.start
-        )
-        if not isinstance(got, Lease):
-            warn_of_with("acquire()", f"client.semaphore({shown(self.name)}, ..)")
-            return None
-        return got
+        options = self._permits.options_of_lease(permits, ttl)
+        wait_ms = self._wait_of(blocking, timeout, unknown)
+        got = self._client._take(self._name, wait_ms, options)
+        if isinstance(got, Lease):
+            return got
+        warn_of_with("acquire()", f"client.semaphore({shown(self.name)}, limit)")
+        return None
 
-    def attach(self, token: Name, permits: int = 1, *, fence: int = 0) -> Lease:
-        """Take over a lease that was detached, with its permits. Otherwise as Client.attach()."""
-        options = self._kind.options_of_lease(permits, None)
-        return self._client._attach(self._name, to_bytes(token, "token"), fence, options)
+    def attach(
+        self, token: Name, permits: int = 1, *, fence: int = 0, ttl: Seconds = None
+    ) -> Lease:
+        """Take over a lease that was detached. Return the new Lease.
+
+        permits  those of the detached lease, whose limit must be that of this object
+
+        The keywords ttl, renew, max_hold and label of this object apply. Otherwise as
+        Client.attach().
+        """
+        options = self._permits.options_of_attach(permits, ttl)
+        token_bytes, fence_number = to_bytes(token, "token"), check_fence(fence)
+        return self._client._attach(self._name, token_bytes, fence_number, options)
 
     def stats(self) -> SemaphoreStats:
         """Return the numbers of the semaphore, as the server has them. Changes nothing."""
-        return self._client._stats(self._name, self._kind.limit)
-
-    def locked(self) -> bool:
-        """Return True if no permit can be acquired now, according to the server."""
-        now = self.stats()
-        return now.used >= now.limit or now.waiting > 0
+        return self._client._stats(self._name, self._permits.limit)
 
 
 class RWSide(ThreadLock):

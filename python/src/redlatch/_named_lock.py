@@ -11,7 +11,7 @@ from ._base import Base
 from ._convert import NO_LIMIT, Name, Seconds, check_limit, shown, to_bytes, to_text, to_wait_ms
 from ._errors import AlreadyHeld, Error, error_of, invalid
 from ._holds import Holds, L, new_number
-from ._kinds import Kind, Owner, Side
+from ._kinds import Kind, Owner, Permits, Side
 from ._option_table import Keywords
 from ._options import RWFormat, make_options
 from ._status import Status
@@ -144,6 +144,25 @@ class NamedLock(Unique, Generic[L], metaclass=Made):
     def _nothing_to_release(self) -> Error:
         text = f"lock {shown(self.name)} is not held: nothing to release"
         return error_of(Status.E_NOT_HELD, text)
+
+
+class NamedSemaphore(NamedLock[L]):
+    """A semaphore by its name. Only its blocks are noted: any thread or task may end a lease."""
+
+    __slots__ = ()
+
+    @property
+    def _permits(self) -> Permits:
+        assert isinstance(self._kind, Permits)
+        return self._kind
+
+    def locked(self) -> bool:
+        """Return True if a caller that wants one permit would have to wait. Asks the server."""
+        now = self._client._stats(self._name, self._permits.limit)
+        return now.waiting > 0 or now.used >= now.limit
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {shown(self.name)} limit={self._permits.limit}>"
 
 
 class NamedRWLock(Unique, metaclass=Made):

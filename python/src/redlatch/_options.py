@@ -106,13 +106,24 @@ def make_redlock_options(**keywords: Value) -> Optional[_core.AcquireOptions]:
 def make_permits_options(
     permits: int, limit: int, keywords: Mapping[str, Value]
 ) -> _core.AcquireOptions:
-    """The options of an acquisition of a semaphore."""
+    """The options of an acquisition of a semaphore. The library checks the ranges."""
+    if not _is_count(limit):
+        raise invalid(f"limit must be an int from 1 (got {shown(limit)})")
     made = _made(keywords, OF_OWNED)
     for name, number in (("limit", limit), ("permits", permits)):
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise invalid(f"{name} must be an int from 1 (got {shown(number)})")
         set_option(_core.acquire_options_set, made, name, number, str(number).encode())
     return made
+
+
+def check_permits(permits: int) -> None:
+    """Refuse what is no number, such as the `blocking` of threading.Lock."""
+    if not _is_count(permits):
+        advice = "; one try is blocking=False" if isinstance(permits, bool) else ""
+        raise invalid(f"permits must be an int from 1 (got {shown(permits)}{advice})")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _made(keywords: Mapping[str, Value], known: frozenset[str]) -> _core.AcquireOptions:
