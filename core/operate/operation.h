@@ -62,6 +62,8 @@ class Operation {
   // An answer is lost. If is_repeatable(), ask() is called again.
   virtual void on_lost() {}
   virtual bool is_repeatable() const { return true; }
+  // The format that is asked first: an operation knows the name only.
+  virtual protocol::Format first_format() const { return protocol::kFormats[0]; }
   // For messages: what cannot be done.
   virtual std::string_view what() const = 0;
   // Its result is one InspectAnswer.
@@ -76,7 +78,7 @@ class Operation {
  protected:
   bool choose(std::string_view lock_name) {
     name.clear();  // without memory it is about no lock
-    keys_ = std::make_unique<protocol::LockKeys>(name_space_, lock_name, protocol::kFormats[0]);
+    keys_ = std::make_unique<protocol::LockKeys>(name_space_, lock_name, first_format());
     name = lock_name;
     return true;
   }
@@ -139,7 +141,7 @@ class Inspect : public Operation {
 // The numbers of a semaphore, without its holders and waiters.
 class Stats final : public Inspect {
  public:
-  bool begin(std::string_view name_space, std::string_view lock_name) override;
+  protocol::Format first_format() const override { return protocol::Format::kPermits; }
   void ask(const Features &features, EvalMode eval, const Send &send) override;
   Step on_answer(const Reply &reply) override;
   std::string_view what() const override { return "the numbers of a semaphore"; }
@@ -151,7 +153,7 @@ class SetCap final : public Operation {
   std::optional<int64_t> cap;  // nullopt: none from now on
   int64_t for_ms = 0;          // 0: no end of its own
 
-  bool begin(std::string_view name_space, std::string_view lock_name) override;
+  protocol::Format first_format() const override { return protocol::Format::kPermits; }
   void ask(const Features &features, EvalMode eval, const Send &send) override;
   Step on_answer(const Reply &reply) override;
   std::string_view what() const override { return "the cap of a semaphore"; }

@@ -6,12 +6,6 @@
 
 namespace redlatch::operate {
 
-bool Stats::begin(std::string_view name_space, std::string_view lock_name) {
-  const bool is_to_ask = Operation::begin(name_space, lock_name);
-  choose_format(protocol::Format::kPermits);
-  return is_to_ask;
-}
-
 void Stats::ask(const Features &features, EvalMode eval, const Send &send) {
   protocol::Command command;
   protocol::stats(command, features, eval, keys());
@@ -21,12 +15,6 @@ void Stats::ask(const Features &features, EvalMode eval, const Send &send) {
 Operation::Step Stats::on_answer(const Reply &reply) {
   if (const auto refusal = protocol::decode_stats(reply, info)) return refused(refusal);
   return {Next::kEnd, {}, info.server_ms};
-}
-
-bool SetCap::begin(std::string_view name_space, std::string_view lock_name) {
-  const bool is_to_ask = Operation::begin(name_space, lock_name);
-  choose_format(protocol::Format::kPermits);
-  return is_to_ask;
 }
 
 void SetCap::ask(const Features &features, EvalMode eval, const Send &send) {
