@@ -36,7 +36,7 @@ set(MARK_CALLS 8)           # Late copies of that many attaches are known.
 set(TOKEN_SIZE 32)          # protocol/token.h
 set(CID_SIZE 22)
 set(MEMBER_SIZE 51)
-set(CAP_TTL_MS 604800000)   # A cap that nobody needs any more goes by itself, as every key does.
+set(CAP_TTL_MS 604800000)   # A cap outlives the semaphore by this, and no longer.
 set(LEAST_POLLED_MS 500)    # For a waiter that polls: twice timing/backoff.h, kForeignPoll.
 set(REDISSON_TURN_MS 10)    # For how long K is left to Redisson's waiters, who are told of it.
 set(REDISSON_WAIT_MS 1000)  # .. for how long readers do not join, so that it becomes free for them.

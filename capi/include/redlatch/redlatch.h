@@ -1351,7 +1351,7 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *   permits  how many permits of the semaphore the lease has, at most the limit. Allowed: 1 to
  *            1000000. Default: 1.
  *   limit    of a semaphore: how many permits may be out at once, those of this acquisition
- *            included. Allowed: 1 to 1000000. Default: 0.
+ *            included. Allowed: 1 to 1000000.
  *   ---- end of kind options ----
  *
  * `options` remembers a failure, so that a program need not check each status: an acquire with
