@@ -150,6 +150,34 @@ func ExampleClient_Reentrant() {
 	// 2
 }
 
+func ExampleClient_Semaphore() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	pool := client.Semaphore("connections", 3)
+	lease, err := pool.Acquire(ctx, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+
+	_, err = pool.TryAcquire(ctx, 2)
+	if errors.Is(err, redlatch.ErrBusy) {
+		fmt.Println("too few are free")
+	}
+	stats, err := pool.Stats(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(stats.Used, "of", stats.Limit)
+	// Output:
+	// too few are free
+	// 2 of 3
+}
+
 func ExampleClient_Locker() {
 	client, err := redlatch.Dial(context.Background(), url)
 	if err != nil {

@@ -31,9 +31,15 @@ const Forever time.Duration = -1
 
 // Inspect returns a snapshot of the lock name, as the server has it. It changes nothing.
 func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
+	return c.look(ctx, "inspect", name, rlc.Inspect_start)
+}
+
+// look reads what start asks of the lock name.
+func (c *Client) look(ctx context.Context, op, name string,
+	start func(rlc.Client, string) rlc.Request) (*Info, error) {
 	defer runtime.KeepAlive(c)
-	request, err := c.common.ask(ctx, "inspect", name, func() rlc.Request {
-		return rlc.Inspect_start(c.handle, name)
+	request, err := c.common.ask(ctx, op, name, func() rlc.Request {
+		return start(c.handle, name)
 	})
 	if err != nil {
 		return nil, err
@@ -41,7 +47,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 	defer c.common.free(request)
 	handle := rlc.Request_take_info(request)
 	if handle == 0 {
-		return nil, &Error{Op: "inspect", Name: name, Status: ErrNoMemory}
+		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
 	defer rlc.Info_free(handle)
 	return readInfo(handle), nil

@@ -200,6 +200,12 @@ func (l *Lease) HoldCount() int64 {
 	return rlc.Lease_hold_count(l.hold.handle)
 }
 
+// Permits returns how many permits of a semaphore the lease has; 1 for every other lock.
+func (l *Lease) Permits() int64 {
+	defer runtime.KeepAlive(l)
+	return rlc.Lease_permits(l.hold.handle)
+}
+
 // Mode returns ModeRead for a reader, else ModeWrite.
 func (l *Lease) Mode() Mode {
 	defer runtime.KeepAlive(l)

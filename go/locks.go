@@ -54,8 +54,21 @@ func waitMs(ctx context.Context) int64 {
 	return max(time.Until(deadline).Milliseconds()-1, 1)
 }
 
-// take acquires, and ends when ctx does. The lease keeps client alive.
+// take acquires a lock that a goroutine should not wait for while its own client holds it.
 func (s *common) take(ctx context.Context, client any, op, name string, wait int64,
+	options []Option, start starter) (*Lease, error) {
+	if wait != noWait {
+		defer s.noticeSelfWait(name)()
+	}
+	lease, err := s.acquire(ctx, client, op, name, wait, options, start)
+	if err == nil {
+		s.own.add(name, lease.hold)
+	}
+	return lease, err
+}
+
+// acquire ends when ctx does. The lease keeps client alive.
+func (s *common) acquire(ctx context.Context, client any, op, name string, wait int64,
 	options []Option, start starter) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, endedError(ctx, op, name, ErrCancelled)
@@ -72,9 +85,6 @@ func (s *common) take(ctx context.Context, client any, op, name string, wait int
 		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
 	defer s.free(request)
-	if wait != noWait {
-		defer s.noticeSelfWait(name)()
-	}
 	if status := s.pump.await(ctx, request); status != OK {
 		return nil, failed(ctx, op, name, status, request, wait)
 	}
@@ -82,9 +92,7 @@ func (s *common) take(ctx context.Context, client any, op, name string, wait int
 	if handle == 0 {
 		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
-	lease := newLease(ctx, s, client, handle)
-	s.own.add(name, lease.hold)
-	return lease, nil
+	return newLease(ctx, s, client, handle), nil
 }
 
 func (s *common) free(request rlc.Request) {
