@@ -109,7 +109,8 @@ func doInspect(v values) answer {
 		{"name", info.Name}, {"holding", info.Holding}, {"owner", info.Owner},
 		{"holder_mode", holder.Mode}, {"holder_remaining_ms", ms(holder.Remaining)},
 		{"holder_since_ms", unixMs(holder.Since)}, {"holder_token", holder.Token},
-		{"holder_who", holder.Who}, {"holder_label", holder.Label}, {"first_mode", first.Mode},
+		{"holder_who", holder.Who}, {"holder_label", holder.Label}, {"holder_permits", holder.Permits},
+		{"used", info.Used}, {"limit", info.Limit}, {"cap", info.Cap}, {"first_mode", first.Mode},
 		{"first_since_ms", unixMs(first.Since)}, {"first_token", first.Token}, {"first_who", first.Who},
 	} {
 		done.add(field.name, field.value)

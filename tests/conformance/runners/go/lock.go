@@ -19,6 +19,7 @@ const attachCount = 64
 // lock is a named lock of a case: how it is taken, and its last lease.
 type lock struct {
 	kind, name, owner string
+	permits, limit    int64 // of a semaphore
 	options           []redlatch.Option
 	lease             atomic.Pointer[redlatch.Lease]
 	started           *started
@@ -52,6 +53,7 @@ var ofLock = map[string]func(*lock, values) answer{
 	"wait_lost":     doWaitLost,
 	"show":          doShow,
 	"detach":        doDetach,
+	"stats":         doStats,
 }
 
 // ---- to take it ---------------------------------------------------------------------------------
@@ -68,8 +70,24 @@ func (l *lock) ways(op string) (wait, try taking) {
 	case l.kind == "reentrant":
 		owned := client.Reentrant(l.owner)
 		return owned.Lock, owned.TryLock
+	case l.kind == "semaphore" && client != nil:
+		return l.waysOfSemaphore(client)
 	}
 	return service.Lock, service.TryLock
+}
+
+func (l *lock) semaphore(client *redlatch.Client) *redlatch.Semaphore {
+	return client.Semaphore(cut(l.name), l.limit, l.options...)
+}
+
+func (l *lock) waysOfSemaphore(client *redlatch.Client) (wait, try taking) {
+	semaphore := l.semaphore(client)
+	of := func(take func(context.Context, int64) (*redlatch.Lease, error)) taking {
+		return func(ctx context.Context, _ string, _ ...redlatch.Option) (*redlatch.Lease, error) {
+			return take(ctx, l.permits)
+		}
+	}
+	return of(semaphore.Acquire), of(semaphore.TryAcquire)
 }
 
 func (l *lock) take(ctx context.Context, op string, v values) (*redlatch.Lease, error) {
@@ -90,6 +108,9 @@ func (l *lock) granted(lease *redlatch.Lease, err error) answer {
 		done.add("token", lease.Token())
 		done.add("mode", lease.Mode())
 		done.add("hold_count", lease.HoldCount())
+		if l.kind == "semaphore" {
+			done.add("permits", lease.Permits())
+		}
 	}
 	return done
 }
@@ -104,6 +125,9 @@ func acquiring(op string) func(*lock, values) answer {
 
 func (l *lock) attach(v values) (*redlatch.Lease, error) {
 	fence, _ := strconv.ParseInt(v["fence"], 10, 64)
+	if l.kind == "semaphore" {
+		return l.semaphore(client).AttachFence(context.Background(), l.permits, v["token"], fence)
+	}
 	if _, isGiven := v["fence"]; !isGiven {
 		return client.Attach(context.Background(), cut(l.name), v["token"], l.options...)
 	}
@@ -291,5 +315,17 @@ func doDetach(l *lock, v values) answer {
 	}
 	done := doShow(l, v)
 	done.add("token", token)
+	return done
+}
+
+func doStats(l *lock, _ values) answer {
+	stats, err := l.semaphore(client).Stats(context.Background())
+	done := answered(err)
+	if err == nil {
+		done.add("used", stats.Used)
+		done.add("limit", stats.Limit)
+		done.add("cap", stats.Cap)
+		done.add("waiting", stats.Waiting)
+	}
 	return done
 }

@@ -13,7 +13,7 @@ import (
 
 // doLock makes a lock, whose options are looked at here.
 func doLock(v values) answer {
-	l := &lock{kind: v["kind"], name: v["name"], owner: ownOwner(v["owner"])}
+	l := &lock{kind: v["kind"], name: v["name"], owner: ownOwner(v["owner"]), permits: 1}
 	for key, value := range v {
 		option, isAllowed := l.option(key, value)
 		if !isAllowed {
@@ -64,8 +64,22 @@ func (l *lock) option(key, value string) (option redlatch.Option, isAllowed bool
 			return redlatch.Confirm(), true
 		}
 		return nil, number == 0
+	case "permits":
+		l.permits = number
+		return nil, l.kind == "semaphore"
+	case "limit":
+		l.limit = number
+		return l.ofQuorum(key, value), l.kind == "semaphore"
 	}
 	return nil, key == "id" || key == "kind" || key == "name"
+}
+
+// ofQuorum is for a Redlock, which has no semaphores; it refuses the option itself.
+func (l *lock) ofQuorum(key, value string) redlatch.Option {
+	if client == nil {
+		return redlatch.Set(key, value)
+	}
+	return nil
 }
 
 // checkOptions asks a client that was closed: it looks at them first.
@@ -76,8 +90,11 @@ func (l *lock) checkOptions() answer {
 	}
 	_ = closed.Close()
 	try := closed.TryLock
-	if l.kind == "reentrant" {
+	switch l.kind {
+	case "reentrant":
 		try = closed.Reentrant(l.owner).TryLock
+	case "semaphore":
+		_, try = l.waysOfSemaphore(closed)
 	}
 	_, err = try(context.Background(), "options", l.options...)
 	if errors.Is(err, redlatch.ErrClosed) {
