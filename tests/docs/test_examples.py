@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: each of the four examples does in every language what it says.
+"""Goal: each example does in every language that has it what it says.
 
 Method: processes of one language, and of all together, run against a server of our own, which
 forgets a lock or stops answering where that is what the example is about. tests/capi has the
@@ -29,6 +29,8 @@ from support.wait import LIMIT, wait_until
 
 EXAMPLES = ROOT / "examples"
 PROGRAMS = ("guard", "skip", "cache", "leader")
+# The languages that have an example of a semaphore.
+POOL_LANGUAGES = ("go",)
 
 
 def _go(program: str) -> list[str]:
@@ -128,9 +130,9 @@ def run_all(languages: list[str], program: str, *arguments: str) -> list[list[st
     return said
 
 
-def await_waiter(server: Server, name: str) -> None:
+def await_waiter(server: Server, name: str, suffix: str = "q") -> None:
     with server.connect() as connection:
-        wait_until(lambda: connection.cmd("EXISTS", f"{{{name}}}:rl1:q"))
+        wait_until(lambda: connection.cmd("EXISTS", f"{{{name}}}:rl1:{suffix}"))
 
 
 # ---- guard ---------------------------------------------------------------------------------------
@@ -166,6 +168,29 @@ def test_job_that_another_host_runs_is_skipped(language: str, server: Server) ->
         assert first.end("one\ntwo\n") == ["begun", "done: 2 lines"]
         assert first.process.returncode == 0
     assert run(language, "skip", server.url) == ["begun", "done: 0 lines"]
+
+
+# ---- pool ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", POOL_LANGUAGES)
+def test_pool_has_three_at_a_time(language: str, server: Server) -> None:
+    with ExitStack() as stack:
+
+        def start() -> Example:
+            return stack.enter_context(Example(language, "pool", server.url))
+
+        inside = [start() for _ in range(3)]
+        for one in inside:
+            one.await_line("begun")
+        fourth = start()
+        await_waiter(server, "pool", "sq")
+        assert fourth.lines == []
+        assert inside[1].end("one\ntwo\n") == ["begun", "done: 2 lines"]
+        fourth.await_line("begun")
+        running = [inside[0], inside[2], fourth]
+        assert [one.end() for one in running] == [["begun", "done: 0 lines"]] * 3
+        assert [one.process.returncode for one in (*running, inside[1])] == [0] * 4
 
 
 # ---- cache ---------------------------------------------------------------------------------------
@@ -294,8 +319,11 @@ def attempt(language: str, program: str, *arguments: str) -> subprocess.Complete
     return run_to_end([*LANGUAGES[language](program), *arguments])
 
 
-@each_language
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    ("language", "program"),
+    [(language, program) for language in LANGUAGES for program in PROGRAMS]
+    + [(language, "pool") for language in POOL_LANGUAGES],
+)
 def test_example_says_when_it_fails(language: str, program: str) -> None:
     arguments = ["redis://127.0.0.1:1?nonsense=1"]
     if program in ("guard", "cache"):
@@ -308,9 +336,14 @@ def test_example_says_when_it_fails(language: str, program: str) -> None:
 
 
 def test_every_language_has_the_same_four() -> None:
-    found = {path.stem for path in (EXAMPLES / "python").glob("*.py")}
-    assert found == set(PROGRAMS)
-    assert {path.name for path in (EXAMPLES / "go").iterdir() if path.is_dir()} == found
-    assert {path.stem.lower() for path in (EXAMPLES / "java").iterdir()} == found
-    assert {path.stem for path in (EXAMPLES / "cpp").iterdir()} == found
-    assert {path.stem for path in (EXAMPLES / "c").iterdir()} > found
+    found = {
+        "c": {path.stem for path in (EXAMPLES / "c").iterdir()},
+        "cpp": {path.stem for path in (EXAMPLES / "cpp").iterdir()},
+        "python": {path.stem for path in (EXAMPLES / "python").glob("*.py")},
+        "go": {path.name for path in (EXAMPLES / "go").iterdir() if path.is_dir()},
+        "java": {path.stem.lower() for path in (EXAMPLES / "java").iterdir()},
+    }
+    assert found.pop("c") > set(PROGRAMS)
+    for language, programs in found.items():
+        assert programs - {"pool"} == set(PROGRAMS), language
+        assert ("pool" in programs) == (language in POOL_LANGUAGES), language
