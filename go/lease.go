@@ -343,6 +343,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // left, or ctx ends. If it fails, the lease continues to read, unless it was lost. The fence rises.
 // Errors:
 //
+//   - ErrInvalid: a lease of a semaphore, which has no readers.
 //   - ErrDeadlock: another reader waits to upgrade, or the owner of this lease has another read
 //     lease; unlock this one.
 //   - ErrLost: the lease had ended.

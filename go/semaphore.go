@@ -6,6 +6,7 @@ package redlatch
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"redlatch.io/redlatch/internal/rlc"
@@ -26,7 +27,7 @@ type Semaphore struct {
 }
 
 // Semaphore returns the semaphore name, of which at most limit permits are out, 1 to 1,000,000. It
-// sends nothing, and the first call reports a wrong argument. The options are those of each
+// sends nothing, and the first acquisition reports a wrong argument. The options are those of each
 // acquisition: TTL, NoRenew, MaxHold, Label and Confirm, for example. The error is ErrInvalid for
 // Owner, AsReentrant and InFormat.
 //
@@ -40,7 +41,7 @@ type Semaphore struct {
 //	defer lease.Unlock(context.WithoutCancel(ctx))
 //	query(lease.Context())
 func (c *Client) Semaphore(name string, limit int64, options ...Option) *Semaphore {
-	return &Semaphore{c, name, limit, options}
+	return &Semaphore{c, name, limit, slices.Clone(options)}
 }
 
 // Acquire acquires n permits, 1 to the limit. It waits in the queue until ctx ends. The queue is in
@@ -74,7 +75,7 @@ func (s *Semaphore) optionsFor(n int64) []Option {
 }
 
 // Attach takes over a lease of n permits that was detached, as Client.Attach does. The limit and n
-// must be those of its Acquire; otherwise the error is ErrNotHeld.
+// must be those of its Acquire; the error is ErrNotHeld if n is another number.
 func (s *Semaphore) Attach(ctx context.Context, n int64, token string) (*Lease, error) {
 	return s.AttachFence(ctx, n, token, 0)
 }

@@ -200,19 +200,19 @@ func TestErrorsNameInvalidPermits(t *testing.T) {
 	client, err := redlatch.Open("unix:///nowhere")
 	must(t, err)
 	defer client.Close()
-	const range_ = "must be 1 to 1000000 (got '"
+	const allowed = "must be 1 to 1000000 (got '"
 	for _, one := range []struct {
 		name     string
 		limit, n int64
 		says     string
 		options  []redlatch.Option
 	}{
-		{"x", 0, 1, "'limit' " + range_ + "0')", nil},
-		{"x", -1, 1, "'limit' " + range_ + "-1')", nil},
-		{"x", 1_000_001, 1, "'limit' " + range_ + "1000001')", nil},
-		{"x", 3, 0, "'permits' " + range_ + "0')", nil},
-		{"x", 3, -1, "'permits' " + range_ + "-1')", nil},
-		{"x", 3, 1 << 40, "'permits' " + range_ + "1099511627776')", nil},
+		{"x", 0, 1, "'limit' " + allowed + "0')", nil},
+		{"x", -1, 1, "'limit' " + allowed + "-1')", nil},
+		{"x", 1_000_001, 1, "'limit' " + allowed + "1000001')", nil},
+		{"x", 3, 0, "'permits' " + allowed + "0')", nil},
+		{"x", 3, -1, "'permits' " + allowed + "-1')", nil},
+		{"x", 3, 1 << 40, "'permits' " + allowed + "1099511627776')", nil},
 		{"x", 3, 4, "permits", nil},
 		{"", 3, 1, "name", nil},
 		{"x", 3, 1, "owner", []redlatch.Option{redlatch.Owner("job")}},
