@@ -15,10 +15,10 @@ import (
 // NoCap is the Cap of a semaphore for which an operator has set none.
 const NoCap int64 = -1
 
-// Semaphore is a lock with permits: at most its limit are out at once, over all processes. It
-// differs from semaphore.Weighted of golang.org/x/sync in one point: Acquire returns a Lease, and
-// there is no Release(n). A permit belongs to a lease, which is renewed, lost and unlocked without
-// the others; a number would not say which lease has ended. Any goroutine may use a Semaphore.
+// Semaphore is a lock with permits: at most its limit are out at once, over all processes. Unlike
+// semaphore.Weighted of golang.org/x/sync, it has no Release(n): Acquire and TryAcquire return a
+// Lease. Permits belong to their lease, which is renewed, lost and unlocked without the others; a
+// number would not say which lease has ended. Any goroutine may use a Semaphore.
 type Semaphore struct {
 	client  *Client
 	name    string
