@@ -74,8 +74,8 @@ func (s *Semaphore) optionsFor(n int64) []Option {
 		Set("limit", strconv.FormatInt(s.limit, 10)), Set("permits", strconv.FormatInt(n, 10)))
 }
 
-// Attach takes over a lease of n permits that was detached, as Client.Attach does. The limit and n
-// must be those of its Acquire; the error is ErrNotHeld if n is another number.
+// Attach takes over a lease of n permits that was detached, as Client.Attach does. The error is
+// ErrNotHeld if n is another number than that of its Acquire.
 func (s *Semaphore) Attach(ctx context.Context, n int64, token string) (*Lease, error) {
 	return s.AttachFence(ctx, n, token, 0)
 }
