@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -156,6 +157,21 @@ final class InfoReader {
         .asLockInfo(
             rows(info, RlcConstants.RL_PART_HOLDER).map(Row::asHolder).toList(),
             rows(info, RlcConstants.RL_PART_WAITER).map(Row::asWaiter).toList());
+  }
+
+  /** The numbers of a semaphore, for a caller with this limit. Frees `info`. */
+  static SemaphoreStats statsOf(SWIGTYPE_p_rl_info info, int limit) {
+    try {
+      Row row = new Row(info, RlcConstants.RL_PART_LOCK, 0);
+      long cap = row.number(RlcConstants.RL_FIELD_CAP);
+      return new SemaphoreStats(
+          row.number(RlcConstants.RL_FIELD_USED),
+          cap < 0 ? limit : Math.min(cap, limit),
+          cap < 0 ? OptionalLong.empty() : OptionalLong.of(cap),
+          row.number(RlcConstants.RL_FIELD_WAITING));
+    } finally {
+      Rlc.info_free(info);
+    }
   }
 
   private static Stream<Row> rows(SWIGTYPE_p_rl_info info, int part) {

@@ -112,6 +112,11 @@ public final class Lease implements AutoCloseable {
     return ask(Rlc::lease_hold_count);
   }
 
+  /** The permits of a semaphore that this lease has; 1 for every other lock. */
+  public int permits() {
+    return ask(Rlc::lease_permits).intValue();
+  }
+
   /** READ for a reader, else WRITE. */
   public Mode mode() {
     return Mode.values()[ask(Rlc::lease_mode) - 1];

@@ -2,7 +2,6 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
@@ -105,9 +104,7 @@ final class LockView implements Lock {
       throw new InterruptedException();
     }
     try {
-      // 292 years for all that is longer.
-      Duration wait = Duration.ofNanos(Math.max(0, unit.toNanos(time)));
-      return reenter() || enter(lock.acquire(wait));
+      return reenter() || enter(lock.acquire(Text.wait(time, unit)));
     } catch (RedlatchException failure) {
       if (failure instanceof NotAcquiredException || failure.status() == Status.E_OUTCOME_UNKNOWN) {
         return false;

@@ -11,7 +11,6 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.locks.Lock;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,6 +24,11 @@ public final class NamedLock {
         byte[] name, long waitMs, @Nullable SWIGTYPE_p_rl_acquire_options options);
   }
 
+  /** Sets the options that make the kind of a lock, and those that only this kind has. */
+  interface Kind {
+    void set(SWIGTYPE_p_rl_acquire_options options);
+  }
+
   private static final long FOREVER = -1;
 
   private final Object client; // not collected while this can be used
@@ -33,7 +37,7 @@ public final class NamedLock {
   private final byte[] name;
   private final String text; // the name, for all leases
   private final LockOptions options;
-  private final @Nullable Supplier<byte[]> owner;
+  private final @Nullable Kind kind;
 
   NamedLock(
       Object client,
@@ -41,19 +45,24 @@ public final class NamedLock {
       Starter starter,
       byte[] name,
       LockOptions options,
-      @Nullable Supplier<byte[]> owner) {
+      @Nullable Kind kind) {
     this.client = client;
     this.session = session;
     this.starter = starter;
     this.name = name;
     this.text = Text.of(name);
     this.options = options;
-    this.owner = owner;
+    this.kind = kind;
   }
 
   /** Returns the same lock with other options. */
   public NamedLock with(LockOptions options) {
-    return new NamedLock(client, session, starter, name, Text.given(options, "options"), owner);
+    return new NamedLock(client, session, starter, name, Text.given(options, "options"), kind);
+  }
+
+  /** Returns the same lock as one of another kind. */
+  NamedLock of(Kind other) {
+    return new NamedLock(client, session, starter, name, options, other);
   }
 
   /** The name of the lock, decoded as UTF-8. */
@@ -113,7 +122,7 @@ public final class NamedLock {
   }
 
   private Request start(long waitMs) {
-    SWIGTYPE_p_rl_acquire_options made = options.make(owner == null ? null : owner.get());
+    SWIGTYPE_p_rl_acquire_options made = options.make(kind);
     try {
       return Request.of("acquire", name(), starter.start(name, waitMs, made));
     } finally {

@@ -82,8 +82,8 @@ abstract class OptionValues<Self> {
   }
 
   /** For one call; freed by the caller. Null for all the defaults. */
-  @Nullable SWIGTYPE_p_rl_acquire_options make(byte @Nullable [] reentrantOwner) {
-    if (values.isEmpty() && reentrantOwner == null) {
+  @Nullable SWIGTYPE_p_rl_acquire_options make(NamedLock.@Nullable Kind kind) {
+    if (values.isEmpty() && kind == null) {
       return null;
     }
     SWIGTYPE_p_rl_acquire_options made = Rlc.acquire_options_new();
@@ -93,9 +93,8 @@ abstract class OptionValues<Self> {
     for (Value value : values) {
       Rlc.acquire_options_set(made, value.name, value.text, null); // the acquire has the mistake
     }
-    if (reentrantOwner != null) {
-      Rlc.acquire_options_set_owner(made, reentrantOwner);
-      Rlc.acquire_options_set_reentrant(made, 1);
+    if (kind != null) {
+      kind.set(made);
     }
     return made;
   }

@@ -122,11 +122,11 @@ public final class Redlatch implements AutoCloseable {
     return ask(client -> Request.of(op, name, start.apply(client)));
   }
 
-  private NamedLock lock(byte[] name, Start start, @Nullable Supplier<byte[]> owner) {
+  private NamedLock lock(byte[] name, Start start, NamedLock.@Nullable Kind kind) {
     NamedLock.Starter starter =
         (bytes, waitMs, options) ->
             ask(client -> start.start(client, bytes, waitMs, options));
-    return new NamedLock(this, session, starter, name, LockOptions.DEFAULT, owner);
+    return new NamedLock(this, session, starter, name, LockOptions.DEFAULT, kind);
   }
 
   /** Returns the lock `name`, as UTF-8. Sends nothing. */
@@ -160,7 +160,15 @@ public final class Redlatch implements AutoCloseable {
     return lock(
         Text.bytes(name, "name"),
         Rlc::acquire_start,
-        () -> Text.bytes(process + ":" + Thread.currentThread().getId(), "owner"));
+        reentrant(
+            () -> Text.bytes(process + ":" + Thread.currentThread().getId(), "owner")));
+  }
+
+  private static NamedLock.Kind reentrant(Supplier<byte[]> owner) {
+    return options -> {
+      Rlc.acquire_options_set_owner(options, owner.get());
+      Rlc.acquire_options_set_reentrant(options, 1);
+    };
   }
 
   /**
@@ -169,12 +177,39 @@ public final class Redlatch implements AutoCloseable {
    */
   public NamedLock reentrantLock(byte[] name, byte[] owner) {
     byte[] copy = Text.copy(owner, "owner");
-    return lock(Text.copy(name, "name"), Rlc::acquire_start, () -> copy);
+    return lock(Text.copy(name, "name"), Rlc::acquire_start, reentrant(() -> copy));
   }
 
   /** The same as reentrantLock(bytes, bytes), both as UTF-8. */
   public NamedLock reentrantLock(String name, String owner) {
     return reentrantLock(Text.bytes(name, "name"), Text.bytes(owner, "owner"));
+  }
+
+  /**
+   * Returns the semaphore `name`, as UTF-8. At most `limit` of its permits are out at once, over
+   * all processes. Sends nothing.
+   *
+   * @param limit 1 to 1,000,000; an acquire refuses another one. It counts for the acquisitions of
+   *     this object, and other callers may name another limit.
+   */
+  public NamedSemaphore semaphore(String name, int limit) {
+    return semaphore(Text.bytes(name, "name"), limit);
+  }
+
+  /** The same as semaphore(text, limit), the name of any bytes. */
+  public NamedSemaphore semaphore(byte[] name, int limit) {
+    byte[] copy = Text.copy(name, "name");
+    NamedLock lock = lock(copy, Rlc::acquire_start, null);
+    return new NamedSemaphore(this, lock, copy, limit, LockOptions.DEFAULT);
+  }
+
+  /** The numbers of a semaphore, for a caller with this limit. */
+  SemaphoreStats stats(byte[] name, int limit) {
+    try (Request request =
+        start("stats", Text.of(name), client -> Rlc.semaphore_stats_start(client, name))) {
+      request.awaitUninterruptibly();
+      return InfoReader.statsOf(request.takeInfo(), limit);
+    }
   }
 
   /**
@@ -190,9 +225,18 @@ public final class Redlatch implements AutoCloseable {
    *     {@link Status#E_INVALID} if an option is not possible here.
    */
   public Lease attach(byte[] name, String token, long fence, LockOptions options) {
+    return attach(name, token, fence, options, null);
+  }
+
+  Lease attach(
+      byte[] name,
+      String token,
+      long fence,
+      LockOptions options,
+      NamedLock.@Nullable Kind kind) {
     String shown = Text.of(Text.given(name, "name"));
     byte[] proof = Text.bytes(token, "token");
-    SWIGTYPE_p_rl_acquire_options made = Text.given(options, "options").make(null);
+    SWIGTYPE_p_rl_acquire_options made = Text.given(options, "options").make(kind);
     try (Request request =
         start(
             "attach",

@@ -10,6 +10,7 @@ import java.nio.charset.CharacterCodingException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.concurrent.TimeUnit;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
@@ -87,6 +88,11 @@ final class Text {
           Status.E_INVALID, "wait", "", "wait must be 0 or more (got " + text(wait) + ")");
     }
     return ms(wait);
+  }
+
+  /** As java.util.concurrent gives it: none below 0, and 292 years for all that is longer. */
+  static Duration wait(long time, TimeUnit unit) {
+    return Duration.ofNanos(Math.max(0, given(unit, "unit").toNanos(time)));
   }
 
   /** In milliseconds, rounded as ms() does; what is below one as it is, and so for no option. */

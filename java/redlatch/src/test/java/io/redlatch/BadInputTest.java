@@ -165,6 +165,11 @@ class BadInputTest {
       assertNames("name", () -> client.readWriteLock((String) null));
       assertNames("name", () -> client.readWriteLock((byte[]) null));
       assertNames("name", () -> client.reentrantLock((String) null));
+      assertNames("name", () -> client.semaphore((String) null, 3));
+      assertNames("name", () -> client.semaphore((byte[]) null, 3));
+      assertNames("options", () -> client.semaphore("x", 3).with(null));
+      assertNames("token", () -> client.semaphore("x", 3).attach(1, null));
+      assertNames("unit", () -> client.semaphore("x", 3).tryAcquire(1, 1, null));
       assertNames("owner", () -> client.reentrantLock("x", null));
       assertNames("name", () -> client.inspect((String) null));
       assertNames("name", () -> client.inspect((byte[]) null));
