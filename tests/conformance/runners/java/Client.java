@@ -7,6 +7,7 @@ import io.redlatch.LockInfo;
 import io.redlatch.LockOptions;
 import io.redlatch.NamedLock;
 import io.redlatch.NamedReadWriteLock;
+import io.redlatch.NamedSemaphore;
 import io.redlatch.Redlatch;
 import io.redlatch.Redlock;
 import io.redlatch.Status;
@@ -41,6 +42,11 @@ final class Client {
 
   NamedReadWriteLock readWriteLock(byte[] name) {
     return redlatch.readWriteLock(name);
+  }
+
+  /** Over a quorum there is none. */
+  NamedSemaphore semaphore(byte[] name, int limit) {
+    return redlatch.semaphore(name, limit);
   }
 
   Lease attach(byte[] name, Values values, LockOptions options) {
@@ -134,7 +140,10 @@ final class Client {
             .add("type", info.type())
             .add("name", info.nameBytes())
             .add("holding", info.holding())
-            .add("owner", info.ownerBytes());
+            .add("owner", info.ownerBytes())
+            .add("used", info.used())
+            .add("limit", info.limit())
+            .add("cap", info.cap());
     addHolder(answer, info.holders().stream().findFirst());
     addWaiter(answer, info.waiters().stream().findFirst());
     return answer;
@@ -147,6 +156,7 @@ final class Client {
         .add("holder_remaining_ms", holder.map(one -> ms(one.remaining())).orElse(0L))
         .add("holder_since_ms", holder.map(one -> unixMs(one.since())).orElse(0L))
         .add("holder_token", holder.map(LockInfo.Holder::tokenBytes).orElse(NOTHING))
+        .add("holder_permits", holder.map(LockInfo.Holder::permits).orElse(0L))
         .add("holder_who", holder.map(LockInfo.Holder::who).orElse(""))
         .add("holder_label", holder.map(LockInfo.Holder::labelBytes).orElse(NOTHING));
   }

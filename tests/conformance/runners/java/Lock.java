@@ -4,7 +4,9 @@
 import io.redlatch.Lease;
 import io.redlatch.LockOptions;
 import io.redlatch.NamedLock;
+import io.redlatch.NamedSemaphore;
 import io.redlatch.RedlatchException;
+import io.redlatch.SemaphoreStats;
 import io.redlatch.Status;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,6 +24,9 @@ final class Lock {
   private final boolean isMutex;
   private final byte[] name;
   private final byte[] owner;
+  private final boolean isSemaphore;
+  private final int limit;
+  private final int permits;
   private final LockOptions options;
   private volatile Held held;
   private Started started;
@@ -31,6 +36,9 @@ final class Lock {
     this.options = options;
     isReentrant = values.text("kind").equals("reentrant");
     isMutex = values.text("kind").equals("mutex");
+    isSemaphore = values.isSemaphore();
+    limit = values.small("limit");
+    permits = values.permits();
     name = values.bytes("name");
     owner = Defects.ownOwner(values.bytes("owner"));
   }
@@ -57,6 +65,8 @@ final class Lock {
         return granted(attach(values));
       case "attach_all":
         return attachAll(values);
+      case "stats":
+        return stats();
       case "release":
         // Java has no lock object that knows: what never held has no lease, and there is nothing to
         // call.
@@ -83,7 +93,43 @@ final class Lock {
     return lock.with(options);
   }
 
+  private NamedSemaphore semaphore() {
+    return client.semaphore(Defects.cut(name), limit).with(options);
+  }
+
+  private Answer stats() {
+    SemaphoreStats stats = semaphore().stats();
+    return Answer.ok()
+        .add("used", stats.used())
+        .add("limit", stats.limit())
+        .add("cap", stats.cap().orElse(-1))
+        .add("waiting", stats.waiting());
+  }
+
+  private Answer acquirePermits(Values values) throws InterruptedException {
+    if (client.isQuorum()) {
+      return new Answer(Status.E_UNSUPPORTED); // A Redlock has no method for it.
+    }
+    NamedSemaphore semaphore = semaphore();
+    if (values.isTry()) {
+      return semaphore.tryAcquire(permits).map(this::granted).orElse(new Answer(Status.BUSY));
+    }
+    return granted(
+        values.isEndless()
+            ? semaphore.acquire(permits)
+            : semaphore.acquire(permits, values.duration("wait_ms")));
+  }
+
+  private CompletableFuture<Lease> startPermits(Values values) {
+    return values.isEndless()
+        ? semaphore().acquireAsync(permits)
+        : semaphore().acquireAsync(permits, values.duration("wait_ms"));
+  }
+
   private Answer acquire(String op, Values values) throws InterruptedException {
+    if (isSemaphore) {
+      return acquirePermits(values);
+    }
     NamedLock lock = way(op);
     if (values.isTry()) {
       return lock.tryAcquire().map(this::granted).orElse(new Answer(Status.BUSY));
@@ -92,14 +138,20 @@ final class Lock {
   }
 
   private Answer start(String op, Values values) {
-    NamedLock lock = way(op);
-    CompletableFuture<Lease> future =
-        values.isEndless() ? lock.acquireAsync() : lock.acquireAsync(values.duration("wait_ms"));
+    CompletableFuture<Lease> future = isSemaphore ? startPermits(values) : startLock(op, values);
     started = Started.acquisition(future, this::granted);
     return new Answer(Status.PENDING);
   }
 
+  private CompletableFuture<Lease> startLock(String op, Values values) {
+    NamedLock lock = way(op);
+    return values.isEndless() ? lock.acquireAsync() : lock.acquireAsync(values.duration("wait_ms"));
+  }
+
   private Lease attach(Values values) {
+    if (isSemaphore) {
+      return semaphore().attach(permits, values.text("token"), values.number("fence"));
+    }
     return client.attach(Defects.cut(name), values, options);
   }
 
@@ -139,7 +191,8 @@ final class Lock {
 
   private Answer granted(Lease lease) {
     held = new Held(lease, isMutex);
-    return Answer.granted(lease);
+    Answer answer = Answer.granted(lease);
+    return isSemaphore ? answer.add("permits", lease.permits()) : answer;
   }
 
   void join() {

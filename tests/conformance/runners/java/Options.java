@@ -87,12 +87,16 @@ final class Options {
     Redlatch closed = Redlatch.open("redis://localhost");
     closed.close();
     try {
-      boolean isReentrant = values.text("kind").equals("reentrant");
-      NamedLock lock =
-          isReentrant
-              ? closed.reentrantLock(new byte[] {'x'}, values.bytes("owner"))
-              : closed.lock("x");
-      lock.with(options).tryAcquire();
+      if (values.isSemaphore()) {
+        closed.semaphore("x", values.small("limit")).with(options).tryAcquire(values.permits());
+      } else {
+        boolean isReentrant = values.text("kind").equals("reentrant");
+        NamedLock lock =
+            isReentrant
+                ? closed.reentrantLock(new byte[] {'x'}, values.bytes("owner"))
+                : closed.lock("x");
+        lock.with(options).tryAcquire();
+      }
       throw new AssertionError("granted by a client that is closed");
     } catch (RedlatchException failure) {
       return failure.status() == Status.E_CLOSED ? Answer.ok() : Answer.of(failure);

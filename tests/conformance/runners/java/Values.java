@@ -45,6 +45,15 @@ final class Values {
     return (int) Math.max(Integer.MIN_VALUE, Math.min(Integer.MAX_VALUE, number(key)));
   }
 
+  boolean isSemaphore() {
+    return text("kind").equals("semaphore");
+  }
+
+  /** Those of a semaphore. */
+  int permits() {
+    return has("permits") ? small("permits") : 1;
+  }
+
   Duration duration(String key) {
     return Duration.ofMillis(number(key));
   }
