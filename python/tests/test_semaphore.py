@@ -137,6 +137,15 @@ def test_each_lease_ends_alone(both: Both, client: redlatch.Client) -> None:
     both.run(main())
 
 
+def test_any_thread_or_task_may_release_a_lease(both: Both, client: redlatch.Client) -> None:
+    async def main() -> None:
+        lease = await lease_of(both.of(client).semaphore("report", LIMIT), 2)
+        assert await both.elsewhere(lease.release) is True
+        assert not lease.held and free(client)
+
+    both.run(main())
+
+
 def test_loss_is_reported_at_the_end_of_the_block(both: Both, client: redlatch.Client) -> None:
     async def main() -> None:
         pool = both.of(client).semaphore("report", LIMIT)
@@ -156,6 +165,7 @@ def test_a_lease_changes_hands_with_its_permits(both: Both, client: redlatch.Cli
         lease = await lease_of(pool, 2)
         token = await lease.detach()
         await raises(redlatch.NotHeld, pool.attach(token))
+        await raises(redlatch.NotHeld, both.of(client).attach("report", token))
         await raises(redlatch.Invalid, pool.attach(token, 2, fence=1 << 70), "fence must be")
         taken = await pool.attach(token, 2, fence=lease.fence, ttl=600)
         assert taken.permits == 2 and taken.fence == lease.fence and taken.remaining > 500
