@@ -30,7 +30,7 @@ from support.wait import LIMIT, wait_until
 EXAMPLES = ROOT / "examples"
 PROGRAMS = ("guard", "skip", "cache", "leader")
 # The languages that have an example of a semaphore.
-POOL_LANGUAGES = ("go", "java")
+POOL_LANGUAGES = ("python", "go", "java")
 
 
 def _go(program: str) -> list[str]:
