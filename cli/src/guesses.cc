@@ -51,6 +51,8 @@ constexpr auto kCommandGuesses = std::to_array<Guess>({
     {"renew", "", kRenewal},
     {"watch", "", kWatch},
     {"top", "", kWatch},
+    {"cap", "limit", ""},
+    {"throttle", "limit", ""},
 });
 
 constexpr std::string_view kPassword =
@@ -90,6 +92,8 @@ constexpr auto kRunGuesses = std::to_array<Guess>({
     {"--expire", "--ttl", ""},
     {"--lock", "", kName},
     {"--name", "", kName},
+    {"--limit", "--permits", ""},
+    {"--semaphore", "--permits", ""},
 });
 
 constexpr auto kForceGuesses = std::to_array<Guess>({

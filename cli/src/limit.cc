@@ -33,6 +33,13 @@ int show_cap(const CommandClient& client, const std::string& name, const Log& lo
   return 0;
 }
 
+std::string cap_set_in_words(const std::string& name, std::int64_t cap, std::int64_t for_ms) {
+  if (cap == kNoCap) return "removed the cap of " + lock_words(name);
+  const std::string end = for_ms > 0 ? ", for " + span_text(for_ms) : "";
+  return "set the cap of " + lock_words(name) + " to " + std::to_string(cap) + end +
+         ": it counts from the next grant on";
+}
+
 }  // namespace
 
 int limit(const Arguments& arguments, const Log& log) {
@@ -43,9 +50,7 @@ int limit(const Arguments& arguments, const Log& log) {
   const rl_status status = rl_semaphore_set_cap(client.handle(), name.data(), name.size(), cap,
                                                 arguments.cap_for_ms, client.error());
   if (status != RL_OK) throw client.failure();
-  log.say(cap == kNoCap ? lock_words(name) + " has no cap now"
-                        : "at most " + std::to_string(cap) + " permits of " + lock_words(name) +
-                              " are out, from the next grant on");
+  log.say(cap_set_in_words(name, cap, arguments.cap_for_ms));
   return 0;
 }
 

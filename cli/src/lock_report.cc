@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kShownRows = 8;
 constexpr std::size_t kShownValueBytes = 64;
+constexpr const char* kPermits = "permits";  // The mode of a semaphore.
 
 std::string text_field(const rl_info* info, std::int32_t part, std::int32_t index,
                        std::int32_t field) {
@@ -51,14 +52,17 @@ std::string counted(std::int64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+std::string permits_in_words(const LockReport& report) {
+  return std::to_string(report.used) + " of " + counted(report.limit, "permit");
+}
+
 std::string state_in_words(const LockReport& report) {
   switch (report.state) {
     case RL_STATE_FREE:
       return "FREE";
     case RL_STATE_HELD:
       if (report.has_permits()) {
-        return "HELD (" + std::to_string(report.used) + " of " + counted(report.limit, "permit") +
-               ", fair)";
+        return "HELD (" + permits_in_words(report) + ", fair)";
       }
       if (report.is_shared()) return "HELD (shared, fair)";
       return report.is_reentrant() ? "HELD (exclusive, reentrant, fair)" : "HELD (exclusive, fair)";
@@ -128,14 +132,15 @@ std::string waiting_row(const LockReport& report) {
     }
     text += shown == 1 ? ": " : ", ";
     const std::string& shown_as = waiter.who.empty() ? waiter.token : waiter.who;
-    text += escaped(cut(shown_as, kShownValueBytes)) + " " + wish_in_words(waiter.mode);
+    text += escaped(cut(shown_as, kShownValueBytes));
+    if (!report.is_semaphore()) text += std::string(" ") + wish_in_words(waiter.mode);
     if (waiter.since_ms > 0) text += " (" + span_text(report.server_ms - waiter.since_ms) + ")";
   }
   return report_line("waiting", text);
 }
 
 const char* lock_mode(const LockReport& report) {
-  if (report.has_permits()) return "permits";
+  if (report.has_permits()) return kPermits;
   return mode_name(report.is_shared() ? RL_MODE_READ : RL_MODE_WRITE);
 }
 
@@ -164,13 +169,21 @@ std::string holder_json(const LockReport& report, const LockReport::Holder& hold
   return object.done();
 }
 
-std::string waiter_json(const LockReport::Waiter& waiter) {
+std::string waiter_json(const LockReport& report, const LockReport::Waiter& waiter) {
   JsonObject object;
   if (!waiter.who.empty()) object.text("waiter", waiter.who);
   object.text("token", waiter.token);
-  object.text("mode", mode_name(waiter.mode));
+  object.text("mode", report.is_semaphore() ? kPermits : mode_name(waiter.mode));
   if (waiter.since_ms > 0) object.text("since", date_ms_text(waiter.since_ms));
   return object.done();
+}
+
+void add_permits(JsonObject& object, const LockReport& report) {
+  object.number("used", report.used).number("limit", report.limit);
+  object.raw("cap", report.has_cap() ? std::to_string(report.cap) : "null");
+  if (report.has_cap() && report.cap_remaining_ms >= 0) {
+    object.number("cap_remaining_ms", report.cap_remaining_ms);
+  }
 }
 
 // An exclusive lock has one holder, the first. -1 = not known.
@@ -182,15 +195,20 @@ std::int64_t held_ms(const LockReport& report) {
 
 std::string holder_text(const LockReport& report) {
   if (report.state == RL_STATE_FOREIGN) return "(another library)";
-  if (report.has_permits()) return counted(report.holding_count, "holder");
+  if (report.has_permits()) return permits_in_words(report);
   if (report.is_shared()) return counted(report.holding_count, "reader");
   if (report.is_reentrant()) return escaped(report.owner);
   return report.holders.empty() ? "" : escaped(report.holders.front().who);
 }
 
+std::string cap_in_words(const LockReport& report) {
+  return report.has_cap() ? ", cap " + std::to_string(report.cap) : "";
+}
+
 std::string holders_in_words(const LockReport& report) {
   if (report.has_permits()) {
-    return counted(report.holding_count, "holder") + " of " + counted(report.used, "permit");
+    return counted(report.holding_count, "holder") + ", " + permits_in_words(report) +
+           cap_in_words(report);
   }
   if (report.is_shared()) return counted(report.holding_count, "reader");
   if (report.is_reentrant()) {
@@ -354,12 +372,8 @@ std::string report_json(const LockReport& report, const std::string& server) {
     object.text("mode", lock_mode(report));
     object.raw("fair", "true");
     if (report.is_reentrant()) object.text("owner", report.owner);
-    if (report.has_permits()) object.number("used", report.used).number("limit", report.limit);
   }
-  if (report.has_cap()) object.number("cap", report.cap);
-  if (report.has_cap() && report.cap_remaining_ms >= 0) {
-    object.number("cap_remaining_ms", report.cap_remaining_ms);
-  }
+  if (report.is_semaphore()) add_permits(object, report);
   if (report.state == RL_STATE_NO_LOCK) object.text("type", report.type);
   if (report.fence > 0) object.number("fence", report.fence);
   object.number("holding", report.holding_count);
@@ -367,7 +381,9 @@ std::string report_json(const LockReport& report, const std::string& server) {
                return holder_json(report, holder);
              }));
   object.number("waiting", report.waiting_count);
-  object.raw("waiters", json_array(report.waiters, waiter_json));
+  object.raw("waiters", json_array(report.waiters, [&](const LockReport::Waiter& waiter) {
+               return waiter_json(report, waiter);
+             }));
   object.text("server", server);
   object.text("server_time", date_ms_text(report.server_ms));
   return object.done();
@@ -377,7 +393,8 @@ std::string report_sentence(const LockReport& report) {
   std::string out = "held by another lock library";
   if (report.state == RL_STATE_FREE) {
     // It may have been released meanwhile.
-    out = "it is not held any more";
+    out =
+        (report.has_cap() ? "no permit is out" : "it is not held any more") + cap_in_words(report);
   } else if (report.state == RL_STATE_NO_LOCK) {
     out = "its key is of the type " + escaped(report.type) + " and no lock";
   } else if (report.state == RL_STATE_HELD && !report.holders.empty()) {

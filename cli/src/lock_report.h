@@ -41,6 +41,8 @@ struct LockReport {
   [[nodiscard]] bool is_reentrant() const { return !owner.empty(); }
   [[nodiscard]] bool has_permits() const { return used > 0; }
   [[nodiscard]] bool has_cap() const { return cap >= 0; }
+  // A free name with a cap is one, too.
+  [[nodiscard]] bool is_semaphore() const { return has_permits() || (is_free() && has_cap()); }
   // The longest lease of the holders, if they are of redlatch; 0 = not known. A holder that is
   // removed now works until then at the latest.
   [[nodiscard]] std::int64_t longest_lease_ms() const;

@@ -118,6 +118,34 @@ def test_status_shows_holders_and_the_cap(cli: Cli, name: str) -> None:
         assert (shown["mode"], shown["used"], shown["limit"]) == ("permits", 3, 5)
         assert shown["cap"] == 4 and 0 < shown["cap_remaining_ms"] <= 3_600_000
         assert sorted(holder["permits"] for holder in shown["holders"]) == [1, 2]
-        assert name in cli.run("ls", "-o", "tsv").stdout
+        assert "3 of 5 permits" in cli.run("ls", "-o", "tsv").stdout
         assert first.finish() == second.finish() == 0
     assert cli.run("status", name).returncode == FREE
+
+
+def test_status_shows_waiters_and_that_there_is_no_cap(cli: Cli, name: str) -> None:
+    with cli.hold(name, "--permits", "1") as holder:
+        with cli.start("run", "--permits", "1", name, "true") as waiter:
+            wait_until(lambda: cli.status(name)["waiting"] == 1)
+            shown = cli.status(name)
+            assert (shown["cap"], shown["waiters"][0]["mode"]) == (None, "permits")
+            assert holder.finish() == waiter.wait() == 0
+
+
+def test_a_busy_run_names_the_cap(cli: Cli, name: str) -> None:
+    assert cli.run("limit", name, "1").returncode == 0
+    with cli.hold(name, "--permits", "3") as holder:
+        done = cli.run("run", "-n", "--permits", "3", name, "true")
+        assert done.returncode == BUSY
+        assert "held by 1 holder, 1 of 3 permits, cap 1" in done.stderr
+        assert holder.finish() == 0
+    assert cli.run("limit", name, "0").returncode == 0
+    done = cli.run("run", "-n", "--permits", "3", name, "true")
+    assert done.returncode == BUSY and "no permit is out, cap 0" in done.stderr
+
+
+def test_a_quorum_has_no_semaphores(cli: Cli, name: str) -> None:
+    urls = [word for port in "123" for word in ("--url", f"redis://localhost:{port}")]
+    done = cli.run("run", *urls, "--permits", "3", name, "true")
+    assert done.returncode == USAGE
+    assert "--permits: a lock on several servers is not a semaphore" in done.stderr
