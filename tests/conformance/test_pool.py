@@ -10,7 +10,7 @@ reply with the grant has come, and stops before the release is sent.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from threading import Event, Lock
 
 from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
@@ -29,12 +29,15 @@ class Inside:
     def __init__(self) -> None:
         self._lock = Lock()
         self.now = self.most = self.turns = 0
+        self.full = Event()
 
     def __enter__(self) -> None:
         with self._lock:
             self.now += 1
             self.turns += 1
             self.most = max(self.most, self.now)
+            if self.now == SIZE:
+                self.full.set()
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
@@ -47,6 +50,7 @@ def take_turns(runner: Runner, inside: Inside, dies: bool) -> None:
             reply = runner.call(f"m acquire wait_ms={int(LIMIT * 1000)}", LIMIT)
             assert reply.startswith("OK"), reply
             with inside:
+                assert inside.full.wait(LIMIT)  # Nobody leaves before three have been inside.
                 assert runner.call("m check").startswith("OK")
                 if dies and turn == 1:
                     runner.kill()
