@@ -3,8 +3,9 @@
 """Goal: a pool of three is one for all languages, also while holders die.
 
 Method: twelve processes, two of each runner, acquire one permit each, again and again, and two are
-ended by SIGKILL while they hold one. The test counts who is inside: it begins to count after the
-reply with the grant has come, and stops before the release is sent.
+ended by SIGKILL while they hold one. Nobody leaves before all others wait. The test counts who is
+inside: it begins to count after the reply with the grant has come, and stops before the release is
+sent.
 """
 
 from __future__ import annotations
@@ -29,15 +30,13 @@ class Inside:
     def __init__(self) -> None:
         self._lock = Lock()
         self.now = self.most = self.turns = 0
-        self.full = Event()
+        self.may_leave = Event()
 
     def __enter__(self) -> None:
         with self._lock:
             self.now += 1
             self.turns += 1
             self.most = max(self.most, self.now)
-            if self.now == SIZE:
-                self.full.set()
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
@@ -50,7 +49,7 @@ def take_turns(runner: Runner, inside: Inside, dies: bool) -> None:
             reply = runner.call(f"m acquire wait_ms={int(LIMIT * 1000)}", LIMIT)
             assert reply.startswith("OK"), reply
             with inside:
-                assert inside.full.wait(LIMIT)  # Nobody leaves before three have been inside.
+                assert inside.may_leave.wait(LIMIT)
                 assert runner.call("m check").startswith("OK")
                 if dies and turn == 1:
                     runner.kill()
@@ -73,9 +72,11 @@ def test_pool_of_three_serves_all_that_live(commands: dict[str, list[str]]) -> N
         # The first one and the last one: of two languages.
         dying = (runners[0], runners[-1])
         turns = [pool.submit(take_turns, one, inside, one in dying) for one in runners]
-        for turn in turns:
-            turn.result(2 * LIMIT)
         with server.connect() as connection:
+            wait_until(lambda: connection.cmd("ZCARD", "{pool}:rl1:sq") == len(runners) - SIZE)
+            inside.may_leave.set()
+            for turn in turns:
+                turn.result(2 * LIMIT)
             wait_until(lambda: connection.cmd("EXISTS", "pool", "{pool}:rl1:sq") == 0)
     assert (inside.most, inside.now) == (SIZE, 0)
     assert inside.turns == 10 * TURNS + 2 * 2
