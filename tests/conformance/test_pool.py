@@ -74,6 +74,7 @@ def test_pool_of_three_serves_all_that_live(commands: dict[str, list[str]]) -> N
         turns = [pool.submit(take_turns, one, inside, one in dying) for one in runners]
         with server.connect() as connection:
             wait_until(lambda: connection.cmd("ZCARD", "{pool}:rl1:sq") == len(runners) - SIZE)
+            wait_until(lambda: inside.now == SIZE)
             inside.may_leave.set()
             for turn in turns:
                 turn.result(2 * LIMIT)

@@ -77,6 +77,7 @@ class SemaphoreTest extends ServerTest {
       assertTrue(semaphore.tryAcquire(2, Duration.ZERO).isEmpty());
       assertTrue(semaphore.tryAcquire(2).isEmpty());
       assertTimesOut(wait -> semaphore.acquire(2, wait));
+      awaitWaiting(semaphore, 0);
       semaphore.tryAcquire(Duration.ZERO).orElseThrow().close();
       semaphore.acquire(Duration.ZERO).close();
       assertTrue(held.isHeld());
