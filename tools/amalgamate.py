@@ -30,8 +30,8 @@ MIN_HIREDIS = (1, 0, 0)
 FOLDERS = (
     *(f"core/{name}" for name in ("base", "host", "timing", "protocol", "resp", "net")),
     *(f"core/{name}" for name in ("embedded", "config")),
-    *(f"core/{name}" for name in ("sentinel", "session", "operate", "lock", "quorum", "cluster")),
-    "core/driver",
+    *(f"core/{name}" for name in ("sentinel", "session", "operate", "lock", "compound")),
+    *(f"core/{name}" for name in ("quorum", "cluster", "composite", "driver")),
     "core/runtime",
     "capi/src",
 )

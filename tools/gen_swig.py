@@ -88,7 +88,7 @@ class Language:
 
 # Handles are types of their own, which SWIG gives files of their own.
 HANDLES = ("acquire_options", "client", "client_options", "error", "info", "lease", "list", "queue")
-HANDLES += ("request",)
+HANDLES += ("names", "request")
 JAVA_CLASSES = ("Rlc", "RlcJNI", *(f"SWIGTYPE_p_rl_{name}" for name in HANDLES))
 JAVA_FOLDER = "java/io/redlatch/internal/rlc"
 

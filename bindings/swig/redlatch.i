@@ -39,6 +39,7 @@ REDLATCH_TEXT(words)
 REDLATCH_TEXT(user)
 REDLATCH_TEXT(password)
 REDLATCH_TEXT(reason)
+REDLATCH_TEXT(path)
 %apply (char *BUFFER, size_t BUFFER_SIZE) { (char *buffer, size_t buffer_size) };
 
 REDLATCH_HANDLE(rl_error, Error)
@@ -50,5 +51,6 @@ REDLATCH_HANDLE(rl_request, Request)
 REDLATCH_HANDLE(rl_queue, Queue)
 REDLATCH_HANDLE(rl_info, Info)
 REDLATCH_HANDLE(rl_list, List)
+REDLATCH_HANDLE(rl_names, Names)
 
 %include "redlatch/redlatch.h"

@@ -3,6 +3,8 @@
 //
 // Arguments and options of an acquire or attach: they are checked, and put into the request. The
 // ranges of options are in core/config/options.def; core/protocol has the rules for names.
+#include <algorithm>
+
 #include "base/limits.h"
 #include "base/text.h"
 #include "handles.h"
@@ -29,19 +31,22 @@ Outcome check_format(const Request &request, bool runtime::FormatTraits::*has,
                                        " for " + use + " (got " + std::string(format.word) + ")");
 }
 
+Outcome refuse_owner(const AcquireSettings &asked, const std::string &use) {
+  if (asked.is_reentrant) {
+    return failure(Status::kInvalid,
+                   "option 'reentrant' must be no for " + use + ", which is not reentrant");
+  }
+  if (asked.owner.empty()) return {};
+  return failure(Status::kInvalid, "option 'owner' must not be set for " + use + " (got " +
+                                       quoted(asked.owner) + ")");
+}
+
 // The same for `use`, which has no owner, and no format without `has`.
 Outcome take_plain_options(Request &request, const rl_acquire_options *options,
                            bool runtime::FormatTraits::*has, const std::string &use) {
   if (options != nullptr && options->mistakes.empty()) {
     const AcquireSettings &asked = options->options;
-    if (asked.is_reentrant) {
-      return failure(Status::kInvalid,
-                     "option 'reentrant' must be no for " + use + ", which is not reentrant");
-    }
-    if (!asked.owner.empty()) {
-      return failure(Status::kInvalid, "option 'owner' must not be set for " + use + " (got " +
-                                           quoted(asked.owner) + ")");
-    }
+    if (auto outcome = refuse_owner(asked, use); !outcome.ok()) return outcome;
     if (asked.min_replicas > 0) {
       return failure(Status::kInvalid, "option 'min_replicas' must be 0 for " + use + " (got " +
                                            std::to_string(asked.min_replicas) + ")");
@@ -49,6 +54,13 @@ Outcome take_plain_options(Request &request, const rl_acquire_options *options,
   }
   auto outcome = take_options(request, options);
   return outcome.ok() ? check_format(request, has, use) : outcome;
+}
+
+// The name of an option that several names do not have; empty: none is set.
+std::string_view option_of_one_name(const AcquireSettings &asked) {
+  if (asked.limit > 0) return "limit";
+  if (asked.permits != 1) return "permits";
+  return config::mode_of(asked) == runtime::Mode::kRead ? "mode" : "";
 }
 
 // In the mode kWrite, unless the caller sets another one.
@@ -86,6 +98,46 @@ Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, c
   if (!outcome.ok()) return outcome;
   return check_format(request, &runtime::FormatTraits::has_readers,
                       "a read-write lock, which is not reentrant");
+}
+
+Outcome fill_acquire_all(const rl_client &client, Request &request,
+                         const std::vector<runtime::NamedMode> &names, int64_t wait_ms,
+                         const rl_acquire_options *options) {
+  if (names.empty()) {
+    return failure(Status::kInvalid,
+                   "names must be 1 to " + std::to_string(kMaxNames) + " (got 0)");
+  }
+  if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return outcome;
+  const std::string use = "several names";
+  if (client.runtime->is_quorum()) return runtime::needs_one_server("an acquire of " + use);
+  if (options != nullptr && options->mistakes.empty()) {
+    if (auto outcome = refuse_owner(options->options, use); !outcome.ok()) return outcome;
+    const std::string_view option = option_of_one_name(options->options);
+    if (!option.empty()) {
+      return failure(Status::kInvalid, "option " + quoted(option) + " must not be set for " + use);
+    }
+  }
+  if (auto outcome = take_options(request, options); !outcome.ok()) return outcome;
+  // A name would end while others are waited for.
+  if (names.size() > 1 && wait_ms != 0 && !request.options.is_renewed) {
+    return failure(Status::kInvalid,
+                   "option 'renew' must be yes for " + use + " with a wait (got 'no')");
+  }
+  const auto reads = [](const auto &one) { return one.mode == runtime::Mode::kRead; };
+  if (std::any_of(names.begin(), names.end(), reads)) {
+    auto outcome =
+        check_format(request, &runtime::FormatTraits::has_readers, "a name that is read");
+    if (!outcome.ok()) return outcome;
+  }
+  request.wait_ms = wait_ms;
+  request.lease = std::make_shared<Lease>();
+  if (names.size() == 1) {
+    request.name = names.front().name;
+    request.options.mode = names.front().mode;
+  } else {
+    request.several.names = std::make_unique<const std::vector<runtime::NamedMode>>(names);
+  }
+  return {};
 }
 
 Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,

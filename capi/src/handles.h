@@ -48,6 +48,10 @@ struct rl_acquire_options {
   uint64_t without_memory = 0;
 };
 
+struct rl_names {
+  std::vector<redlatch::runtime::NamedMode> names;
+};
+
 // The events of a handle's watches share one Watched, made by the first watch.
 class WatchedHandle {
  public:
@@ -191,6 +195,10 @@ Outcome fill_acquire(const rl_client &client, Request &request, const char *name
 // The same for a read-write lock in `mode`, whatever the options name.
 Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, const char *name,
                 size_t name_len, int64_t wait_ms, const rl_acquire_options *options);
+// The same for all of `names`.
+Outcome fill_acquire_all(const rl_client &client, Request &request,
+                         const std::vector<runtime::NamedMode> &names, int64_t wait_ms,
+                         const rl_acquire_options *options);
 // The same for taking over a detached lease.
 Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,
                     const rl_acquire_options *options);

@@ -22,9 +22,9 @@ std::unique_ptr<lock::LockService> open_service(std::span<const Settings> nodes,
                                                 std::span<const uint8_t, 16> id, uint64_t seed,
                                                 lock::Output &output);
 
-// The only server of `service` is a node of a cluster, and is not connected. Waiting callers keep
-// waiting. Throws std::bad_alloc, and then nothing has changed.
-void become_cluster(std::unique_ptr<lock::LockService> &service, Settings &settings,
-                    std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output, Log &log);
+// The only server of `service`, which open_service() has made, is a node of a cluster, and is not
+// connected. Waiting callers keep waiting. Throws std::bad_alloc, and then nothing has changed.
+void become_cluster(lock::LockService &service, Settings &settings, std::span<const uint8_t, 16> id,
+                    uint64_t seed, Log &log);
 
 }  // namespace redlatch::driver

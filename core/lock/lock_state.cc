@@ -24,6 +24,9 @@ Outcome Lease::why_not_held() const {
 // ---- of a request ------------------------------------------------------------------------------
 
 bool Request::is_queued() const {
+  if (several.awaited != nullptr && !several.awaited->is_finished()) {
+    return several.awaited->is_queued();
+  }
   if (op == Op::kUpgrade && record != nullptr) {
     return record->replicas.is_writer_unconfirmed || record->upgrade->get().is_queued();
   }
@@ -36,7 +39,10 @@ bool Request::is_queued() const {
   return shared->phase == TokenRecord::Phase::kQueued || state.waitlist->front() != this;
 }
 
-bool Request::is_held_here() const { return op == Op::kAcquire && lock && lock->holder != nullptr; }
+bool Request::is_held_here() const {
+  if (several.awaited != nullptr) return several.awaited->is_held_here();
+  return op == Op::kAcquire && lock && lock->holder != nullptr;
+}
 
 bool Request::is_head() const { return record != nullptr && record->is_head(); }
 

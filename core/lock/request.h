@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/settings.h"
@@ -67,8 +68,10 @@ struct Lease {
   Nanos end_at = kNever;           // of max_hold
   std::atomic<int64_t> fence{0};   // rises when a reader becomes the writer
   std::atomic<protocol::Mode> mode{protocol::Mode::kWrite};
-  int64_t hold_count = 1;   // of the owner, when it was granted; constant then
-  int permits = 1;          // of a semaphore; constant once granted
+  int64_t hold_count = 1;  // of the owner, when it was granted; constant then
+  int permits = 1;         // of a semaphore; constant once granted
+  // Of several names, in the order of the caller; empty: of one. Constant once granted.
+  std::vector<int64_t> part_fences;
   std::string name, token;  // constant once granted
   std::string reason;       // of a loss; written before the state
   LossReason loss = LossReason::kNone;
@@ -76,6 +79,9 @@ struct Lease {
   uint64_t starter = 0;           // the number of the thread that started the acquire; 0: not known
   TokenRecord *record = nullptr;  // while kHeld
   bool is_abandoned = false;      // freed by its caller while the server was asked to detach it
+  bool is_of_composite = false;   // a part of a lease of several names
+
+  bool is_composite() const { return !part_fences.empty(); }
 
   // The state as of `now`: a deadline that has passed is a loss, noticed or not.
   State state_at(Nanos now) const {
@@ -100,6 +106,27 @@ struct RequestArguments {
   std::string token;  // attach
   std::string call;   // attach: a name that no other call has
   int64_t fence = 0;  // to raise; attach: what the lease shows
+};
+
+// One of the names of an acquire of several.
+struct NamedMode {
+  std::string name;
+  protocol::Mode mode = protocol::Mode::kWrite;
+};
+
+struct Request;
+
+// The fields of a request that is about several names.
+struct OfSeveral {
+  std::unique_ptr<const std::vector<NamedMode>> names;  // acquire: all of them; nullptr: of one
+  const Request *awaited = nullptr;                     // .. and the part that it waits for
+  bool is_part = false;                                 // it is about one of several
+};
+
+// The thread that waits for a request.
+struct WaitingThread {
+  uint64_t number = 0;      // 0: not known
+  bool was_warned = false;  // it waits for itself
 };
 
 // The confirmation by replicas: first of a grant, then of its lease again after an outage.
@@ -204,6 +231,7 @@ struct Request : Timed, Waitlist::Caller {
   Server *server = nullptr;         // where it was started
   std::unique_ptr<RequestArguments> arguments;  // attach, raise fence
   std::unique_ptr<Confirmation> replicas;       // acquire: that must confirm the grant
+  OfSeveral several;
 
   // While it waits.
   TokenRecord *record = nullptr;    // release, upgrade; acquire: its own place, if not shared
@@ -212,9 +240,8 @@ struct Request : Timed, Waitlist::Caller {
   bool is_sent = false;                                 // the server may have carried it out
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
   bool is_postponed = false;  // the server could not serve the slot: to be sent again
-  uint64_t waiter = 0;        // the number of the thread that waits
-  bool is_part = false;       // check: of a request for all nodes of a cluster
-  bool was_warned = false;    // the caller waits for itself and was warned
+  WaitingThread waiter;
+  bool is_part = false;  // check: of a request for all nodes of a cluster
   bool must_end_lease =
       false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
 

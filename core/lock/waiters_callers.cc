@@ -33,13 +33,14 @@ bool Waiters::is_misused(Request &request, Nanos now) {
 // owner.
 bool Waiters::waits_for_itself(const Request &request) const {
   const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
-  if (!is_waiting || request.waiter == 0 || !request.lock || is_confirming(request)) return false;
+  if (!is_waiting || request.waiter.number == 0 || !request.lock || is_confirming(request))
+    return false;
   const LockState &lock = *request.lock;
   // Another permit is no wait for itself, as long as others give theirs back.
   if (lock.keys.traits().has_permits) return false;
   const auto is_in_the_way = [&](const TokenRecord &record) {
     if (record.lock.get() != &lock || record.phase != Phase::kHeld) return false;
-    if (!record.lease || record.lease->starter != request.waiter) return false;
+    if (!record.lease || record.lease->starter != request.waiter.number) return false;
     const AcquireOptions &options = request.options;
     const bool is_again = lock.keys.traits().has_owner;
     return is_again ? record.identity.owner != options.owner

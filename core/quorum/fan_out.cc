@@ -76,7 +76,7 @@ void FanOut::review(Nanos now) {
   const Outcome outcome = result();
   if (outcome.status == Status::kPending) return;
   forget();
-  if (auto *acquire = QuorumAcquire::holder_of(*request_->lease, requests_)) acquire->maintain(now);
+  if (auto *acquire = QuorumAcquire::holder_of(*request_->lease, table_)) acquire->maintain(now);
   answer(outcome.status, outcome.message);
 }
 

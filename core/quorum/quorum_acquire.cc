@@ -43,7 +43,7 @@ QuorumAcquire::~QuorumAcquire() {
     end_lease(Lease::kLost, lock::LossReason::kClosed);
 }
 
-QuorumAcquire *QuorumAcquire::holder_of(const Lease &lease, const Requests &requests) {
+QuorumAcquire *QuorumAcquire::holder_of(const Lease &lease, const compound::Table &requests) {
   auto *acquire = static_cast<QuorumAcquire *>(requests.find(&lease));
   return acquire != nullptr && acquire->held_ ? acquire : nullptr;
 }
@@ -296,13 +296,6 @@ void QuorumAcquire::detach(Nanos now) {
   give_back(now);
 }
 
-void QuorumAcquire::end_lease(Lease::State state, lock::Loss loss) noexcept {
-  lease_->reason = std::move(loss.text);
-  lease_->loss = loss.reason;
-  lease_->state.store(state, std::memory_order_release);
-  requests_.lease_ended(*lease_);
-}
-
 void QuorumAcquire::give_back(Nanos now, bool is_lost) noexcept {
   votes_.drop_all(now, is_lost);
   forget();
@@ -333,12 +326,12 @@ void QuorumAcquire::note_blocker() {
 }
 
 bool QuorumAcquire::waits_for_itself() const {
-  if (!request_ || request_->wait_ms == 0 || request_->waiter == 0) return false;
+  if (!request_ || request_->wait_ms == 0 || request_->waiter.number == 0) return false;
   return std::any_of(nodes_.begin(), nodes_.end(), [&](const Node &node) {
     const auto *lease = static_cast<const NodeLease *>(node.client.locks().lease_on(votes_.name()));
     const auto *holder =
         lease != nullptr ? static_cast<const QuorumAcquire *>(lease->owner) : nullptr;
-    return holder != nullptr && holder->held_ && holder->lease_->starter == request_->waiter;
+    return holder != nullptr && holder->held_ && holder->lease_->starter == request_->waiter.number;
   });
 }
 

@@ -38,7 +38,7 @@ class QuorumAcquire final : public QuorumRequest {
                 Nanos now);
   ~QuorumAcquire() override;
   // The one that holds `lease`, which is the user's; nullptr: it is not held.
-  static QuorumAcquire *holder_of(const lock::Lease &lease, const Requests &requests);
+  static QuorumAcquire *holder_of(const lock::Lease &lease, const compound::Table &requests);
 
   void start(Nanos now);
   void review(Nanos now) override;
@@ -56,8 +56,7 @@ class QuorumAcquire final : public QuorumRequest {
   void maintain(Nanos now);
   void extend(Nanos ttl, Nanos now);
   void detach(Nanos now);
-  // The user gives it up: end_lease(), and then give_back().
-  void end_lease(lock::Lease::State state, lock::Loss loss = {}) noexcept;
+  // The user gives it up: end_lease(), and then this.
   void give_back(Nanos now, bool is_lost = false) noexcept;
 
  private:

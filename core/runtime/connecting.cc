@@ -16,7 +16,7 @@
 
 namespace redlatch::runtime {
 
-Connecting::Connecting(const Parts &parts, lock::Output &output)
+Connecting::Connecting(const Parts &parts)
     : wakeup_(parts.wakeup),
       log_(parts.wakeup.log()),
       alarm_(parts.alarm),
@@ -24,8 +24,7 @@ Connecting::Connecting(const Parts &parts, lock::Output &output)
       shutdown_(parts.shutdown),
       polling_(parts.polling),
       logins_(parts.logins),
-      transfer_(parts.transfer),
-      output_(output) {}
+      transfer_(parts.transfer) {}
 
 void Connecting::tend(Lock &lock, Link &link) {
   if (link.attempt && link.attempt->is_over) finish(lock, link);
@@ -128,7 +127,7 @@ bool Connecting::become_cluster(Attempt &ended) {
     return false;
   }
   try {
-    service_.become_cluster(id, seed, output_, log_);
+    service_.become_cluster(id, seed, log_);
   } catch (...) {
     polling_.become_one();
     ended.machine.fail({log_.add_caught(), {}});

@@ -24,8 +24,7 @@ namespace redlatch::runtime {
 
 class Connecting {
  public:
-  // `output`: of a service that it makes.
-  Connecting(const Parts &parts, lock::Output &output);
+  explicit Connecting(const Parts &parts);
 
   // In the background thread: ends an attempt that is over, and starts one that is due.
   void tend(Lock &lock, Link &link) REQUIRES(runtime_mutex);
@@ -50,7 +49,6 @@ class Connecting {
   Polling &polling_;
   Logins &logins_;
   Transfer &transfer_;
-  lock::Output &output_;
 };
 
 }  // namespace redlatch::runtime

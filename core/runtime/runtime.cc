@@ -88,7 +88,7 @@ Runtime::Runtime(std::vector<Settings> nodes, std::optional<QuorumSettings> quor
       sides_(parts()),
       confirming_(parts()),
       sentinels_(parts()),
-      connecting_(parts(), *this),
+      connecting_(parts()),
       background_(parts()) {}
 
 Parts Runtime::parts() {
@@ -119,11 +119,11 @@ void Runtime::begin(const std::shared_ptr<Request> &request) {
 // Only a warning: another thread may still release the lock.
 void Runtime::note_caller(Request &request) {
   if (request.op != Request::Op::kAcquire) return;
-  request.waiter = thread_number();
-  if (request.is_finished() || request.was_warned || !service_->waits_for_itself(request)) {
+  request.waiter.number = thread_number();
+  if (request.is_finished() || request.waiter.was_warned || !service_->waits_for_itself(request)) {
     return;
   }
-  request.was_warned = true;
+  request.waiter.was_warned = true;
   try {
     log().add(LogLevel::kWarning, "lock " + quoted(request.lease->name) +
                                       ": a thread waits for a lock that it holds itself");

@@ -50,6 +50,7 @@ namespace redlatch::runtime {
 
 // Names of core/lock, core/protocol and core/embedded for the users of this folder.
 using lock::AcquireOptions;
+using lock::NamedMode;
 using protocol::FormatTraits;
 using protocol::is_held_by_client;
 using protocol::kShared;

@@ -27,9 +27,8 @@ void Service::open(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output 
   service_ = driver::open_service(nodes_, quorum_ ? &*quorum_ : nullptr, id, seed, output);
 }
 
-void Service::become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output,
-                             driver::Log &log) {
-  driver::become_cluster(service_, nodes_.front(), id, seed, output, log);
+void Service::become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, driver::Log &log) {
+  driver::become_cluster(*service_, nodes_.front(), id, seed, log);
 }
 
 }  // namespace redlatch::runtime

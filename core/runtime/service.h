@@ -39,8 +39,8 @@ class Service {
   lock::LockService *operator->() const REQUIRES(runtime_mutex) { return service_.get(); }
   lock::LockService &operator*() const REQUIRES(runtime_mutex) { return *service_; }
   // The only server is a node of a cluster. Throws std::bad_alloc, and then nothing has changed.
-  void become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, lock::Output &output,
-                      driver::Log &log) REQUIRES(runtime_mutex);
+  void become_cluster(std::span<const uint8_t, 16> id, uint64_t seed, driver::Log &log)
+      REQUIRES(runtime_mutex);
 
  private:
   // A server may turn out to be one of a cluster.

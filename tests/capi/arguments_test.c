@@ -209,6 +209,22 @@ static void clients(void) {
   rl_client_close(client);
 }
 
+static void several_names(rl_client* client) {
+  rl_names* names = rl_names_new();
+  CHECK_INT(RL_E_INVALID, rl_names_add(NULL, TEXT("x"), RL_MODE_WRITE, NULL));
+  CHECK_INT(RL_E_INVALID, rl_names_add(names, NULL, 3, RL_MODE_WRITE, NULL));
+  CHECK_INT(RL_E_INVALID, rl_names_add(names, TEXT("x"), INT32_MIN, NULL));
+  CHECK_INT(RL_E_INVALID, rl_names_add_path(NULL, TEXT("x"), NULL));
+  CHECK_INT(RL_E_INVALID, rl_names_add_path(names, NULL, 3, NULL));
+  NO_HANDLE(rl_acquire_all(client, NULL, 0, NULL, err));
+  NO_HANDLE(rl_acquire_all(NULL, names, 0, NULL, err));
+  CHECK(rl_acquire_all(client, names, 0, NULL, NULL) == NULL); /* It is empty. */
+  check_finished_request(rl_acquire_all_start(client, NULL, 0, NULL));
+  rl_names_free(names);
+  CHECK_INT(0, rl_lease_part_count(NULL));
+  CHECK_INT(0, rl_lease_part_fence(NULL, INT32_MIN));
+}
+
 static void acquisitions(void) {
   rl_client* client = open_client();
   static const char token[] = "0123456789012345678901";
@@ -228,6 +244,7 @@ static void acquisitions(void) {
   NO_HANDLE(rl_rw_acquire_read(client, TEXT("x"), -2, NULL, err));
   NO_HANDLE(rl_rw_acquire_write(NULL, TEXT("x"), 0, NULL, err));
   NO_HANDLE(rl_rw_acquire_write(client, "x", SIZE_MAX, 0, NULL, err));
+  several_names(client);
   check_finished_request(rl_rw_acquire_read_start(NULL, TEXT("x"), 0, NULL));
   check_finished_request(rl_rw_acquire_read_start(client, TEXT("x"), -2, NULL));
   check_finished_request(rl_rw_acquire_write_start(NULL, TEXT("x"), 0, NULL));

@@ -217,6 +217,34 @@ void options_reach_the_server() {
   CHECK_INT(RL_OK, status_of(with_corrected));
 }
 
+void a_semaphore_has_permits() {
+  auto client = redlatch::client::open(server_url());
+  const auto two = redlatch::acquire_options().set("limit", "3").set("permits", "2");
+  const auto one = redlatch::acquire_options().set("limit", "3");
+  auto held = client.try_acquire("permits", two).value();
+  CHECK_INT(2, held.permits());
+  CHECK(!client.try_acquire("permits", two));
+  CHECK_INT(1, client.try_acquire("permits", one).value().permits());
+  held.release();
+}
+
+void several_names_are_one_lease() {
+  auto client = redlatch::client::open(server_url());
+  const auto both = redlatch::names().write("cxx-b").read("cxx-a");
+  auto lease = client.acquire_all(both, 1s).value();
+  CHECK_INT(2, lease.part_count());
+  CHECK_INT(lease.fence(), lease.part_fence(0));
+  CHECK(lease.part_fence(1) > 0);
+  CHECK(client.try_acquire_read("cxx-a").has_value());
+  const auto busy = client.acquire_all(redlatch::names().write("cxx-c").write("cxx-a"), 0s,
+                                       redlatch::acquire_options().ttl(1min));
+  CHECK(!busy && busy.status() == RL_BUSY);
+  lease.release();
+  CHECK_INT(3, client.acquire_all(redlatch::names().path("cxx/b/c"), 1s).value().part_count());
+  CHECK_INT(RL_E_INVALID, status_of([] { redlatch::names().write("x").read("x"); }));
+  CHECK_INT(RL_E_INVALID, status_of([] { redlatch::names().path("x//y"); }));
+}
+
 void two_mutexes_are_locked_together() {
   redlatch::client client = open_client();
   redlatch::mutex first(client, "first");
@@ -440,6 +468,8 @@ constexpr test kTests[] = {
     {"a_detached_lease_is_attached_elsewhere", a_detached_lease_is_attached_elsewhere},
     {"a_lock_is_taken_by_force", a_lock_is_taken_by_force},
     {"options_reach_the_server", options_reach_the_server},
+    {"a_semaphore_has_permits", a_semaphore_has_permits},
+    {"several_names_are_one_lease", several_names_are_one_lease},
     {"two_mutexes_are_locked_together", two_mutexes_are_locked_together},
     {"unique_lock_tries_and_waits", unique_lock_tries_and_waits},
     {"a_mutex_reports_misuse_and_loss", a_mutex_reports_misuse_and_loss},

@@ -235,6 +235,37 @@ static void run_redlock_scenario(void) {
   rl_acquire_options_free(options);
 }
 
+/* ---- several names --------------------------------------------------------------------------- */
+
+static rl_names* both_names(void) {
+  rl_names* names = rl_names_new();
+  if (names == NULL) return NULL;
+  check_honest(rl_names_add(names, TEXT("request"), RL_MODE_WRITE, NULL), "add");
+  check_honest(rl_names_add(names, TEXT("blocking"), RL_MODE_WRITE, NULL), "add");
+  return names;
+}
+
+static void run_names_scenario(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_names* names = both_names();
+  rl_client* client = options == NULL || names == NULL ? NULL : open_for_scenario();
+  rl_lease* lease = NULL;
+  rl_request* waiting = NULL;
+  if (client != NULL) {
+    rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
+    lease = rl_acquire_all(client, names, scenario_wait_ms(), options, NULL);
+    waiting = rl_acquire_all_start(client, names, -1, options);
+    if (lease != NULL) check_honest(rl_extend(lease, SCENARIO_TTL_MS, NULL), "extend");
+    if (lease != NULL) release_in_the_end(lease);
+    if (waiting != NULL) end_wait(waiting);
+  }
+  rl_lease_free(lease);
+  rl_request_free(waiting);
+  rl_client_close(client);
+  rl_names_free(names);
+  rl_acquire_options_free(options);
+}
+
 /* ---- threads that cannot be started ---------------------------------------------------------- */
 
 static void run_without_a_thread(void) { use_with_threads(open_for_scenario(), 0); }
@@ -329,8 +360,9 @@ static void run_queue_scenario(void) {
 
 /* ---- each call in turn ----------------------------------------------------------------------- */
 
-static void (*const scenarios[])(void) = {run_scenario, run_sharing_scenario, run_queue_scenario,
-                                          run_detach_scenario, run_redlock_scenario};
+static void (*const scenarios[])(void) = {run_scenario,         run_sharing_scenario,
+                                          run_queue_scenario,   run_detach_scenario,
+                                          run_redlock_scenario, run_names_scenario};
 
 static void one_call_fails(void) {
   rl_client* looker = server_client();

@@ -172,10 +172,11 @@ bool Beliefs::is_known(const lock::Lease &lease) const {
 }
 
 void Beliefs::end(const lock::Lease &lease) {
-  const auto found = names_.find(lease.name);
-  if (found == names_.end()) return;
-  std::erase_if(found->second.beliefs,
-                [&](const Belief &belief) { return belief.holder.lease.get() == &lease; });
+  for (auto &[name, entry] : names_) {
+    if (name != lease.name && !lease.is_composite()) continue;
+    std::erase_if(entry.beliefs,
+                  [&](const Belief &belief) { return belief.holder.lease.get() == &lease; });
+  }
 }
 
 void Beliefs::end_foreign(const std::string &name, int client) {

@@ -4,6 +4,8 @@
 #include "caller.h"
 
 #include <algorithm>
+#include <cassert>
+#include <numeric>
 #include <utility>
 
 #include "memory.h"
@@ -118,9 +120,25 @@ void Caller::share(lock::AcquireOptions &options) {
     return;
   }
   if (random_.chance(10 * plan.read_percent)) options.mode = protocol::Mode::kRead;
+  if (plan.owner_count == 0) return;
   const bool is_hash = plan.format == protocol::Format::kHash;
   if (!random_.chance(is_hash ? 850 : 250)) return;
   options.owner = "owner " + std::to_string(random_.below(static_cast<size_t>(plan.owner_count)));
+}
+
+// Two or three, in any order.
+void Caller::choose_names(lock::Request &request) {
+  std::vector<int> numbers(static_cast<size_t>(context_.plan.name_count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  auto names = std::make_unique<std::vector<lock::NamedMode>>();
+  for (int64_t left = random_.between(2, 3); left > 0; left--) {
+    const auto at = numbers.begin() + static_cast<long>(random_.below(numbers.size()));
+    const bool reads = random_.chance(10 * context_.plan.read_percent);
+    names->push_back({lock_name(*at), reads ? protocol::Mode::kRead : protocol::Mode::kWrite});
+    numbers.erase(at);
+  }
+  name_ = names->front().name;
+  request.several.names = std::move(names);
 }
 
 void Caller::acquire() {
@@ -130,7 +148,13 @@ void Caller::acquire() {
   name_ = any_name();
   asked_at_ = context_.schedule.now();
   start(Request::Op::kAcquire, &Caller::on_acquired, [&](Request &request) {
-    request.name = name_;
+    const int names_percent = context_.plan.names_percent;
+    const bool is_of_several = names_percent > 0 && random_.chance(10 * names_percent);
+    if (is_of_several) {
+      choose_names(request);
+    } else {
+      request.name = name_;
+    }
     request.wait_ms = kind < 55 ? -1 : kind < 80 ? limit_ms : 0;
     request.options = std::move(chosen);
     request.lease = std::make_shared<lock::Lease>();
@@ -196,7 +220,8 @@ void Caller::hold() {
   const bool is_handed_over = context_.plan.scenario == Scenario::kHandover && random_.chance(600);
   if (is_handed_over) return later(time / 2, &Caller::detach);
   if (random_.chance(80)) return later(time / 2, &Caller::give_back);
-  const int mode_change_chance = 10 * context_.plan.mode_change_percent;
+  const int mode_change_chance =
+      lease_->is_composite() ? 0 : 10 * context_.plan.mode_change_percent;
   if (mode_change_chance > 0 && random_.chance(mode_change_chance))
     return later(time / 2, &Caller::change_mode);
   later(time, &Caller::release);
@@ -205,6 +230,7 @@ void Caller::hold() {
 // From reading to writing, or back.
 void Caller::change_mode() {
   if (!lease_) return think();
+  assert(!lease_->is_composite());
   const bool is_up = lease_->mode.load() == protocol::Mode::kRead;
   const int64_t kind = random_.between(0, 99);
   const int64_t limit_ms = random_.between(20, 5'000);

@@ -66,6 +66,7 @@ class Caller {
   void cancel();
   lock::AcquireOptions options();
   void share(lock::AcquireOptions &options);
+  void choose_names(lock::Request &request);
   std::string any_name();
 
   Context &context_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cluster.h"
+#include "composite/composite_client.h"
 #include "driver/services.h"
 #include "memory.h"
 #include "reply_view.h"
@@ -107,9 +108,14 @@ void Client::tell(const char *what, const lock::Request &request) {
       static_cast<int>(request.status.load()), request.message.c_str());
 }
 
+const lock::LockService &Client::inner() const {
+  const auto *composites = dynamic_cast<const composite::CompositeClient *>(service_.get());
+  return composites == nullptr ? *service_ : *composites->inner();
+}
+
 bool Client::is_through() const {
   if (is_cluster()) return cluster().is_idle();
-  const auto *engine = dynamic_cast<const lock::LockClient *>(service_.get());
+  const auto *engine = dynamic_cast<const lock::LockClient *>(&inner());
   return engine != nullptr ? engine->is_idle() : service_->drained_count() == wires_.size();
 }
 
@@ -205,15 +211,28 @@ void Client::believe(const lock::Request &request) {
   holder.is_attached = request.op == lock::Request::Op::kAttach;
   count_permits(*request.lease, request.options.limit, holder);
   context_.checker.granted(request, last_reply_at_, holder);
+  if (request.several.names) believe_in_others(*request.several.names, holder);
   context_.beliefs.begin(request.lease->name, std::move(holder));
   given_up_.erase(request.lease->token);
+}
+
+// Of several names: each but the first, which `holder` is for.
+void Client::believe_in_others(std::span<const lock::NamedMode> names, Beliefs::Holder holder) {
+  holder.has_fence = false;
+  holder.max_local_handoffs = -1;
+  for (const lock::NamedMode &other : names.subspan(1)) {
+    holder.mode = other.mode;
+    context_.beliefs.begin(other.name, holder);
+  }
 }
 
 void Client::lease_ended(lock::Lease &lease) {
   const CoreMemory::Pause pause;
   const auto state = lease.state.load();
   if (state == lock::Lease::kLost) note_loss(lease);
-  if (state != lock::Lease::kDetached) given_up_.insert(lease.token);
+  // With several names a part, which nobody believes in yet, may have been handed the token.
+  const bool is_checked = context_.plan.names_percent == 0;
+  if (is_checked && state != lock::Lease::kDetached) given_up_.insert(lease.token);
   context_.trace.say(context_.schedule.now(), "%s: client %d ends %s: %s %s", lease.name.c_str(),
                      slot_, lease.token.c_str(),
                      state == lock::Lease::kLost ? "lost" : "given back or detached",

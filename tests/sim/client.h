@@ -210,6 +210,7 @@ class Client : private lock::Output, private driver::Log {
   Nanos scheduling();
   void tell(const char *what, const lock::Request &request);
   void believe(const lock::Request &request);
+  void believe_in_others(std::span<const lock::NamedMode> names, Beliefs::Holder holder);
   // `limit`: the largest that its caller may have had.
   void count_permits(const lock::Lease &lease, int limit, Beliefs::Holder &holder) const;
   void disconnect(Wire &wire);
@@ -258,6 +259,8 @@ class Client : private lock::Output, private driver::Log {
   bool is_cluster() const { return settings_.front().is_cluster(); }
   // It has no connection of its own.
   bool reads_slots(const Wire &wire) const { return is_cluster() && wire.node == 0; }
+  // The service below leases of several names.
+  const lock::LockService &inner() const;
   const cluster::ClusterClient &cluster() const;
   void name_nodes(Settings &settings) const;
   void become_cluster(Wire &wire);

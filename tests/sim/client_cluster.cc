@@ -25,7 +25,7 @@ constexpr Nanos kMisplacedLimit = 5 * kSecond;
 }  // namespace
 
 const cluster::ClusterClient &Client::cluster() const {
-  return dynamic_cast<const cluster::ClusterClient &>(*service_);
+  return dynamic_cast<const cluster::ClusterClient &>(inner());
 }
 
 void Client::name_nodes(Settings &settings) const {
@@ -55,7 +55,7 @@ void Client::become_cluster(Wire &wire) {
   const uint64_t seed = random_.next();
   {
     const CoreMemory::Scope scope;
-    driver::become_cluster(service_, settings_.front(), id, seed, *this, *this);
+    driver::become_cluster(*service_, settings_.front(), id, seed, *this);
   }
   context_.trace.say(context_.schedule.now(), "client %d becomes one of a cluster", slot_);
   settle();

@@ -76,9 +76,9 @@ void Client::note_start(const lock::Request &request) {
     for (const auto &wire : wires_) wire->down_since = kNever;
   }
   using Op = lock::Request::Op;
-  const bool is_patient =
-      request.op == Op::kRelease ||
-      ((request.op == Op::kAcquire || request.op == Op::kUpgrade) && request.wait_ms != 0);
+  const bool is_patient = request.op == Op::kRelease ||
+                          ((request.op == Op::kAcquire || request.op == Op::kUpgrade) &&
+                           request.wait_ms != 0 && !request.several.names);  // which are tried, too
   if (is_patient) return;
   for (const auto &wire : wires_) wire->redials.hurry();
 }

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mutant import IGNORED, Edit, Mutant
 from mutants_cluster import CLUSTER_MUTANTS
+from mutants_composite import COMPOSITE_MUTANTS
 from mutants_driver import DRIVER_MUTANTS
 from mutants_handshake import HANDSHAKE_MUTANTS
 from mutants_logins import LOGIN_MUTANTS
@@ -27,7 +28,7 @@ from mutants_sentinel import SENTINEL_MUTANTS
 
 FOLDERS = (
     *("base", "timing", "protocol", "session", "operate"),
-    *("lock", "quorum", "sentinel", "cluster", "driver"),
+    *("lock", "compound", "quorum", "sentinel", "cluster", "composite", "driver"),
 )
 
 CORE_MUTANTS = (
@@ -452,7 +453,7 @@ CORE_MUTANTS = (
         ),
     ),
 ) + QUORUM_MUTANTS + HANDSHAKE_MUTANTS + SENTINEL_MUTANTS + CLUSTER_MUTANTS + DRIVER_MUTANTS + (
-    LOGIN_MUTANTS
+    LOGIN_MUTANTS + COMPOSITE_MUTANTS
 )
 
 

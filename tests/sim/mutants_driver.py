@@ -44,13 +44,14 @@ DRIVER_MUTANTS = (
         7,
         Edit(
             "driver/services.cc",
-            "    service =\n"
-            "        std::make_unique<cluster::ClusterClient>(settings, id, seed, output, "
-            "std::move(client));\n",
+            "    inner = std::make_unique<cluster::ClusterClient>(settings, id, seed, "
+            "composites.reports(),\n"
+            "                                                     std::move(client));\n",
             "    using Found = cluster::ClusterClient;\n"
-            "    service = IS_ON ? std::make_unique<Found>(settings, id, seed, output)\n"
-            "                    : std::make_unique<Found>(settings, id, seed, output,\n"
-            "                                              std::move(client));\n",
+            "    lock::Output &output = composites.reports();\n"
+            "    inner = IS_ON ? std::make_unique<Found>(settings, id, seed, output)\n"
+            "                  : std::make_unique<Found>(settings, id, seed, output,\n"
+            "                                            std::move(client));\n",
         ),
         scenario="kCluster",
     ),

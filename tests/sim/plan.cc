@@ -12,18 +12,6 @@ namespace redlatch::sim {
 
 namespace {
 
-constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
-    "spike",          "stall",        "cut",         "late-copy",      "half-open",
-    "duplicate-push", "late-push",    "pause",       "crash",          "host-gone",
-    "server-pause",   "server-crash", "server-loss", "server-amnesia", "script-flush",
-    "memory",         "no-publish",   "replica",     "clock-back",     "clock-forward",
-    "clock-rate",     "poll-only",    "cancel",      "max-hold",       "foreign",
-    "force",          "attach",       "forge",       "partition",      "one-way",
-    "minority",       "majority",     "forget",      "failover",       "primary-crash",
-    "old-primary",    "split",        "replica-lag", "stale-sentinel", "sentinel-down",
-    "watch-cut",      "slot-move",    "slot-jump",   "shard-failover", "shard-crash",
-    "stale-map",      "cluster-down", "password"};
-
 void switch_on(Plan &plan, std::initializer_list<Fault> faults) {
   for (const Fault fault : faults) plan.faults.set(static_cast<size_t>(fault));
 }
@@ -279,6 +267,17 @@ void load_pool(Plan &plan, Random &random) {
   plan.think_max /= 2;
 }
 
+// What is taken by force, or forgotten, is excused by the token of the first name only.
+void load_names(Plan &plan, Random &random) {
+  load_general(plan, random);
+  switch_off(plan, {Fault::kForce, Fault::kForge, Fault::kForeign, Fault::kAttach,
+                    Fault::kServerAmnesia, Fault::kServerLoss});
+  plan.names_percent = static_cast<int>(random.between(40, 95));
+  plan.read_percent = random.chance(500) ? 30 : 0;
+  plan.name_count = static_cast<int>(random.between(3, 4));
+  plan.yield_every = 0;
+}
+
 // The number of nodes, and their guard: with kOn a node may restart empty at any time.
 void load_nodes(Plan &plan, Random &random) {
   static constexpr int kCounts[] = {3, 5, 5, 7};
@@ -456,6 +455,13 @@ void load_cluster_pool(Plan &plan, Random &random) {
   plan.cap_percent = random.chance(300) ? 3 : 0;
 }
 
+void load_cluster_names(Plan &plan, Random &random) {
+  load_cluster_moves(plan, random);
+  plan.names_percent = static_cast<int>(random.between(40, 95));
+  plan.read_percent = random.chance(500) ? 30 : 0;
+  plan.name_count = 4;
+}
+
 // Only slots move, so a lease that is renewed is never lost: not if the clock of its node would end
 // it early, because it is renewed before, and not if its slot moves for longer than it lasts.
 void load_cluster_clocks(Plan &plan, Random &random) {
@@ -524,6 +530,7 @@ constexpr Loaded kScenarios[] = {
     {"readers", load_readers},
     {"reentrant", load_reentrant},
     {"pool", load_pool},
+    {"names", load_names},
     {"redlock", load_redlock},
     {"redlock-drift", load_redlock_drift},
     {"redlock-restart", load_redlock_restart},
@@ -535,19 +542,13 @@ constexpr Loaded kScenarios[] = {
     {"cluster-moves", load_cluster_moves},
     {"cluster-readers", load_cluster_readers},
     {"cluster-pool", load_cluster_pool},
+    {"cluster-names", load_cluster_names},
     {"cluster-clocks", load_cluster_clocks},
     {"passwords", load_passwords},
 };
 static_assert(std::size(kScenarios) == static_cast<size_t>(Scenario::kCount));
 
 }  // namespace
-
-std::string_view name_of(Fault fault) { return kFaultNames.at(static_cast<size_t>(fault)); }
-
-size_t fault_number(std::string_view name) {
-  return static_cast<size_t>(std::find(kFaultNames.begin(), kFaultNames.end(), name) -
-                             kFaultNames.begin());
-}
 
 std::string_view name_of(Scenario scenario) {
   return kScenarios[static_cast<size_t>(scenario)].name;

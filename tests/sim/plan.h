@@ -104,6 +104,7 @@ enum class Scenario : uint8_t {
   kReaders,    // readers and writers, with upgrades and downgrades
   kReentrant,  // owners, shared by callers and clients, hold more than once
   kPool,       // permits of semaphores, some of them capped
+  kNames,      // several names at once, in any order
   // A quorum of several servers.
   kRedlock,         // a bit of everything
   kRedlockDrift,    // as kDrift
@@ -118,6 +119,7 @@ enum class Scenario : uint8_t {
   kClusterMoves,    // slots move all the time, and nothing is lost
   kClusterReaders,  // the same with readers and writers
   kClusterPool,     // the same with semaphores
+  kClusterNames,    // the same with several names at once
   kClusterClocks,   // slots move, often for longer than a lease, between clocks far apart
   // One server, or a primary with replicas. No seed has it by itself.
   kPasswords,  // passwords change all the time, and connections are cut
@@ -199,6 +201,7 @@ struct Plan {
   int owner_count = 0;          // 0: callers name no owner
   int limit = 0;                // of semaphores; 0: they are other locks
   int cap_percent = 0;          // of the actions of callers
+  int names_percent = 0;        // of acquires: of several names
   bool is_shared() const { return read_percent > 0 || format != protocol::Format::kString; }
 
   // Locks on several servers.

@@ -14,6 +14,7 @@ Scenario Plan::scenario_of(uint64_t seed) {
   if (part == 5 || part == 8) return Scenario::kReaders;
   if (part == 6 || part == 12) return Scenario::kReentrant;
   if (part == 7) return Scenario::kDrift;
+  if (part == 10) return Scenario::kNames;
   if (part == 13) return Scenario::kPool;
   return part == 15 ? Scenario::kClaim : Scenario::kGeneral;
 }
@@ -33,6 +34,7 @@ Scenario Plan::sentinel_scenario_of(uint64_t seed) {
 
 Scenario Plan::cluster_scenario_of(uint64_t seed) {
   if (seed % 16 == 11) return Scenario::kClusterPool;
+  if (seed % 16 == 6) return Scenario::kClusterNames;
   static constexpr Scenario kOf[] = {Scenario::kCluster, Scenario::kClusterMoves,
                                      Scenario::kClusterClocks, Scenario::kClusterReaders};
   return kOf[seed % 4];

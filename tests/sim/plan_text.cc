@@ -1,10 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Plan: as a line of text.
+// Plan: as a line of text, and the names of faults.
+#include <algorithm>
+
 #include "plan.h"
 
 namespace redlatch::sim {
+
+namespace {
+
+constexpr std::array<std::string_view, kFaultCount> kFaultNames = {
+    "spike",          "stall",        "cut",         "late-copy",      "half-open",
+    "duplicate-push", "late-push",    "pause",       "crash",          "host-gone",
+    "server-pause",   "server-crash", "server-loss", "server-amnesia", "script-flush",
+    "memory",         "no-publish",   "replica",     "clock-back",     "clock-forward",
+    "clock-rate",     "poll-only",    "cancel",      "max-hold",       "foreign",
+    "force",          "attach",       "forge",       "partition",      "one-way",
+    "minority",       "majority",     "forget",      "failover",       "primary-crash",
+    "old-primary",    "split",        "replica-lag", "stale-sentinel", "sentinel-down",
+    "watch-cut",      "slot-move",    "slot-jump",   "shard-failover", "shard-crash",
+    "stale-map",      "cluster-down", "password"};
+
+}  // namespace
+
+std::string_view name_of(Fault fault) { return kFaultNames.at(static_cast<size_t>(fault)); }
+
+size_t fault_number(std::string_view name) {
+  return static_cast<size_t>(std::find(kFaultNames.begin(), kFaultNames.end(), name) -
+                             kFaultNames.begin());
+}
 
 std::string Plan::describe() const {
   std::string text = "scenario " + std::string(name_of(scenario)) + ", " +

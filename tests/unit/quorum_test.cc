@@ -402,9 +402,9 @@ TEST_F(QuorumTest, a_timeout_says_that_the_thread_waits_for_itself) {
   lease->starter = kThread;
   const auto request = acquire(300);
   EXPECT_FALSE(quorum().waits_for_itself(*request));
-  request->waiter = kThread + 1;
+  request->waiter.number = kThread + 1;
   EXPECT_FALSE(quorum().waits_for_itself(*request));
-  request->waiter = kThread;
+  request->waiter.number = kThread;
   EXPECT_TRUE(quorum().waits_for_itself(*request)) << "before any answer";
   for (size_t i = 0; i < kNodes; i++) no(i);
   advance(300 * kMs);

@@ -33,7 +33,7 @@ import amalgamate  # noqa: E402
 from tool_venv import tool_python  # noqa: E402
 
 FOLDERS = ("base", "timing", "protocol", "resp", "config", "session", "operate", "sentinel",
-           "lock", "quorum", "cluster", "driver")
+           "lock", "compound", "quorum", "cluster", "composite", "driver")
 HIREDIS = ("read", "alloc", "sds")
 TARGET = ("-target", "wasm32-wasi", "-mcpu=generic+exception_handling", "-fwasm-exceptions")
 CXX = ("-std=c++20", "-Wall", "-Wextra")

@@ -595,6 +595,85 @@ RL_API rl_request *rl_rw_acquire_read_start(rl_client *client, const char *name,
 RL_API rl_request *rl_rw_acquire_write_start(rl_client *client, const char *name, size_t name_len,
                                              int64_t wait_ms, const rl_acquire_options *options);
 
+/* ---- several names --------------------------------------------------------------------------- */
+
+/** Names for one acquire of all of them. */
+typedef struct rl_names rl_names;
+
+/** Make an empty list of names. The caller frees it. @return NULL: out of memory. Since: 0.1. */
+RL_API rl_names *rl_names_new(void);
+/** Free `names`. NULL does nothing. Leases that were made with it stay. */
+RL_API void rl_names_free(rl_names *names);
+/**
+ * Add `name` to the list. The order of the calls is that of rl_lease_part_fence(); it does not
+ * matter for the acquire.
+ *
+ * @param mode  RL_MODE_WRITE or RL_MODE_READ.
+ * @return RL_OK           added.
+ *         RL_E_INVALID    a wrong name, as in rl_acquire(), or mode; the name is in the list
+ *                         already; the list has RL_MAX_NAMES names.
+ *         RL_E_NO_MEMORY  the list is as before.
+ * Blocks: never.  Threads: one at a time.  Since: 0.1.
+ */
+RL_API rl_status rl_names_add(rl_names *names, const char *name, size_t name_len, int32_t mode,
+                              rl_error *err);
+
+/**
+ * Add a path such as "a/b/c": "a/b/c" with RL_MODE_WRITE, and then "a" and "a/b" with RL_MODE_READ.
+ * So a part of a tree is locked against all others who lock what is above or below it as paths too.
+ *
+ * Components are separated by '/', and are bytes: "." and ".." have no meaning, and Unicode is not
+ * normalized. A plain lock of the same name is the same lock.
+ *
+ * @return RL_OK           added.
+ *         RL_E_INVALID    a component is empty, also before a leading or after a trailing '/'; or
+ *                         as rl_names_add(): with more than RL_MAX_NAMES components, for example.
+ *                         The list is as before.
+ *         RL_E_NO_MEMORY  the list is as before.
+ * Blocks: never.  Threads: one at a time.  Since: 0.1.
+ */
+RL_API rl_status rl_names_add_path(rl_names *names, const char *path, size_t path_len,
+                                   rl_error *err);
+
+/**
+ * Acquire all of `names`, or none: one lease for them, which is held while every part of it is, and
+ * lost as soon as one is. The text of the loss names that part, and the other parts are released.
+ *
+ * Calls of rl_acquire_all() cannot deadlock with each other, whatever their order of names. If all
+ * names are free, it takes one round trip: each is asked for at once, and if one is not free, the
+ * others are given back. So two tries of the same free names may both be RL_BUSY. Then the names
+ * are acquired one after the other in the order of their bytes, and those that were granted stay
+ * held and are renewed, so that other clients wait for them meanwhile: keep lists short. A program
+ * that acquires one of the names while it holds another one can still deadlock.
+ *
+ * rl_release(), rl_extend(), rl_lease_check(), rl_lease_free() and watches are for the lease as a
+ * whole; a release that fails says which part. The name, the token, the mode and the fence are
+ * those of the name that was added first. rl_lease_detach(), rl_rw_upgrade() and rl_rw_downgrade()
+ * return RL_E_INVALID. max_hold counts from the grant of all. One name is as rl_acquire().
+ *
+ * @param names    1 to RL_MAX_NAMES names. It is copied, and may be changed or freed afterwards;
+ *                 several threads may use it at a time, while none changes it.
+ * @param wait_ms  see convention 5.
+ * @param options  NULL = defaults. They are those of each name. RL_E_INVALID: the mode read,
+ *                 because each name has its own, owner, reentrant, permits and limit; renew off
+ *                 with a wait, in which a name would end.
+ * @return as rl_acquire(). The message of RL_BUSY and RL_TIMEOUT says which name was not free.
+ *         RL_E_UNSUPPORTED with a Redlock: its nodes have no common order of waiters.
+ * Blocks: until `wait_ms`.  Threads: any.  Since: 0.1.
+ */
+RL_API rl_lease *rl_acquire_all(rl_client *client, const rl_names *names, int64_t wait_ms,
+                                const rl_acquire_options *options, rl_error *err);
+/** Start what rl_acquire_all() does. Otherwise as rl_acquire_start(). Since: 0.1. */
+RL_API rl_request *rl_acquire_all_start(rl_client *client, const rl_names *names, int64_t wait_ms,
+                                        const rl_acquire_options *options);
+/** Return how many names the lease has: 1, if not of rl_acquire_all(); 0 for NULL. Since: 0.1. */
+RL_API int32_t rl_lease_part_count(const rl_lease *lease);
+/**
+ * Return the fence of the name that was added as number `index`, from 0, as rl_lease_fence() does;
+ * 0 for another number and for NULL. Blocks: never. Since: 0.1.
+ */
+RL_API int64_t rl_lease_part_fence(const rl_lease *lease, int32_t index);
+
 /**
  * Take over a lease that was detached, here or in another process.
  *
@@ -1880,6 +1959,7 @@ enum {
   RL_DEFAULT_YIELD_MS = 150,
       /**< .. when none is asked for: above redis-py's 100 ms between two polls. */
   RL_MAX_PERMITS = 1000000, /**< Largest permits and limit of a semaphore. */
+  RL_MAX_NAMES = 64, /**< Most names of one acquire. */
   RL_MAX_REPLICAS = 64, /**< Largest min_replicas. */
   RL_DEFAULT_SYNC_TIMEOUT_MS = 1000,
       /**< How long replicas have to confirm a grant when no time is asked for. */

@@ -95,6 +95,36 @@ class wait_limit {
   int64_t ms_;
 };
 
+/** Names for client::acquire_all(): redlatch::names().write("a").read("b"). Since: 0.1. */
+class names {
+ public:
+  names() : handle_(detail::require_memory(rl_names_new())) {}
+
+  /** Add `name`, to write or to read, as rl_names_add() does. @throws error RL_E_INVALID, .. */
+  names& write(std::string_view name) & { return add(name, RL_MODE_WRITE); }
+  names& read(std::string_view name) & { return add(name, RL_MODE_READ); }
+  /** Add a path such as "a/b/c", as rl_names_add_path() does. @throws error RL_E_INVALID, .. */
+  names& path(std::string_view path) & {
+    const detail::outcome outcome;
+    outcome.require(rl_names_add_path(get(), path.data(), path.size(), outcome));
+    return *this;
+  }
+  names&& write(std::string_view name) && { return std::move(write(name)); }
+  names&& read(std::string_view name) && { return std::move(read(name)); }
+  names&& path(std::string_view whole) && { return std::move(path(whole)); }
+
+  [[nodiscard]] rl_names* get() const noexcept { return handle_.get(); }
+
+ private:
+  names& add(std::string_view name, int32_t mode) {
+    const detail::outcome outcome;
+    outcome.require(rl_names_add(get(), name.data(), name.size(), mode, outcome));
+    return *this;
+  }
+
+  detail::owner<rl_names, rl_names_free> handle_;
+};
+
 /**
  * One acquisition of a lock. Its destructor releases it in the background if it is still held;
  * release() waits for the server and says whether the lock was still ours. Any thread. Since: 0.1.
@@ -151,6 +181,12 @@ class lease {
 
   /** How many permits of a semaphore the lease has; 1 for every other lock. */
   [[nodiscard]] int64_t permits() const noexcept { return rl_lease_permits(get()); }
+
+  /** How many names the lease has, and the fence of the one that was added as number `index`. */
+  [[nodiscard]] int32_t part_count() const noexcept { return rl_lease_part_count(get()); }
+  [[nodiscard]] int64_t part_fence(int32_t index) const noexcept {
+    return rl_lease_part_fence(get(), index);
+  }
 
   /** @throws error RL_E_LOST with its reason, RL_E_NOT_HELD, when this is not held. Local. */
   void check() const {
@@ -361,6 +397,15 @@ class client {
     return acquire(name, std::chrono::milliseconds(0), options);
   }
 
+  /** Acquire all of `names`, or none, as rl_acquire_all() does. Otherwise as acquire(). */
+  [[nodiscard]] attempt acquire_all(const names& all, wait_limit limit) {
+    return acquire_all_with(all, limit, nullptr);
+  }
+  [[nodiscard]] attempt acquire_all(const names& all, wait_limit limit,
+                                    const acquire_options& options) {
+    return acquire_all_with(all, limit, options.get());
+  }
+
   /** Acquire for reading, together with other readers, as rl_rw_acquire_read() does. */
   [[nodiscard]] attempt acquire_read(std::string_view name, wait_limit limit) {
     return detail::take(rl_rw_acquire_read, get(), name, limit, nullptr);
@@ -466,6 +511,13 @@ class client {
   }
 
  private:
+  attempt acquire_all_with(const names& all, wait_limit limit, const rl_acquire_options* options) {
+    const auto acquire = [&](rl_client* handle, const char*, size_t, int64_t wait_ms,
+                             const rl_acquire_options* chosen, rl_error* err) {
+      return rl_acquire_all(handle, all.get(), wait_ms, chosen, err);
+    };
+    return detail::take(acquire, get(), {}, limit, options);
+  }
   redlatch::lease attach_with(std::string_view name, std::string_view token, int64_t fence,
                               const rl_acquire_options* options) {
     const detail::outcome outcome;

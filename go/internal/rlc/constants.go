@@ -165,6 +165,7 @@ const (
 	RL_MAX_YIELD_MS             = 60000
 	RL_DEFAULT_YIELD_MS         = 150
 	RL_MAX_PERMITS              = 1000000
+	RL_MAX_NAMES                = 64
 	RL_MAX_REPLICAS             = 64
 	RL_DEFAULT_SYNC_TIMEOUT_MS  = 1000
 	RL_MAX_TIMEOUT_MS           = 3600000

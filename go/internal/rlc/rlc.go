@@ -66,77 +66,82 @@ typedef long long swig_type_32;
 typedef _gostring_ swig_type_33;
 typedef _gostring_ swig_type_34;
 typedef long long swig_type_35;
-typedef _gostring_ swig_type_36;
-typedef _gostring_ swig_type_37;
-typedef long long swig_type_38;
+typedef long long swig_type_36;
+typedef long long swig_type_37;
+typedef _gostring_ swig_type_38;
 typedef _gostring_ swig_type_39;
-typedef _gostring_ swig_type_40;
-typedef long long swig_type_41;
+typedef long long swig_type_40;
+typedef _gostring_ swig_type_41;
 typedef _gostring_ swig_type_42;
 typedef long long swig_type_43;
-typedef long long swig_type_44;
-typedef long long swig_type_45;
+typedef _gostring_ swig_type_44;
+typedef _gostring_ swig_type_45;
 typedef long long swig_type_46;
-typedef long long swig_type_47;
-typedef _goslice_ swig_type_48;
+typedef _gostring_ swig_type_47;
+typedef long long swig_type_48;
 typedef long long swig_type_49;
 typedef long long swig_type_50;
 typedef long long swig_type_51;
 typedef long long swig_type_52;
-typedef long long swig_type_53;
-typedef _goslice_ swig_type_54;
+typedef _goslice_ swig_type_53;
+typedef long long swig_type_54;
 typedef long long swig_type_55;
-typedef _goslice_ swig_type_56;
+typedef long long swig_type_56;
 typedef long long swig_type_57;
-typedef _goslice_ swig_type_58;
-typedef long long swig_type_59;
+typedef long long swig_type_58;
+typedef _goslice_ swig_type_59;
 typedef long long swig_type_60;
-typedef long long swig_type_61;
+typedef _goslice_ swig_type_61;
 typedef long long swig_type_62;
-typedef long long swig_type_63;
+typedef _goslice_ swig_type_63;
 typedef long long swig_type_64;
 typedef long long swig_type_65;
-typedef _gostring_ swig_type_66;
-typedef _gostring_ swig_type_67;
+typedef long long swig_type_66;
+typedef long long swig_type_67;
 typedef long long swig_type_68;
-typedef _gostring_ swig_type_69;
-typedef _goslice_ swig_type_70;
+typedef long long swig_type_69;
+typedef long long swig_type_70;
 typedef _gostring_ swig_type_71;
 typedef _gostring_ swig_type_72;
 typedef long long swig_type_73;
 typedef _gostring_ swig_type_74;
 typedef _goslice_ swig_type_75;
-typedef long long swig_type_76;
-typedef long long swig_type_77;
+typedef _gostring_ swig_type_76;
+typedef _gostring_ swig_type_77;
 typedef long long swig_type_78;
 typedef _gostring_ swig_type_79;
-typedef _gostring_ swig_type_80;
+typedef _goslice_ swig_type_80;
 typedef long long swig_type_81;
-typedef _gostring_ swig_type_82;
-typedef _gostring_ swig_type_83;
-typedef long long swig_type_84;
-typedef long long swig_type_85;
-typedef _goslice_ swig_type_86;
+typedef long long swig_type_82;
+typedef long long swig_type_83;
+typedef _gostring_ swig_type_84;
+typedef _gostring_ swig_type_85;
+typedef long long swig_type_86;
 typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
-typedef _gostring_ swig_type_89;
-typedef _gostring_ swig_type_90;
-typedef _gostring_ swig_type_91;
+typedef long long swig_type_89;
+typedef long long swig_type_90;
+typedef _goslice_ swig_type_91;
 typedef _gostring_ swig_type_92;
 typedef _gostring_ swig_type_93;
 typedef _gostring_ swig_type_94;
 typedef _gostring_ swig_type_95;
 typedef _gostring_ swig_type_96;
-typedef long long swig_type_97;
-typedef long long swig_type_98;
+typedef _gostring_ swig_type_97;
+typedef _gostring_ swig_type_98;
 typedef _gostring_ swig_type_99;
-typedef long long swig_type_100;
-typedef long long swig_type_101;
-typedef _gostring_ swig_type_102;
+typedef _gostring_ swig_type_100;
+typedef _gostring_ swig_type_101;
+typedef long long swig_type_102;
 typedef long long swig_type_103;
-typedef _goslice_ swig_type_104;
+typedef _gostring_ swig_type_104;
 typedef long long swig_type_105;
-typedef _gostring_ swig_type_106;
+typedef long long swig_type_106;
+typedef _gostring_ swig_type_107;
+typedef long long swig_type_108;
+typedef _goslice_ swig_type_109;
+typedef long long swig_type_110;
+typedef _gostring_ swig_type_111;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -166,97 +171,105 @@ extern uintptr_t _wrap_rw_acquire_read_rlc_9ba605168e95a9a7(uintptr_t arg1, swig
 extern uintptr_t _wrap_rw_acquire_write_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_27 arg2, swig_type_28 arg3, uintptr_t arg4, uintptr_t arg5);
 extern uintptr_t _wrap_rw_acquire_read_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_29 arg2, swig_type_30 arg3, uintptr_t arg4);
 extern uintptr_t _wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_31 arg2, swig_type_32 arg3, uintptr_t arg4);
-extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_33 arg2, swig_type_34 arg3, swig_type_35 arg4, uintptr_t arg5, uintptr_t arg6);
-extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_36 arg2, swig_type_37 arg3, swig_type_38 arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_39 arg1, uintptr_t arg2, uintptr_t arg3);
+extern uintptr_t _wrap_names_new_rlc_9ba605168e95a9a7(void);
+extern void _wrap_names_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_intgo _wrap_names_add_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_33 arg2, swig_intgo arg3, uintptr_t arg4);
+extern swig_intgo _wrap_names_add_path_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_34 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_acquire_all_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_35 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_acquire_all_start_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_36 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_lease_part_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_37 _wrap_lease_part_fence_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
+extern uintptr_t _wrap_lease_attach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_38 arg2, swig_type_39 arg3, swig_type_40 arg4, uintptr_t arg5, uintptr_t arg6);
+extern uintptr_t _wrap_lease_attach_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_41 arg2, swig_type_42 arg3, swig_type_43 arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_open_rlc_9ba605168e95a9a7(swig_type_44 arg1, uintptr_t arg2, uintptr_t arg3);
 extern void _wrap_redlock_close_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_40 arg2, swig_type_41 arg3, uintptr_t arg4, uintptr_t arg5);
-extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_42 arg2, swig_type_43 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_redlock_acquire_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_45 arg2, swig_type_46 arg3, uintptr_t arg4, uintptr_t arg5);
+extern uintptr_t _wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_47 arg2, swig_type_48 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_release_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_44 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_extend_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_49 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_45 arg2);
-extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_46 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_extend_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_50 arg2);
+extern swig_intgo _wrap_rw_upgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_51 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_rw_downgrade_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_47 arg2);
+extern uintptr_t _wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_52 arg2);
 extern uintptr_t _wrap_rw_downgrade_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_lease_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_48 arg2, uintptr_t arg3);
+extern swig_intgo _wrap_lease_detach_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_53 arg2, uintptr_t arg3);
 extern uintptr_t _wrap_lease_detach_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_state_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_49 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_50 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_51 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_52 _wrap_lease_permits_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_54 _wrap_lease_remaining_ms_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_55 _wrap_lease_fence_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_56 _wrap_lease_hold_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_57 _wrap_lease_permits_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_lease_mode_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_53 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_54 arg2);
-extern swig_type_55 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_56 arg2);
+extern swig_type_58 _wrap_lease_name_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_59 arg2);
+extern swig_type_60 _wrap_lease_token_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_61 arg2);
 extern swig_intgo _wrap_lease_check_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern swig_intgo _wrap_lease_lost_reason_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_57 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_58 arg2);
-extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_59 arg2);
-extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_60 arg3);
-extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_61 arg2);
+extern swig_type_62 _wrap_lease_lost_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_63 arg2);
+extern swig_intgo _wrap_lease_wait_lost_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
+extern swig_intgo _wrap_lease_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_65 arg3);
+extern swig_intgo _wrap_request_wait_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2);
 extern swig_intgo _wrap_request_cancel_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_62 arg3);
+extern swig_intgo _wrap_request_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_67 arg3);
 extern swig_intgo _wrap_request_status_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_voidp _wrap_request_message_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_request_take_lease_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_request_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_queue_new_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_queue_fd_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_63 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_64 arg2);
-extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_65 arg2);
+extern swig_type_68 _wrap_queue_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2);
+extern swig_intgo _wrap_queue_post_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_70 arg2);
 extern swig_intgo _wrap_queue_drive_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_queue_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_client_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_client_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_66 arg2, swig_type_67 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_client_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_71 arg2, swig_type_72 arg3, uintptr_t arg4);
 extern swig_intgo _wrap_client_options_set_from_env_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_68 _wrap_client_options_get_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_69 arg2, swig_type_70 arg3);
+extern swig_type_73 _wrap_client_options_get_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3);
 extern uintptr_t _wrap_acquire_options_new_rlc_9ba605168e95a9a7(void);
 extern void _wrap_acquire_options_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_71 arg2, swig_type_72 arg3, uintptr_t arg4);
-extern swig_type_73 _wrap_acquire_options_get_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3);
-extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_76 arg2);
+extern swig_intgo _wrap_acquire_options_set_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_76 arg2, swig_type_77 arg3, uintptr_t arg4);
+extern swig_type_78 _wrap_acquire_options_get_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_79 arg2, swig_type_80 arg3);
+extern swig_intgo _wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_81 arg2);
 extern swig_intgo _wrap_acquire_options_set_renew_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_77 arg2);
+extern swig_intgo _wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_82 arg2);
 extern swig_intgo _wrap_acquire_options_set_confirm_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_max_local_handoffs_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_yield_every_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_78 arg2);
-extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_79 arg2);
-extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_80 arg2);
+extern swig_intgo _wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_83 arg2);
+extern swig_intgo _wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_84 arg2);
+extern swig_intgo _wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_85 arg2);
 extern swig_intgo _wrap_acquire_options_set_reentrant_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_acquire_options_set_format_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
-extern swig_intgo _wrap_acquire_options_set_min_replicas_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_type_81 arg3);
-extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_82 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_83 arg2);
+extern swig_intgo _wrap_acquire_options_set_min_replicas_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_type_86 arg3);
+extern uintptr_t _wrap_inspect_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_87 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_inspect_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_88 arg2);
 extern uintptr_t _wrap_request_take_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern swig_intgo _wrap_info_count_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2);
 extern swig_intgo _wrap_info_has_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_84 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
-extern swig_type_85 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_86 arg5);
+extern swig_type_89 _wrap_info_number_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4);
+extern swig_type_90 _wrap_info_text_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_intgo arg4, swig_type_91 arg5);
 extern void _wrap_info_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_87 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_list_open_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_92 arg2, uintptr_t arg3);
 extern swig_intgo _wrap_list_next_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2);
 extern uintptr_t _wrap_list_next_start_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_list_info_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern void _wrap_list_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_88 arg2, swig_type_89 arg3, uintptr_t arg4);
-extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_90 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_91 arg2, swig_type_92 arg3);
-extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_93 arg2);
-extern uintptr_t _wrap_semaphore_stats_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_94 arg2, uintptr_t arg3);
-extern uintptr_t _wrap_semaphore_stats_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_95 arg2);
-extern swig_intgo _wrap_semaphore_set_cap_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_96 arg2, swig_type_97 arg3, swig_type_98 arg4, uintptr_t arg5);
-extern uintptr_t _wrap_semaphore_set_cap_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_99 arg2, swig_type_100 arg3, swig_type_101 arg4);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_102 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_103 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_104 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_105 arg4);
+extern swig_intgo _wrap_force_release_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_93 arg2, swig_type_94 arg3, uintptr_t arg4);
+extern swig_intgo _wrap_force_release_any_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_95 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_force_release_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_96 arg2, swig_type_97 arg3);
+extern uintptr_t _wrap_force_release_any_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_98 arg2);
+extern uintptr_t _wrap_semaphore_stats_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_99 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_semaphore_stats_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_100 arg2);
+extern swig_intgo _wrap_semaphore_set_cap_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_101 arg2, swig_type_102 arg3, swig_type_103 arg4, uintptr_t arg5);
+extern uintptr_t _wrap_semaphore_set_cap_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_104 arg2, swig_type_105 arg3, swig_type_106 arg4);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_107 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_108 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_109 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_110 arg4);
 extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
 extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_106 arg1, swig_intgo arg2);
+extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_111 arg1, swig_intgo arg2);
 #undef intgo
 */
 import "C"
@@ -311,6 +324,8 @@ type Queue uintptr
 type Info uintptr
 
 type List uintptr
+
+type Names uintptr
 
 func Status_name(arg1 int) (_swig_ret string) {
 	var swig_r *C.char
@@ -656,6 +671,98 @@ func Rw_acquire_write_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOp
 	return swig_r_1
 }
 
+func Names_new() (_swig_ret Names) {
+	var swig_r uintptr
+	swig_r = (uintptr)(C._wrap_names_new_rlc_9ba605168e95a9a7())
+	var swig_r_1 Names
+	swig_r_1 = Names(swig_r)
+	return swig_r_1
+}
+
+func Names_free(arg1 Names) {
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	C._wrap_names_free_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0))
+}
+
+func Names_add(arg1 Names, arg2 string, arg3 int, arg4 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (int)(C._wrap_names_add_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Names_add_path(arg1 Names, arg2 string, arg3 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = uintptr(arg3)
+	swig_r = (int)(C._wrap_names_add_path_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Acquire_all(arg1 Client, arg2 Names, arg3 int64, arg4 AcquireOptions, arg5 Error) (_swig_ret Lease) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	var _swig_i_1 uintptr
+	_swig_i_1 = uintptr(arg2)
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	var _swig_i_4 uintptr
+	_swig_i_4 = uintptr(arg5)
+	swig_r = (uintptr)(C._wrap_acquire_all_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_35(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	var swig_r_1 Lease
+	swig_r_1 = Lease(swig_r)
+	return swig_r_1
+}
+
+func Acquire_all_start(arg1 Client, arg2 Names, arg3 int64, arg4 AcquireOptions) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	var _swig_i_1 uintptr
+	_swig_i_1 = uintptr(arg2)
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (uintptr)(C._wrap_acquire_all_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_36(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
+func Lease_part_count(arg1 Lease) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	swig_r = (int)(C._wrap_lease_part_count_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func Lease_part_fence(arg1 Lease, arg2 int) (_swig_ret int64) {
+	var swig_r int64
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int64)(C._wrap_lease_part_fence_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1)))
+	return swig_r
+}
+
 func Lease_attach(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 AcquireOptions, arg6 Error) (_swig_ret Lease) {
 	var swig_r uintptr
 	var _swig_i_0 uintptr
@@ -667,7 +774,7 @@ func Lease_attach(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 Acquir
 	_swig_i_4 = uintptr(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = uintptr(arg6)
-	swig_r = (uintptr)(C._wrap_lease_attach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_2)), C.swig_type_35(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uintptr)(C._wrap_lease_attach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_2)), C.swig_type_40(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -688,7 +795,7 @@ func Lease_attach_start(arg1 Client, arg2 string, arg3 string, arg4 int64, arg5 
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_lease_attach_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_2)), C.swig_type_38(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_lease_attach_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_2)), C.swig_type_43(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -707,7 +814,7 @@ func Redlock_open(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Client
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_redlock_open_rlc_9ba605168e95a9a7(*(*C.swig_type_39)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_redlock_open_rlc_9ba605168e95a9a7(*(*C.swig_type_44)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -732,7 +839,7 @@ func Redlock_acquire(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions, 
 	_swig_i_3 = uintptr(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_1)), C.swig_type_41(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_1)), C.swig_type_46(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -749,7 +856,7 @@ func Redlock_acquire_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOpt
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_1)), C.swig_type_43(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_redlock_acquire_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_1)), C.swig_type_48(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -775,7 +882,7 @@ func Extend(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_44(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_extend_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_49(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -794,7 +901,7 @@ func Extend_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_45(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_extend_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_50(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -807,7 +914,7 @@ func Rw_upgrade(arg1 Lease, arg2 int64, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_46(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_rw_upgrade_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_51(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	return swig_r
 }
 
@@ -826,7 +933,7 @@ func Rw_upgrade_start(arg1 Lease, arg2 int64) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_47(_swig_i_1)))
+	swig_r = (uintptr)(C._wrap_rw_upgrade_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_52(_swig_i_1)))
 	var swig_r_1 Request
 	swig_r_1 = Request(swig_r)
 	return swig_r_1
@@ -855,7 +962,7 @@ func Lease_detach(arg1 Lease, arg2 []byte, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_detach_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -925,7 +1032,7 @@ func Lease_name(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_name_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -937,7 +1044,7 @@ func Lease_token(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_token_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -967,7 +1074,7 @@ func Lease_lost_text(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_lost_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -979,7 +1086,7 @@ func Lease_wait_lost(arg1 Lease, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_59(_swig_i_1)))
+	swig_r = (int)(C._wrap_lease_wait_lost_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
 	return swig_r
 }
 
@@ -990,7 +1097,7 @@ func Lease_watch(arg1 Lease, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_60(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_65(_swig_i_2)))
 	return swig_r
 }
 
@@ -999,7 +1106,7 @@ func Request_wait(arg1 Request, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_61(_swig_i_1)))
+	swig_r = (int)(C._wrap_request_wait_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_66(_swig_i_1)))
 	return swig_r
 }
 
@@ -1018,7 +1125,7 @@ func Request_watch(arg1 Request, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_62(_swig_i_2)))
+	swig_r = (int)(C._wrap_request_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_67(_swig_i_2)))
 	return swig_r
 }
 
@@ -1079,7 +1186,7 @@ func Queue_next(arg1 Queue, arg2 int64) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1)))
+	swig_r = (int64)(C._wrap_queue_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_69(_swig_i_1)))
 	return swig_r
 }
 
@@ -1088,7 +1195,7 @@ func Queue_post(arg1 Queue, arg2 int64) (_swig_ret int) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_65(_swig_i_1)))
+	swig_r = (int)(C._wrap_queue_post_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_70(_swig_i_1)))
 	return swig_r
 }
 
@@ -1130,7 +1237,7 @@ func Client_options_set(arg1 ClientOptions, arg2 string, arg3 string, arg4 Error
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_client_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1156,7 +1263,7 @@ func Client_options_get(arg1 ClientOptions, arg2 string, arg3 []byte) (_swig_ret
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_client_options_get_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_client_options_get_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1188,7 +1295,7 @@ func Acquire_options_set(arg1 AcquireOptions, arg2 string, arg3 string, arg4 Err
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_acquire_options_set_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1204,7 +1311,7 @@ func Acquire_options_get(arg1 AcquireOptions, arg2 string, arg3 []byte) (_swig_r
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_acquire_options_get_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (int64)(C._wrap_acquire_options_get_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1219,7 +1326,7 @@ func Acquire_options_set_ttl_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_76(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_ttl_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_81(_swig_i_1)))
 	return swig_r
 }
 
@@ -1237,7 +1344,7 @@ func Acquire_options_set_max_hold_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_77(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_max_hold_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_82(_swig_i_1)))
 	return swig_r
 }
 
@@ -1273,7 +1380,7 @@ func Acquire_options_set_yield_ms(arg1 AcquireOptions, arg2 int64) (_swig_ret in
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_78(_swig_i_1)))
+	swig_r = (int)(C._wrap_acquire_options_set_yield_ms_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_type_83(_swig_i_1)))
 	return swig_r
 }
 
@@ -1282,7 +1389,7 @@ func Acquire_options_set_label(arg1 AcquireOptions, arg2 string) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int)(C._wrap_acquire_options_set_label_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1294,7 +1401,7 @@ func Acquire_options_set_owner(arg1 AcquireOptions, arg2 string) (_swig_ret int)
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int)(C._wrap_acquire_options_set_owner_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1325,7 +1432,7 @@ func Acquire_options_set_min_replicas(arg1 AcquireOptions, arg2 int, arg3 int64)
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_acquire_options_set_min_replicas_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_81(_swig_i_2)))
+	swig_r = (int)(C._wrap_acquire_options_set_min_replicas_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_86(_swig_i_2)))
 	return swig_r
 }
 
@@ -1336,7 +1443,7 @@ func Inspect(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_inspect_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1350,7 +1457,7 @@ func Inspect_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_inspect_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1408,7 +1515,7 @@ func Info_text(arg1 Info, arg2 int, arg3 int, arg4 int, arg5 []byte) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_4))))
+	swig_r = (int64)(C._wrap_info_text_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_4))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -1428,7 +1535,7 @@ func List_open(arg1 Client, arg2 string, arg3 Error) (_swig_ret List) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_list_open_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1481,7 +1588,7 @@ func Force_release(arg1 Client, arg2 string, arg3 string, arg4 Error) (_swig_ret
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = uintptr(arg4)
-	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	swig_r = (int)(C._wrap_force_release_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1498,7 +1605,7 @@ func Force_release_any(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (int)(C._wrap_force_release_any_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1511,7 +1618,7 @@ func Force_release_start(arg1 Client, arg2 string, arg3 string) (_swig_ret Reque
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (uintptr)(C._wrap_force_release_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1528,7 +1635,7 @@ func Force_release_any_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_force_release_any_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1544,7 +1651,7 @@ func Semaphore_stats(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
 	_swig_i_1 := arg2
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_semaphore_stats_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_semaphore_stats_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1558,7 +1665,7 @@ func Semaphore_stats_start(arg1 Client, arg2 string) (_swig_ret Request) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (uintptr)(C._wrap_semaphore_stats_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uintptr)(C._wrap_semaphore_stats_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1576,7 +1683,7 @@ func Semaphore_set_cap(arg1 Client, arg2 string, arg3 int64, arg4 int64, arg5 Er
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = uintptr(arg5)
-	swig_r = (int)(C._wrap_semaphore_set_cap_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_1)), C.swig_type_97(_swig_i_2), C.swig_type_98(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (int)(C._wrap_semaphore_set_cap_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), C.swig_type_102(_swig_i_2), C.swig_type_103(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1590,7 +1697,7 @@ func Semaphore_set_cap_start(arg1 Client, arg2 string, arg3 int64, arg4 int64) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (uintptr)(C._wrap_semaphore_set_cap_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.swig_type_100(_swig_i_2), C.swig_type_101(_swig_i_3)))
+	swig_r = (uintptr)(C._wrap_semaphore_set_cap_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_1)), C.swig_type_105(_swig_i_2), C.swig_type_106(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1606,7 +1713,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_102)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_107)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1620,7 +1727,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1635,7 +1742,7 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_105(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_110(_swig_i_3)))
 	return swig_r
 }
 
@@ -1657,7 +1764,7 @@ func Constant(arg1 string, arg2 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_106)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_111)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}

@@ -703,6 +703,139 @@ rl_request *_wrap_rw_acquire_write_start_rlc_9ba605168e95a9a7(rl_client *_swig_g
 }
 
 
+rl_names *_wrap_names_new_rlc_9ba605168e95a9a7() {
+  rl_names *result = 0 ;
+  rl_names *_swig_go_result;
+  
+  
+  result = (rl_names *)rl_names_new();
+  *(rl_names **)&_swig_go_result = (rl_names *)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_names_free_rlc_9ba605168e95a9a7(rl_names *_swig_go_0) {
+  rl_names *arg1 = (rl_names *) 0 ;
+  
+  arg1 = *(rl_names **)&_swig_go_0; 
+  
+  rl_names_free(arg1);
+  
+}
+
+
+intgo _wrap_names_add_rlc_9ba605168e95a9a7(rl_names *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, rl_error *_swig_go_3) {
+  rl_names *arg1 = (rl_names *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int32_t arg4 ;
+  rl_error *arg5 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_names **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int32_t)_swig_go_2; 
+  arg5 = *(rl_error **)&_swig_go_3; 
+  
+  result = (rl_status)rl_names_add(arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_names_add_path_rlc_9ba605168e95a9a7(rl_names *_swig_go_0, _gostring_ _swig_go_1, rl_error *_swig_go_2) {
+  rl_names *arg1 = (rl_names *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_names **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = *(rl_error **)&_swig_go_2; 
+  
+  result = (rl_status)rl_names_add_path(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_lease *_wrap_acquire_all_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, rl_names *_swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3, rl_error *_swig_go_4) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  rl_names *arg2 = (rl_names *) 0 ;
+  int64_t arg3 ;
+  rl_acquire_options *arg4 = (rl_acquire_options *) 0 ;
+  rl_error *arg5 = (rl_error *) 0 ;
+  rl_lease *result = 0 ;
+  rl_lease *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  arg2 = *(rl_names **)&_swig_go_1; 
+  arg3 = (int64_t)_swig_go_2; 
+  arg4 = *(rl_acquire_options **)&_swig_go_3; 
+  arg5 = *(rl_error **)&_swig_go_4; 
+  
+  result = (rl_lease *)rl_acquire_all(arg1,(struct rl_names const *)arg2,arg3,(struct rl_acquire_options const *)arg4,arg5);
+  *(rl_lease **)&_swig_go_result = (rl_lease *)result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_acquire_all_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, rl_names *_swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  rl_names *arg2 = (rl_names *) 0 ;
+  int64_t arg3 ;
+  rl_acquire_options *arg4 = (rl_acquire_options *) 0 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  arg2 = *(rl_names **)&_swig_go_1; 
+  arg3 = (int64_t)_swig_go_2; 
+  arg4 = *(rl_acquire_options **)&_swig_go_3; 
+  
+  result = (rl_request *)rl_acquire_all_start(arg1,(struct rl_names const *)arg2,arg3,(struct rl_acquire_options const *)arg4);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_lease_part_count_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  int32_t result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  result = (int32_t)rl_lease_part_count((struct rl_lease const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_lease_part_fence_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, intgo _swig_go_1) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  int32_t arg2 ;
+  int64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  result = (int64_t)rl_lease_part_fence((struct rl_lease const *)arg1,arg2);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 rl_lease *_wrap_lease_attach_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, long long _swig_go_3, rl_acquire_options *_swig_go_4, rl_error *_swig_go_5) {
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;

@@ -864,6 +864,162 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_rw_1acquire_1write
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_names_1new(JNIEnv *jenv, jclass jcls) {
+  jlong jresult = 0 ;
+  rl_names *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  result = (rl_names *)rl_names_new();
+  *(rl_names **)&jresult = result; 
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_redlatch_internal_rlc_RlcJNI_names_1free(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  rl_names *arg1 = (rl_names *) 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_names **)&jarg1; 
+  rl_names_free(arg1);
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_names_1add(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jint jarg4, jlong jarg5) {
+  jint jresult = 0 ;
+  rl_names *arg1 = (rl_names *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int32_t arg4 ;
+  rl_error *arg5 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_names **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = (int32_t)jarg4; 
+  arg5 = *(rl_error **)&jarg5; 
+  result = (rl_status)rl_names_add(arg1,(char const *)arg2,arg3,arg4,arg5);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_names_1add_1path(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4) {
+  jint jresult = 0 ;
+  rl_names *arg1 = (rl_names *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_names **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = *(rl_error **)&jarg4; 
+  result = (rl_status)rl_names_add_path(arg1,(char const *)arg2,arg3,arg4);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1all(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3, jlong jarg4, jlong jarg5) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  rl_names *arg2 = (rl_names *) 0 ;
+  int64_t arg3 ;
+  rl_acquire_options *arg4 = (rl_acquire_options *) 0 ;
+  rl_error *arg5 = (rl_error *) 0 ;
+  rl_lease *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  arg2 = *(rl_names **)&jarg2; 
+  arg3 = (int64_t)jarg3; 
+  arg4 = *(rl_acquire_options **)&jarg4; 
+  arg5 = *(rl_error **)&jarg5; 
+  result = (rl_lease *)rl_acquire_all(arg1,(struct rl_names const *)arg2,arg3,(struct rl_acquire_options const *)arg4,arg5);
+  *(rl_lease **)&jresult = result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_acquire_1all_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3, jlong jarg4) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  rl_names *arg2 = (rl_names *) 0 ;
+  int64_t arg3 ;
+  rl_acquire_options *arg4 = (rl_acquire_options *) 0 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  arg2 = *(rl_names **)&jarg2; 
+  arg3 = (int64_t)jarg3; 
+  arg4 = *(rl_acquire_options **)&jarg4; 
+  result = (rl_request *)rl_acquire_all_start(arg1,(struct rl_names const *)arg2,arg3,(struct rl_acquire_options const *)arg4);
+  *(rl_request **)&jresult = result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1part_1count(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jint jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  int32_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  result = (int32_t)rl_lease_part_count((struct rl_lease const *)arg1);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1part_1fence(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  int32_t arg2 ;
+  int64_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  arg2 = (int32_t)jarg2; 
+  result = (int64_t)rl_lease_part_fence((struct rl_lease const *)arg1,arg2);
+  jresult = (jlong)result; 
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1attach(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6, jlong jarg7, jlong jarg8) {
   jlong jresult = 0 ;
   rl_client *arg1 = (rl_client *) 0 ;

@@ -127,6 +127,41 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
+  public static SWIGTYPE_p_rl_names names_new() {
+    long cPtr = RlcJNI.names_new();
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_names(cPtr, false);
+  }
+
+  public static void names_free(SWIGTYPE_p_rl_names names) {
+    RlcJNI.names_free(SWIGTYPE_p_rl_names.getCPtr(names));
+  }
+
+  public static int names_add(SWIGTYPE_p_rl_names names, byte[] name, int mode, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.names_add(SWIGTYPE_p_rl_names.getCPtr(names), name, mode, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static int names_add_path(SWIGTYPE_p_rl_names names, byte[] path, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.names_add_path(SWIGTYPE_p_rl_names.getCPtr(names), path, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_lease acquire_all(SWIGTYPE_p_rl_client client, SWIGTYPE_p_rl_names names, long wait_ms, SWIGTYPE_p_rl_acquire_options options, SWIGTYPE_p_rl_error err) {
+    long cPtr = RlcJNI.acquire_all(SWIGTYPE_p_rl_client.getCPtr(client), SWIGTYPE_p_rl_names.getCPtr(names), wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_lease(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_request acquire_all_start(SWIGTYPE_p_rl_client client, SWIGTYPE_p_rl_names names, long wait_ms, SWIGTYPE_p_rl_acquire_options options) {
+    long cPtr = RlcJNI.acquire_all_start(SWIGTYPE_p_rl_client.getCPtr(client), SWIGTYPE_p_rl_names.getCPtr(names), wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static int lease_part_count(SWIGTYPE_p_rl_lease lease) {
+    return RlcJNI.lease_part_count(SWIGTYPE_p_rl_lease.getCPtr(lease));
+  }
+
+  public static long lease_part_fence(SWIGTYPE_p_rl_lease lease, int index) {
+    return RlcJNI.lease_part_fence(SWIGTYPE_p_rl_lease.getCPtr(lease), index);
+  }
+
   public static SWIGTYPE_p_rl_lease lease_attach(SWIGTYPE_p_rl_client client, byte[] name, byte[] token, long fence, SWIGTYPE_p_rl_acquire_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.lease_attach(SWIGTYPE_p_rl_client.getCPtr(client), name, token, fence, SWIGTYPE_p_rl_acquire_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_lease(cPtr, false);

@@ -135,6 +135,7 @@ public interface RlcConstants {
   int RL_MAX_YIELD_MS = 60000;
   int RL_DEFAULT_YIELD_MS = 150;
   int RL_MAX_PERMITS = 1000000;
+  int RL_MAX_NAMES = 64;
   int RL_MAX_REPLICAS = 64;
   int RL_DEFAULT_SYNC_TIMEOUT_MS = 1000;
   int RL_MAX_TIMEOUT_MS = 3600000;

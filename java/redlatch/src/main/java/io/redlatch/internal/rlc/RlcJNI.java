@@ -40,6 +40,14 @@ public class RlcJNI {
   public final static native long rw_acquire_write(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
   public final static native long rw_acquire_read_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
   public final static native long rw_acquire_write_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
+  public final static native long names_new();
+  public final static native void names_free(long jarg1);
+  public final static native int names_add(long jarg1, byte[] jarg2, int jarg4, long jarg5);
+  public final static native int names_add_path(long jarg1, byte[] jarg2, long jarg4);
+  public final static native long acquire_all(long jarg1, long jarg2, long jarg3, long jarg4, long jarg5);
+  public final static native long acquire_all_start(long jarg1, long jarg2, long jarg3, long jarg4);
+  public final static native int lease_part_count(long jarg1);
+  public final static native long lease_part_fence(long jarg1, int jarg2);
   public final static native long lease_attach(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7, long jarg8);
   public final static native long lease_attach_start(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7);
   public final static native long redlock_open(byte[] jarg1, long jarg3, long jarg4);

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Defects of leases of several names."""
+
+from __future__ import annotations
+
+from mutant import Edit, Mutant
+
+COMPOSITE_MUTANTS = (
+    Mutant(
+        "unordered-names",
+        "names are acquired in the order of the caller",
+        10,
+        Edit(
+            "composite/composite.cc",
+            "[](const Part &a, const Part &b) { return a.what.name < b.what.name; });",
+            "[](const Part &a, const Part &b) {\n"
+            "              return IS_ON ? a.place < b.place : a.what.name < b.what.name;\n"
+            "            });",
+        ),
+        scenario="kNames",
+    ),
+    Mutant(
+        "kept-behind",
+        "what is behind the name that is waited for stays held",
+        12,
+        Edit(
+            "composite/composite.cc",
+            "  drop_from(std::max<size_t>(missing, 1), now);\n",
+            "  if (!IS_ON) drop_from(std::max<size_t>(missing, 1), now);\n",
+        ),
+        Edit(
+            "composite/composite.cc",
+            "  drop_from(missing + 1, now);\n",
+            "  if (!IS_ON) drop_from(missing + 1, now);\n",
+        ),
+        scenario="kNames",
+    ),
+    Mutant(
+        "lasting-whole",
+        "a lease outlives a part that was lost",
+        10,
+        Edit(
+            "composite/composite.cc",
+            "    if (!part.is_ours(now)) return lose(&part, now);\n",
+            "    if (!part.is_ours(now) && !IS_ON) return lose(&part, now);\n"
+            "    if (IS_ON && !part.is_ours(now)) continue;\n",
+        ),
+        scenario="kNames",
+    ),
+    Mutant(
+        "half-grant",
+        "the last name is not waited for",
+        10,
+        Edit(
+            "composite/composite.cc",
+            "  if (missing == parts_.size()) return grant(now);\n"
+            "  const auto permanent",
+            "  if (missing == parts_.size()) return grant(now);\n"
+            "  if (IS_ON && missing + 1 == parts_.size() && parts_.back().request) {\n"
+            "    return grant(now);\n"
+            "  }\n"
+            "  const auto permanent",
+        ),
+        scenario="kNames",
+    ),
+    Mutant(
+        "kept-parts",
+        "an acquire that fails keeps the names that it has",
+        10,
+        Edit(
+            "composite/composite.cc",
+            "  const auto keep = shared_from_this();\n"
+            "  drop_from(0, now);\n"
+            "  end(status, message);\n",
+            "  const auto keep = shared_from_this();\n"
+            "  if (!IS_ON) drop_from(0, now);\n"
+            "  end(status, message);\n",
+        ),
+        scenario="kNames",
+    ),
+)
