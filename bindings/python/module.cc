@@ -69,6 +69,7 @@ using Lease = Handle<rl_lease, rl_lease_free>;
 using Request = Handle<rl_request, rl_request_free>;
 using Queue = Handle<rl_queue, rl_queue_free>;
 using List = Handle<rl_list, rl_list_free>;
+using Names = Handle<rl_names, rl_names_free>;
 
 // An rl_info of its own, or the row of a list, which is read before the list goes on.
 class Info {
@@ -138,6 +139,7 @@ void bind_handles(py::module_ &m) {
   py::class_<Queue>(m, "Queue");
   py::class_<Info>(m, "Info");
   py::class_<List>(m, "List");
+  py::class_<Names>(m, "Names");
   m.def("error_new", [] { return wrap<Error>(rl_error_new()); });
   m.def("error_status", [](const Error &e) { return rl_error_status(get(e)); });
   m.def("error_message", [](const Error &e) { return read_message(rl_error_message(get(e))); });
@@ -407,6 +409,30 @@ void bind_semaphore(py::module_ &m) {
         });
 }
 
+void bind_names(py::module_ &m) {
+  m.def("names_new", [] { return wrap<Names>(rl_names_new()); });
+  m.def("names_add", [](Names &names, const py::bytes &name, int32_t mode, Error &e) {
+    const Text n(name);
+    return rl_names_add(get(names), n.data, n.size, mode, get(e));
+  });
+  m.def("names_add_path", [](Names &names, const py::bytes &path, Error &e) {
+    const Text p(path);
+    return rl_names_add_path(get(names), p.data, p.size, get(e));
+  });
+  m.def("acquire_all_start", [](Client &from, const Names &names, int64_t wait_ms,
+                                const AcquireOptions *options, int64_t drive_ms) {
+    return driven(drive_ms, [&] {
+      return rl_acquire_all_start(get(from), get(names), wait_ms, get(options));
+    });
+  });
+  m.def("acquire_all_watched", [](Client &from, const Names &names, int64_t wait_ms,
+                                  const AcquireOptions *options, Queue &queue, int64_t tag) {
+    return watched(rl_acquire_all_start(get(from), get(names), wait_ms, get(options)), queue, tag);
+  });
+  m.def("lease_part_fence",
+        [](const Lease &lease, int32_t index) { return rl_lease_part_fence(get(lease), index); });
+}
+
 void bind_info(py::module_ &m) {
   m.def("inspect", [](Client &client, const py::bytes &name, Error &e) {
     return wrap<Info>(without_gil(
@@ -445,6 +471,7 @@ PYBIND11_MODULE(_core_unchecked, m, py::mod_gil_not_used()) {
   bind_queues(m);
   bind_lease(m);
   bind_semaphore(m);
+  bind_names(m);
   bind_info(m);
 }
 

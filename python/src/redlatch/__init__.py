@@ -14,7 +14,7 @@ from __future__ import annotations
 from . import _core
 from ._aio import Aio, RedlockAio
 from ._aio_lease import AsyncLease
-from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock, AsyncRWSide, AsyncSemaphore
+from ._aio_locks import AsyncLock, AsyncLocks, AsyncRLock, AsyncRWLock, AsyncRWSide, AsyncSemaphore
 from ._client import Client, connect, from_env
 from ._credentials import Credentials
 from ._errors import (
@@ -50,7 +50,7 @@ from ._info import (
     Waiter,
 )
 from ._lease import Lease, LostReason
-from ._lock import Lock, RLock, RWLock, RWSide, Semaphore
+from ._lock import Lock, Locks, RLock, RWLock, RWSide, Semaphore
 from ._option_table import ClientOptions, RedlockOptions
 from ._redlock import Redlock
 from ._status import Status
@@ -62,6 +62,7 @@ __all__ = [
     "AlreadyHeld",
     "AsyncLease",
     "AsyncLock",
+    "AsyncLocks",
     "AsyncRLock",
     "AsyncRWLock",
     "AsyncRWSide",
@@ -81,6 +82,7 @@ __all__ = [
     "Lease",
     "Level",
     "Lock",
+    "Locks",
     "LockInfo",
     "LockLost",
     "LockState",

@@ -4,19 +4,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, overload
 
 from . import _core
 from ._advice import made
 from ._aio_base import AioBase, info_of
 from ._aio_lease import AsyncLease, OnLost
-from ._aio_locks import AsyncLock, AsyncRLock, AsyncRWLock, AsyncSemaphore
+from ._aio_locks import AsyncLock, AsyncLocks, AsyncRLock, AsyncRWLock, AsyncSemaphore
 from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
 from ._errors import NotHeld, error_of
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, read_info
-from ._kinds import Mutex, Owner, Permits, Reentrant, no_semaphore
+from ._kinds import All, Mutex, Owner, Permits, Reentrant, no_semaphore
+from ._names import NameAndMode, Names, no_names
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, make_options, make_redlock_options
 from ._pump import pump_here
@@ -108,6 +109,36 @@ class Aio(AioBase):
         Otherwise as Client.semaphore().
         """
         return made(AsyncSemaphore, self, name, timeout, Permits(limit, keywords), on_lost)
+
+    def lock_all(
+        self,
+        names: Iterable[NameAndMode],
+        *,
+        timeout: Seconds = NO_LIMIT,
+        on_lost: OnLost = "ignore",
+        **keywords: Unpack[Keywords],
+    ) -> AsyncLocks:
+        """Return all of `names` as one lock, for `async with`. Sends nothing.
+
+        on_lost  as for lock(), of a block
+
+        Otherwise as Client.lock_all().
+        """
+        return made(AsyncLocks, self, Names(names), timeout, All(keywords), on_lost)
+
+    def lock_path(
+        self,
+        path: Name,
+        *,
+        timeout: Seconds = NO_LIMIT,
+        on_lost: OnLost = "ignore",
+        **keywords: Unpack[Keywords],
+    ) -> AsyncLocks:
+        """Return the path as one lock, for `async with`. Sends nothing. As Client.lock_path().
+
+        on_lost  as for lock(), of a block
+        """
+        return made(AsyncLocks, self, Names.of_path(path), timeout, All(keywords), on_lost)
 
     async def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
@@ -201,6 +232,14 @@ class RedlockAio(AioBase):
     def semaphore(self, name: Name, limit: int, **keywords: object) -> NoReturn:
         """Raise Unsupported: two permits on three nodes could have three holders."""
         raise no_semaphore()
+
+    def lock_all(self, names: Iterable[NameAndMode], **keywords: object) -> NoReturn:
+        """Raise Unsupported: the nodes have no common order of waiters."""
+        raise no_names()
+
+    def lock_path(self, path: Name, **keywords: object) -> NoReturn:
+        """Raise Unsupported: the nodes have no common order of waiters."""
+        raise no_names()
 
     def lock(
         self,

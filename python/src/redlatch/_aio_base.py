@@ -104,7 +104,7 @@ class AioBase:
 
     async def _take(
         self,
-        name: bytes,
+        name: Union[bytes, _core.Names],
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
         start: Start = ACQUIRE,

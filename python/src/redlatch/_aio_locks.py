@@ -9,18 +9,20 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, Union
 
+from . import _core
 from ._advice import URL, made
 from ._aio_base import AioBase
 from ._aio_lease import AsyncLease, OnLost, cancels
 from ._convert import NO_LIMIT, Name, Seconds, check_fence, to_bytes
 from ._errors import AlreadyHeld, Error, NoMemory
 from ._info import SemaphoreStats, read_stats
-from ._kinds import Kind
-from ._named_lock import NamedLock, NamedRWLock, NamedSemaphore
+from ._kinds import All, Kind
+from ._named_lock import NamedLock, NamedLocks, NamedRWLock, NamedSemaphore
+from ._names import Names
 from ._option_table import Keywords
 from ._options import RWFormat
 from ._pump import task_here
-from ._wait import ACQUIRE_READ, ACQUIRE_WRITE, Refusal, Start
+from ._wait import ACQUIRE_ALL, ACQUIRE_READ, ACQUIRE_WRITE, Refusal, Start
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -229,6 +231,51 @@ class AsyncSemaphore(NamedSemaphore[AsyncLease], TaskLock):
     async def stats(self) -> SemaphoreStats:
         """Return the numbers of the semaphore, as the server has them. Changes nothing."""
         return read_stats(await self._aio._stats(self._name), self._permits.limit)
+
+
+class AsyncLocks(NamedLocks[AsyncLease], TaskLock):
+    """Several names together, made by lock_all() and lock_path() of client.aio.
+
+    As Locks, with tasks in the place of threads, and `async with`. locked() blocks the event loop.
+    """
+
+    __slots__ = ("_names",)
+
+    _MADE_BY = f"client.aio.lock_all(names), where client = redlatch.connect({URL!r})"
+
+    def __init__(
+        self, aio: AioBase, names: Names, timeout: Seconds, kind: All, on_lost: OnLost
+    ) -> None:
+        self._names = names
+        super().__init__(aio, names.bytes[0], timeout, kind, on_lost)
+
+    async def _take(
+        self, task: Optional[Task[Any]], wait_ms: int
+    ) -> Union[AsyncLease, Refusal]:
+        return await self._take_all(wait_ms, self._all.options_of(task))
+
+    async def _take_all(
+        self, wait_ms: int, options: Optional[_core.AcquireOptions]
+    ) -> Union[AsyncLease, Refusal]:
+        return self._named(
+            await self._aio._take(self._names.handle, wait_ms, options, ACQUIRE_ALL)
+        )
+
+    async def acquire(
+        self,
+        *,
+        blocking: bool = True,
+        timeout: Seconds = None,
+        ttl: Seconds = None,
+        **unknown: NoReturn,
+    ) -> Optional[AsyncLease]:
+        """Acquire all names. Return a lease; None if not acquired in time.
+
+        As Locks.acquire(). The lease belongs to no task: any task may release it.
+        """
+        wait_ms = self._wait_of(blocking, timeout, unknown)
+        got = await self._take_all(wait_ms, self._all.options_of_lease(ttl))
+        return got if isinstance(got, AsyncLease) else None
 
 
 class AsyncRWSide(TaskLock):

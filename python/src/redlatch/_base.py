@@ -236,7 +236,7 @@ class Base(Unique):
 
     def _take(
         self,
-        name: bytes,
+        name: Union[bytes, _core.Names],
         wait_ms: int,
         options: Optional[_core.AcquireOptions],
         start: Start = ACQUIRE,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Optional, overload
 
 from . import _core
@@ -18,8 +18,9 @@ from ._errors import NotHeld
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, SemaphoreStats, read_info, read_stats
 from ._lease import Lease
-from ._kinds import Mutex, Owner, Permits, Reentrant
-from ._lock import Lock, RLock, RWLock, Semaphore
+from ._kinds import All, Mutex, Owner, Permits, Reentrant
+from ._lock import Lock, Locks, RLock, RWLock, Semaphore
+from ._names import NameAndMode, Names
 from ._option_table import ClientOptions, Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, documented, make_options, make_redlock_options
 from ._status import Status
@@ -137,6 +138,42 @@ class Client(Base, metaclass=Made):
         shows who holds permits now.
         """
         return made(Semaphore, self, name, timeout, Permits(limit, keywords))
+
+    def lock_all(
+        self,
+        names: Iterable[NameAndMode],
+        *,
+        timeout: Seconds = NO_LIMIT,
+        **keywords: Unpack[Keywords],
+    ) -> Locks:
+        """Return all of `names` as one lock, for `with`: all are held, or none. Sends nothing.
+
+        names    each a name, or (name, "read") or (name, "write"), without repetition
+        timeout  seconds to wait; -1 or None: no limit; 0: one try
+
+        The other keywords are those of lock(). It cannot deadlock with other calls of lock_all(),
+        whatever their order of names. The lease is lost as soon as one of the names is; its
+        `fences` has a fence for each name, and its `fence` is that of the first one. While it waits
+        for one name it may hold others: keep the list short.
+        """
+        return made(Locks, self, Names(names), timeout, All(keywords))
+
+    def lock_path(
+        self,
+        path: Name,
+        *,
+        timeout: Seconds = NO_LIMIT,
+        **keywords: Unpack[Keywords],
+    ) -> Locks:
+        """Return the path "a/b/c" as one lock: a writer of it, and a reader of "a" and "a/b".
+
+        It keeps out other callers that lock the path, one above it or one below it as paths. The
+        `fence` of the lease is that of the path. Components are bytes: ".." and "."
+        have no meaning, and Unicode is not normalized. An empty component raises Invalid, also the
+        one before a leading and after a trailing slash; so do too many components. A lock() of
+        the same name is the same key. The keywords are those of lock_all(). Sends nothing.
+        """
+        return made(Locks, self, Names.of_path(path), timeout, All(keywords))
 
     def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]

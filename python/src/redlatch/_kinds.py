@@ -15,9 +15,16 @@ from ._convert import Name, Seconds, to_text
 from ._errors import Error, error_of
 from ._holds import owner_of
 from ._option_table import OF_REDLOCK, Keywords
-from ._options import OwnedOptions, RWFormat, check_owner, check_permits, make_permits_options
+from ._options import (
+    OwnedOptions,
+    RWFormat,
+    check_owner,
+    check_permits,
+    make_options,
+    make_permits_options,
+)
 from ._status import Status
-from ._wait import ACQUIRE, Start
+from ._wait import ACQUIRE, ACQUIRE_ALL, Start
 
 
 class Kind:
@@ -128,6 +135,29 @@ class Permits(Kind):
 
     def _with(self, ttl: Seconds) -> Mapping[str, Any]:
         return self._keywords if ttl is None else {**self._keywords, "ttl": ttl}
+
+
+class All(Kind):
+    """Several names together. A second acquisition of a taker would wait for the first one."""
+
+    __slots__ = ("_keywords", "_options")
+
+    start = ACQUIRE_ALL
+    may_nest = False
+    any_may_release = False
+
+    def __init__(self, keywords: Keywords) -> None:
+        self._keywords: dict[str, Any] = {**keywords}
+        self._options = make_options(**self._keywords)  # A mistake shows now.
+
+    def options_of(self, key: object) -> Optional[_core.AcquireOptions]:
+        return self._options
+
+    def options_of_lease(self, ttl: Seconds) -> Optional[_core.AcquireOptions]:
+        """The options of an acquisition with its own ttl; None: that of the object."""
+        if ttl is None:
+            return self._options
+        return make_options(**{**self._keywords, "ttl": ttl})
 
 
 def no_semaphore() -> Error:

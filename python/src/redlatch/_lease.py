@@ -74,7 +74,7 @@ class LostReason(Enum):
 class LeaseBase(Unique):
     """The local facts about a lease. No property or method here waits for the server."""
 
-    __slots__ = ("_handle", "_client", "_is_given_back", "_is_block", "__weakref__")
+    __slots__ = ("_handle", "_client", "_is_given_back", "_is_block", "_names", "__weakref__")
 
     # Set and read by the Holds of a lock object: the end of its `with` releases this lease.
     _is_block: bool
@@ -86,6 +86,7 @@ class LeaseBase(Unique):
         # The lease keeps the client alive: the collector would close it, which releases the lease.
         self._client = client
         self._is_given_back = False
+        self._names: Optional[list[str]] = None  # of several
 
     @property
     def name(self) -> str:
@@ -102,6 +103,15 @@ class LeaseBase(Unique):
         `fenced`.
         """
         return _core.lease_fence(self._handle)
+
+    @property
+    def fences(self) -> dict[str, int]:
+        """The fence of each name that the lease has."""
+        if self._names is None:
+            return {self.name: self.fence}
+        return {
+            name: _core.lease_part_fence(self._handle, i) for i, name in enumerate(self._names)
+        }
 
     @property
     def mode(self) -> str:  # No Literal: type checkers would not see that upgrade() changes it.

@@ -7,15 +7,19 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Optional, Union
 
+from . import _core
 from ._advice import URL, made, warn_of_with
+from ._base import Base
 from ._convert import NO_LIMIT, Name, Seconds, check_fence, shown, to_bytes
 from ._errors import AlreadyHeld, Error, NoMemory
 from ._holds import ThreadKey, this_thread
 from ._info import SemaphoreStats
+from ._kinds import All
 from ._lease import Lease
-from ._named_lock import NamedLock, NamedRWLock, NamedSemaphore
+from ._named_lock import NamedLock, NamedLocks, NamedRWLock, NamedSemaphore
+from ._names import Names
 from ._option_table import Keywords
-from ._wait import ACQUIRE_READ, ACQUIRE_WRITE, Refusal, Start
+from ._wait import ACQUIRE_ALL, ACQUIRE_READ, ACQUIRE_WRITE, Refusal, Start
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -298,6 +302,57 @@ class Semaphore(NamedSemaphore[Lease], ThreadLock):
     def stats(self) -> SemaphoreStats:
         """Return the numbers of the semaphore, as the server has them. Changes nothing."""
         return self._client._stats(self._name, self._permits.limit)
+
+
+class Locks(NamedLocks[Lease], ThreadLock):
+    """Several names together, made by Client.lock_all() and lock_path(). Sends nothing until
+    acquired.
+
+    As a context manager its value is the Lease, which has all names; NotAcquired is raised if the
+    wait times out. Threads may share it. There is no release(): a lease is released, with all its
+    names.
+    """
+
+    __slots__ = ("_names",)
+
+    _MADE_BY = f"client.lock_all(names), where client = redlatch.connect({URL!r})"
+
+    def __init__(self, client: Base, names: Names, timeout: Seconds, kind: All) -> None:
+        self._names = names
+        super().__init__(client, names.bytes[0], timeout, kind)
+
+    def _take(self, key: ThreadKey, wait_ms: int) -> Union[Lease, Refusal]:
+        return self._take_all(wait_ms, self._all.options_of(key))
+
+    def _take_all(
+        self, wait_ms: int, options: Optional[_core.AcquireOptions]
+    ) -> Union[Lease, Refusal]:
+        return self._named(
+            self._client._take(self._names.handle, wait_ms, options, ACQUIRE_ALL)
+        )
+
+    def acquire(
+        self,
+        *,
+        blocking: bool = True,
+        timeout: Seconds = None,
+        ttl: Seconds = None,
+        **unknown: NoReturn,
+    ) -> Optional[Lease]:
+        """Acquire all names. Return a Lease; None if not acquired in time.
+
+        blocking  False: one try
+        timeout   seconds to wait in the queues; -1: no limit; None: the timeout of this object
+        ttl       as for Client.lock(); None: that of this object
+
+        The lease belongs to no thread: any thread may release it.
+        """
+        wait_ms = self._wait_of(blocking, timeout, unknown)
+        got = self._take_all(wait_ms, self._all.options_of_lease(ttl))
+        if isinstance(got, Lease):
+            return got
+        warn_of_with("acquire()", "client.lock_all(names)")
+        return None
 
 
 class RWSide(ThreadLock):

@@ -11,5 +11,6 @@ from . import _core
 HoldMode = Literal["read", "write"]
 WaitMode = Literal["read", "write", "upgrade"]
 
+WRITE = _core.constant(b"RL_MODE_WRITE", 0)
 READ = _core.constant(b"RL_MODE_READ", 0)
 UPGRADE = _core.constant(b"RL_MODE_UPGRADE", 0)

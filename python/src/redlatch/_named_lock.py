@@ -11,7 +11,8 @@ from ._base import Base
 from ._convert import NO_LIMIT, Name, Seconds, check_limit, shown, to_bytes, to_text, to_wait_ms
 from ._errors import AlreadyHeld, Error, error_of, invalid
 from ._holds import Holds, L, new_number
-from ._kinds import Kind, Owner, Permits, Side
+from ._kinds import All, Kind, Owner, Permits, Side
+from ._names import Names
 from ._option_table import Keywords
 from ._options import RWFormat, make_options
 from ._status import Status
@@ -163,6 +164,36 @@ class NamedSemaphore(NamedLock[L]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {shown(self.name)} limit={self._permits.limit}>"
+
+
+class NamedLocks(NamedLock[L]):
+    """Several names together. Only its blocks are noted: any thread or task may end a lease."""
+
+    __slots__ = ()
+
+    _names: Names
+
+    @property
+    def _all(self) -> All:
+        assert isinstance(self._kind, All)
+        return self._kind
+
+    @property
+    def names(self) -> list[str]:
+        """The names, in the order of the caller."""
+        return self._names.texts
+
+    def locked(self) -> bool:
+        """Return True if one of the names has a holder, according to the server."""
+        return not all(self._client._is_free(name) for name in self._names.bytes)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {shown(self.names)}>"
+
+    def _named(self, got: Union[L, Refusal]) -> Union[L, Refusal]:
+        if not isinstance(got, Refusal):
+            got._names = self._names.texts
+        return got
 
 
 class NamedRWLock(Unique, metaclass=Made):

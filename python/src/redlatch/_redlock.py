@@ -18,6 +18,7 @@ from ._errors import invalid
 from ._kinds import Mutex, no_semaphore
 from ._lease import Lease
 from ._lock import Lock
+from ._names import NameAndMode, no_names
 from ._option_table import RedlockKeywords, RedlockOptions
 from ._options import documented, make_redlock_options
 
@@ -79,6 +80,14 @@ class Redlock(Base):
     def semaphore(self, name: Name, limit: int, **keywords: object) -> NoReturn:
         """Raise Unsupported: two permits on three nodes could have three holders."""
         raise no_semaphore()
+
+    def lock_all(self, names: Iterable[NameAndMode], **keywords: object) -> NoReturn:
+        """Raise Unsupported: the nodes have no common order of waiters."""
+        raise no_names()
+
+    def lock_path(self, path: Name, **keywords: object) -> NoReturn:
+        """Raise Unsupported: the nodes have no common order of waiters."""
+        raise no_names()
 
     @documented
     def lock(

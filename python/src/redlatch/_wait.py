@@ -87,6 +87,7 @@ class Start(NamedTuple):
 ACQUIRE = Start(_core.acquire_start, _core.acquire_watched)
 ACQUIRE_READ = Start(_core.rw_acquire_read_start, _core.rw_acquire_read_watched)
 ACQUIRE_WRITE = Start(_core.rw_acquire_write_start, _core.rw_acquire_write_watched)
+ACQUIRE_ALL = Start(_core.acquire_all_start, _core.acquire_all_watched)
 UPGRADE = Start(_core.rw_upgrade_start, _core.rw_upgrade_watched)
 
 
