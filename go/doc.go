@@ -19,7 +19,8 @@
 //	defer lease.Unlock(context.WithoutCancel(ctx))
 //	work(lease.Context(), lease.Fence())
 //
-// [Client.Semaphore] is for a lock with several holders, [Client.RLock] for readers.
+// [Client.Semaphore] is for a lock with several holders, [Client.RLock] for readers, and
+// [Client.LockAll] for several names in one step.
 //
 // A context limits a wait, and never how long a lock is held: a lock is held, and renewed in the
 // background, until it is unlocked or lost. A loss ends [Lease.Context] with the cause ErrLost, as

@@ -178,6 +178,52 @@ func ExampleClient_Semaphore() {
 	// 2 of 3
 }
 
+func ExampleClient_LockAll() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lease, err := client.LockAll(ctx, []redlatch.NamedMode{
+		redlatch.Write("account/17"), redlatch.Write("account/4"), redlatch.Read("rates"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+
+	fences := lease.Fences()
+	fmt.Println(len(fences), fences["account/4"] > 0)
+	// Output: 3 true
+}
+
+func ExampleClient_LockPath() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lease, err := client.LockPath(ctx, "photos/2026/may")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+
+	_, err = client.TryLockPath(ctx, "photos/2026")
+	fmt.Println("all of 2026:", errors.Is(err, redlatch.ErrBusy))
+	june, err := client.TryLockPath(ctx, "photos/2026/june")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer june.Unlock(ctx)
+	fmt.Println("another month:", june.Name())
+	// Output:
+	// all of 2026: true
+	// another month: photos/2026/june
+}
+
 func ExampleClient_Locker() {
 	client, err := redlatch.Dial(context.Background(), url)
 	if err != nil {

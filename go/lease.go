@@ -72,6 +72,7 @@ type Lease struct {
 	hold   *hold
 	common *common
 	client any             // it must not be collected before its leases
+	names  []NamedMode     // of LockAll; nil: one name
 	base   context.Context // that of the acquire, without its end
 	origin *origin
 }
@@ -160,7 +161,7 @@ func (l *Lease) LostReason() (LostReason, string) {
 		text(func(buffer []byte) int64 { return rlc.Lease_lost_text(handle, buffer) })
 }
 
-// Name returns the name of the lock.
+// Name returns the name of the lock; the first one of LockAll.
 func (l *Lease) Name() string {
 	defer runtime.KeepAlive(l)
 	return nameOf(l.hold.handle)
@@ -177,6 +178,20 @@ func nameOf(handle rlc.Lease) string {
 func (l *Lease) Fence() int64 {
 	defer runtime.KeepAlive(l)
 	return rlc.Lease_fence(l.hold.handle)
+}
+
+// Fences returns the Fence of each name that the lease has. Only leases of LockAll and LockPath may
+// have several.
+func (l *Lease) Fences() map[string]int64 {
+	if len(l.names) == 0 {
+		return map[string]int64{l.Name(): l.Fence()}
+	}
+	defer runtime.KeepAlive(l)
+	fences := make(map[string]int64, len(l.names))
+	for i, one := range l.names {
+		fences[one.Name] = rlc.Lease_part_fence(l.hold.handle, i)
+	}
+	return fences
 }
 
 // Token returns the token that proves ownership to the server. Attach takes it.
@@ -343,7 +358,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // left, or ctx ends. If it fails, the lease continues to read, unless it was lost. The fence rises.
 // Errors:
 //
-//   - ErrInvalid: a lease of a semaphore, which has no readers.
+//   - ErrInvalid: a lease of a semaphore, which has no readers, or of several names.
 //   - ErrDeadlock: another reader waits to upgrade, or the owner of this lease has another read
 //     lease; unlock this one.
 //   - ErrLost: the lease had ended.
@@ -363,7 +378,7 @@ func (l *Lease) TryUpgrade(ctx context.Context) error {
 
 // Downgrade turns this writer into a reader, without a release in between. Readers that are next in
 // the queue enter. It blocks for at most command_timeout. The error is ErrLost if the lease had
-// ended.
+// ended, and ErrInvalid for a lease of several names.
 func (l *Lease) Downgrade(ctx context.Context) error {
 	return l.unlessEnded(ctx, "downgrade", noWait, rlc.Rw_downgrade_start)
 }
@@ -411,6 +426,7 @@ func (l *Lease) finish(ctx context.Context, op string, wait int64,
 //   - ErrNotHeld: it was unlocked or detached before.
 //   - ErrOutcomeUnknown: no answer came, or ctx ended after the call was sent; the lease is no
 //     longer held here, and another process may be able to attach it with Token.
+//   - ErrInvalid: the lease has several names; it is held as before.
 //   - ErrUnavailable, ErrDenied, ErrServer, ErrCancelled: the lease is held as before.
 //
 // Context ends unless the lease is still held.

@@ -26,10 +26,10 @@ type Semaphore struct {
 	options []Option
 }
 
-// Semaphore returns the semaphore name, of which at most limit permits are out, 1 to 1,000,000. It
-// sends nothing, and the first acquisition reports a wrong argument. The options are those of each
-// acquisition: TTL, NoRenew, MaxHold, Label and Confirm, for example. The error is ErrInvalid for
-// Owner, AsReentrant and InFormat.
+// Semaphore returns the semaphore name, of which at most limit permits are out. It sends nothing,
+// and the first acquisition reports a wrong argument. The options are those of each acquisition:
+// TTL, NoRenew, MaxHold, Label and Confirm, for example. The error is ErrInvalid for Owner,
+// AsReentrant and InFormat.
 //
 // The limit of a caller counts for its own acquisitions, so that all callers should pass the same
 // one. The smaller one of it and the cap of an operator counts. A mutex or a read-write lock of the

@@ -36,10 +36,15 @@ func isBusy(t testing.TB, semaphore *redlatch.Semaphore, n int64) {
 	is(t, lease == nil && errors.Is(err, redlatch.ErrBusy), "%v", err)
 }
 
-// isEmpty waits, since a cancelled wait leaves the queue in the background.
 func isEmpty(t testing.TB, server *server) {
 	t.Helper()
-	for _, key := range []string{"x", "{x}:rl1:sq", "{x}:rl1:sr"} {
+	haveGone(t, server, "x", "{x}:rl1:sq", "{x}:rl1:sr")
+}
+
+// haveGone waits, since a cancelled wait leaves the queue in the background.
+func haveGone(t testing.TB, server *server, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
 		eventually(t, func() bool { return server.ask("EXISTS", key) == ":0" })
 	}
 }
