@@ -9,6 +9,10 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.invoke.VarHandle;
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -16,9 +20,9 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One acquisition of a lock. It is renewed in the background until it is closed or lost. Any thread
- * may use and close it. Keep it: a held lease that the program drops stays held until the client is
- * closed, with a warning in the log.
+ * One acquisition of a lock, or of several names together. It is renewed in the background until it
+ * is closed or lost. Any thread may use and close it. Keep it: a held lease that the program drops
+ * stays held until the client is closed, with a warning in the log.
  */
 public final class Lease implements AutoCloseable {
   /** The state of a lease, as this process knows it. */
@@ -54,12 +58,14 @@ public final class Lease implements AutoCloseable {
 
   private final Object client; // a lock, or the client itself: it outlives its leases
   private final Hold hold;
+  private final List<String> names;
   private final AtomicBoolean isClosed = new AtomicBoolean();
   private @Nullable CompletableFuture<LockLostException> lost;
 
-  Lease(Object client, CallSession session, SWIGTYPE_p_rl_lease handle) {
+  Lease(Object client, CallSession session, SWIGTYPE_p_rl_lease handle, List<String> names) {
     this.client = client;
     this.hold = new Hold(handle, session);
+    this.names = names;
     session.enter();
     CallSession.CLEANER.register(this, hold);
     // This thread sees the writes of earlier holders: a call into the library does not promise it.
@@ -74,7 +80,7 @@ public final class Lease implements AutoCloseable {
     }
   }
 
-  /** The name of the lock. */
+  /** The name of the lock; the first one of several. */
   public String name() {
     return ask(Lease::nameOf);
   }
@@ -91,6 +97,21 @@ public final class Lease implements AutoCloseable {
    */
   public long fence() {
     return ask(Rlc::lease_fence);
+  }
+
+  /**
+   * The fence of each name, in the order of the names; one entry for a lock of one name. Names are
+   * decoded as UTF-8; of names that are then the same text, the last one counts.
+   */
+  public Map<String, Long> fences() {
+    return ask(
+        handle -> {
+          Map<String, Long> fences = new LinkedHashMap<>();
+          for (int i = 0; i < names.size(); i++) {
+            fences.put(names.get(i), Rlc.lease_part_fence(handle, i));
+          }
+          return Collections.unmodifiableMap(fences);
+        });
   }
 
   /** The token that proves ownership to the server. {@link Redlatch#attach} takes it. */

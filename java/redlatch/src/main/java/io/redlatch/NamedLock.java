@@ -6,22 +6,25 @@ import io.redlatch.internal.rlc.Rlc;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A lock by its name, with the options to acquire it with. Each acquisition is a lease of its own,
- * which any thread may close. Any thread may use it, and it is cheap to make.
+ * A lock by its name, or by several names together, with the options to acquire it with. Each
+ * acquisition is a lease of its own, which any thread may close. Any thread may use it, and it is
+ * cheap to make.
  */
 public final class NamedLock {
   /** Starts an acquisition. */
   interface Starter {
     @Nullable SWIGTYPE_p_rl_request start(
-        byte[] name, long waitMs, @Nullable SWIGTYPE_p_rl_acquire_options options);
+        long waitMs, @Nullable SWIGTYPE_p_rl_acquire_options options);
   }
 
   /** Sets the options that make the kind of a lock, and those that only this kind has. */
@@ -34,8 +37,7 @@ public final class NamedLock {
   private final Object client; // not collected while this can be used
   private final CallSession session;
   private final Starter starter;
-  private final byte[] name;
-  private final String text; // the name, for all leases
+  private final List<String> names; // for all leases
   private final LockOptions options;
   private final @Nullable Kind kind;
 
@@ -43,31 +45,40 @@ public final class NamedLock {
       Object client,
       CallSession session,
       Starter starter,
-      byte[] name,
+      List<String> names,
       LockOptions options,
       @Nullable Kind kind) {
     this.client = client;
     this.session = session;
     this.starter = starter;
-    this.name = name;
-    this.text = Text.of(name);
+    this.names = names;
     this.options = options;
     this.kind = kind;
   }
 
   /** Returns the same lock with other options. */
   public NamedLock with(LockOptions options) {
-    return new NamedLock(client, session, starter, name, Text.given(options, "options"), kind);
+    return new NamedLock(client, session, starter, names, Text.given(options, "options"), kind);
   }
 
   /** Returns the same lock as one of another kind. */
   NamedLock of(Kind other) {
-    return new NamedLock(client, session, starter, name, options, other);
+    return new NamedLock(client, session, starter, names, options, other);
   }
 
-  /** The name of the lock, decoded as UTF-8. */
+  /** The name of the lock, decoded as UTF-8; the first one of several. */
   public String name() {
-    return text;
+    return names.get(0);
+  }
+
+  /** All names of the lock, decoded as UTF-8; one of most locks. */
+  public List<String> names() {
+    return names;
+  }
+
+  /** The name that messages show if their text has none; empty for several names. */
+  private String nameInMessages() {
+    return names.size() == 1 ? name() : "";
   }
 
   /**
@@ -124,14 +135,14 @@ public final class NamedLock {
   private Request start(long waitMs) {
     SWIGTYPE_p_rl_acquire_options made = options.make(kind);
     try {
-      return Request.of("acquire", name(), starter.start(name, waitMs, made));
+      return Request.of("acquire", nameInMessages(), starter.start(waitMs, made));
     } finally {
       Rlc.acquire_options_free(made);
     }
   }
 
   private Lease leaseOf(Request request) {
-    return new Lease(this, session, request.takeLease());
+    return new Lease(this, session, request.takeLease(), names);
   }
 
   /**
@@ -154,6 +165,11 @@ public final class NamedLock {
     } catch (NotAcquiredException busy) {
       return Optional.empty();
     }
+  }
+
+  /** The same as tryAcquire(wait); with a time below 0 it tries once. */
+  public Optional<Lease> tryAcquire(long time, TimeUnit unit) throws InterruptedException {
+    return tryAcquire(Text.wait(time, unit));
   }
 
   /**

@@ -38,7 +38,7 @@ import java.util.concurrent.TimeUnit;
  * <p>A semaphore is not reentrant: a thread that acquires again takes other permits, and may wait
  * for itself.
  *
- * <p>The number of permits is 1 to the limit, and the limit 1 to 1,000,000. With another number,
+ * <p>The number of permits is 1 to the limit, and the limit 1 or more. With a wrong number,
  * and with the options owner, reentrant and format, an acquire fails with {@link Status#E_INVALID}.
  */
 public final class NamedSemaphore {

@@ -8,6 +8,7 @@ import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
@@ -124,9 +125,13 @@ public final class Redlatch implements AutoCloseable {
 
   private NamedLock lock(byte[] name, Start start, NamedLock.@Nullable Kind kind) {
     NamedLock.Starter starter =
-        (bytes, waitMs, options) ->
-            ask(client -> start.start(client, bytes, waitMs, options));
-    return new NamedLock(this, session, starter, name, LockOptions.DEFAULT, kind);
+        (waitMs, options) -> ask(client -> start.start(client, name, waitMs, options));
+    return lock(List.of(Text.of(name)), starter, kind);
+  }
+
+  private NamedLock lock(
+      List<String> names, NamedLock.Starter starter, NamedLock.@Nullable Kind kind) {
+    return new NamedLock(this, session, starter, names, LockOptions.DEFAULT, kind);
   }
 
   /** Returns the lock `name`, as UTF-8. Sends nothing. */
@@ -189,7 +194,7 @@ public final class Redlatch implements AutoCloseable {
    * Returns the semaphore `name`, as UTF-8. At most `limit` of its permits are out at once, over
    * all processes. Sends nothing.
    *
-   * @param limit 1 to 1,000,000; an acquire refuses another one. It counts for the acquisitions of
+   * @param limit 1 or more; an acquire refuses another one. It counts for the acquisitions of
    *     this object, and other callers may name another limit.
    */
   public NamedSemaphore semaphore(String name, int limit) {
@@ -201,6 +206,59 @@ public final class Redlatch implements AutoCloseable {
     byte[] copy = Text.copy(name, "name");
     NamedLock lock = lock(copy, Rlc::acquire_start, null);
     return new NamedSemaphore(this, lock, copy, limit, LockOptions.DEFAULT);
+  }
+
+  /**
+   * Returns all of `names` as one lock: they are acquired together or not at all. Calls of this
+   * method cannot deadlock with each other, whatever their order of names; a thread that acquires a
+   * name while it holds another one still can. Sends nothing.
+   *
+   * <p>They have one lease, which is lost as soon as one of the names is; the reason says which.
+   * Its name, token, mode and {@link Lease#fence} are those of the first name, and {@link
+   * Lease#fences} has a fence for each. It cannot be detached, upgraded or downgraded.
+   *
+   * <p>While it waits for a name it may hold others: keep the list short. The options owner and
+   * reentrant are refused when it is acquired. A {@link Redlock} has no such locks.
+   *
+   * @param names one name or more, which differ.
+   * @throws RedlatchException with {@link Status#E_INVALID} if their number or a name is wrong.
+   */
+  public NamedLock lockAll(List<LockName> names) {
+    return lockAll(LockNames.of(names));
+  }
+
+  /** The same as lockAll(list). */
+  public NamedLock lockAll(LockName... names) {
+    return lockAll(Arrays.asList(Text.given(names, "names")));
+  }
+
+  private NamedLock lockAll(LockNames all) {
+    NamedLock.Starter starter =
+        (waitMs, options) ->
+            ask(
+                client ->
+                    all.use(names -> Rlc.acquire_all_start(client, names, waitMs, options)));
+    return lock(all.texts(), starter, null);
+  }
+
+  /**
+   * Returns the path, such as "a/b/c", as UTF-8, as one lock: a reader of "a" and of "a/b", and a
+   * writer of "a/b/c". It keeps out other callers that lock the path, one above it or one below it
+   * as paths. Otherwise as lockAll(list): the first name is the path itself.
+   *
+   * <p>Components are bytes: "." and ".." have no meaning, and Unicode is not normalized. The lock
+   * of {@link #lock} with the name of the path is the same one.
+   *
+   * @param path components with slashes between them. An empty component is refused, also
+   *     before a leading slash or after a trailing one.
+   */
+  public NamedLock lockPath(String path) {
+    return lockPath(Text.bytes(path, "path"));
+  }
+
+  /** The same as lockPath(text), of any bytes. */
+  public NamedLock lockPath(byte[] path) {
+    return lockAll(LockNames.ofPath(Text.copy(path, "path")));
   }
 
   /** The numbers of a semaphore, for a caller with this limit. */
@@ -243,7 +301,7 @@ public final class Redlatch implements AutoCloseable {
             shown,
             client -> Rlc.lease_attach_start(client, name, proof, fence, made))) {
       request.awaitUninterruptibly();
-      return new Lease(this, session, request.takeLease());
+      return new Lease(this, session, request.takeLease(), List.of(shown));
     } finally {
       Rlc.acquire_options_free(made);
     }

@@ -92,11 +92,12 @@ public final class Redlock implements AutoCloseable {
 
   /** The same as lock(name), of any bytes. */
   public NamedLock lock(byte[] name) {
-    NamedLock.Starter starter =
-        (bytes, waitMs, options) ->
-            ask(redlock -> Rlc.acquire_start(redlock.handle(), bytes, waitMs, options));
     byte[] copy = Text.copy(name, "name");
-    return new NamedLock(this, session, starter, copy, LockOptions.DEFAULT, null);
+    NamedLock.Starter starter =
+        (waitMs, options) ->
+            ask(redlock -> Rlc.acquire_start(redlock.handle(), copy, waitMs, options));
+    return new NamedLock(
+        this, session, starter, List.of(Text.of(copy)), LockOptions.DEFAULT, null);
   }
 
   /** As {@link Redlatch#option}; "url" gives one line for each server. */

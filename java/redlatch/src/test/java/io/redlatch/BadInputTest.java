@@ -159,6 +159,8 @@ class BadInputTest {
     assertNames("urls", () -> Redlock.open(null, options));
     assertNames("a URL of the list", () -> Redlock.open(Arrays.asList("redis://a", null), options));
     assertNames("value", () -> options.with("command_timeout", null));
+    assertNames("name", () -> LockName.read((String) null));
+    assertNames("name", () -> LockName.write((byte[]) null));
     try (Redlatch client = Redlatch.open("unix:///nowhere")) {
       assertNames("name", () -> client.lock((String) null));
       assertNames("name", () -> client.lock((byte[]) null));
@@ -170,6 +172,12 @@ class BadInputTest {
       assertNames("options", () -> client.semaphore("x", 3).with(null));
       assertNames("token", () -> client.semaphore("x", 3).attach(1, null));
       assertNames("unit", () -> client.semaphore("x", 3).tryAcquire(1, 1, null));
+      assertNames("unit", () -> client.lock("x").tryAcquire(1, null));
+      assertNames("names", () -> client.lockAll((LockName[]) null));
+      assertNames("names", () -> client.lockAll((List<LockName>) null));
+      assertNames("a name of the list", () -> client.lockAll(LockName.read("x"), null));
+      assertNames("path", () -> client.lockPath((String) null));
+      assertNames("path", () -> client.lockPath((byte[]) null));
       assertNames("owner", () -> client.reentrantLock("x", null));
       assertNames("name", () -> client.inspect((String) null));
       assertNames("name", () -> client.inspect((byte[]) null));

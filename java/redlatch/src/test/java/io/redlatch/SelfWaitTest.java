@@ -58,6 +58,24 @@ class SelfWaitTest extends ServerTest {
     assertEquals(Level.WARNING, records.get(0).getLevel());
   }
 
+  /** The line has the first name. */
+  @Test
+  void selfWaitForOneOfSeveralNamesIsLogged() throws Exception {
+    Redlatch client = client();
+    Lease held = client.lock("y").acquire();
+    Worker<?> releasing =
+        Worker.doing(
+            () -> {
+              Wait.until(() -> noticed() > 0);
+              held.close();
+            });
+    try (Lease all = client.lockAll(LockName.write("x"), LockName.write("y")).acquire()) {
+      assertTrue(all.isHeld());
+    }
+    releasing.end();
+    assertEquals(1, noticed());
+  }
+
   @Test
   void waitForAnotherThreadIsNoSelfWait() throws Exception {
     Redlatch client = client();
