@@ -112,11 +112,16 @@ rl_status trial_connect(const CommandClient& client, const Log& log) {
   return RL_OK;
 }
 
+// `message`: of the library, which says which name is busy.
 [[noreturn]] void fail_busy(const CommandClient& client, const Arguments& arguments,
-                            std::int64_t waited_ms, const Reports& reports) {
+                            const std::string& message, std::int64_t waited_ms,
+                            const Reports& reports) {
   const std::string& name = arguments.names.front();
   std::string text = lock_words(name) + " is busy";
-  if (arguments.verbosity >= (arguments.run.skips_busy ? 1 : 0) || arguments.run.status_fd >= 0) {
+  if (!arguments.run.others.empty()) {
+    text = escaped(message);
+  } else if (arguments.verbosity >= (arguments.run.skips_busy ? 1 : 0) ||
+             arguments.run.status_fd >= 0) {
     if (client.is_quorum()) {
       text += ": " + quorum_sentence(QuorumView(arguments).report_on(name));
     } else if (const InfoHandle info = client.try_inspect(name)) {
@@ -124,7 +129,8 @@ rl_status trial_connect(const CommandClient& client, const Log& log) {
       text += ": " + report_sentence(report) + (report.is_endless() ? kOtherName : "");
     }
   }
-  if (arguments.run.wait_ms > 0) text += "; waited " + seconds_text(waited_ms);
+  if (arguments.run.wait_ms > 0 && arguments.run.others.empty())
+    text += "; waited " + seconds_text(waited_ms);
   reports.events.send(reports.events.make("busy").text("message", text));
   if (!arguments.run.skips_busy) throw Failure{arguments.run.conflict_exit_code, text};
   reports.log.detail(text);
@@ -138,8 +144,27 @@ std::string unknown_words(const RunOptions& run) {
          seconds_text(run.ttl_ms) + " after the grant";
 }
 
+void add_name(const CommandClient& client, rl_names* names, const std::string& name,
+              bool is_shared) {
+  const std::int32_t mode = is_shared ? RL_MODE_READ : RL_MODE_WRITE;
+  const rl_status status = rl_names_add(names, name.data(), name.size(), mode, client.error());
+  if (status != RL_OK) throw client.failure();
+}
+
+RequestHandle start_all(const CommandClient& client, const Arguments& arguments,
+                        std::int64_t wait_ms, const rl_acquire_options* options) {
+  const NamesHandle names(not_null(rl_names_new()));
+  add_name(client, names.get(), arguments.names.front(), arguments.run.is_shared);
+  for (const auto& other : arguments.run.others) {
+    add_name(client, names.get(), other.name, other.is_shared);
+  }
+  return RequestHandle(
+      not_null(rl_acquire_all_start(client.handle(), names.get(), wait_ms, options)));
+}
+
 RequestHandle start(const CommandClient& client, const Arguments& arguments, std::int64_t wait_ms,
                     const rl_acquire_options* options) {
+  if (!arguments.run.others.empty()) return start_all(client, arguments, wait_ms, options);
   const std::string& name = arguments.names.front();
   const auto function = arguments.run.is_shared ? rl_rw_acquire_read_start : rl_acquire_start;
   return RequestHandle(
@@ -233,7 +258,7 @@ LeaseHandle acquire(const CommandClient& client, const Arguments& arguments, con
     throw Failure{kExitSignal + signal, ""};
   }
   if (status == RL_BUSY || status == RL_TIMEOUT) {
-    fail_busy(client, arguments, elapsed_ms(), reports);
+    fail_busy(client, arguments, message, elapsed_ms(), reports);
   }
   if (status == RL_E_OUTCOME_UNKNOWN) message = unknown_words(arguments.run);
   if (status != RL_OK) throw client.failure(status, message, elapsed_ms());

@@ -45,8 +45,8 @@ constexpr const char* kExitCodes =
     "supported, 79 the lock was lost while COMMAND ran, 126 COMMAND cannot be\n"
     "executed, 127 COMMAND was not found.\n"
     "\n"
-    "COMMAND finds REDLATCH_LOCK, REDLATCH_FENCE, REDLATCH_TTL_MS, REDLATCH_HOLDER,\n"
-    "REDLATCH_MODE, REDLATCH_PID and REDLATCH_RUNS in its environment.\n"
+    "COMMAND finds REDLATCH_LOCK, REDLATCH_FENCE, REDLATCH_FENCES, REDLATCH_TTL_MS,\n"
+    "REDLATCH_HOLDER, REDLATCH_MODE, REDLATCH_PID and REDLATCH_RUNS in its environment.\n"
     "\n"
     "DUR is a number with a unit: 500ms, 30s, 2m, 1h; without a unit, seconds.";
 

@@ -92,6 +92,7 @@ constexpr auto kRunGuesses = std::to_array<Guess>({
     {"--expire", "--ttl", ""},
     {"--lock", "", kName},
     {"--name", "", kName},
+    {"--and", "--also", ""},
     {"--limit", "--permits", ""},
     {"--semaphore", "--permits", ""},
 });

@@ -28,6 +28,7 @@ using ClientOptionsHandle = std::unique_ptr<rl_client_options, Freer<rl_client_o
 using AcquireOptionsHandle = std::unique_ptr<rl_acquire_options, Freer<rl_acquire_options_free>>;
 using ClientHandle = std::unique_ptr<rl_client, Freer<rl_client_close>>;
 using RequestHandle = std::unique_ptr<rl_request, Freer<rl_request_free>>;
+using NamesHandle = std::unique_ptr<rl_names, Freer<rl_names_free>>;
 using LeaseHandle = std::unique_ptr<rl_lease, Freer<rl_lease_free>>;
 using InfoHandle = std::unique_ptr<rl_info, Freer<rl_info_free>>;
 using ListHandle = std::unique_ptr<rl_list, Freer<rl_list_free>>;

@@ -31,6 +31,16 @@ namespace {
 constexpr std::int64_t kCloseMs = 300;
 constexpr std::int64_t kShortMs = 1000;
 
+// NAME=FENCE of all, separated by spaces.
+std::string fences(const Arguments& arguments, const rl_lease* lease) {
+  std::string text = fence_entry(arguments.names.front(), rl_lease_fence(lease));
+  std::int32_t part = 0;
+  for (const auto& other : arguments.run.others) {
+    text += ' ' + fence_entry(other.name, rl_lease_part_fence(lease, ++part));
+  }
+  return text;
+}
+
 std::vector<std::pair<std::string, std::string>> variables(const Arguments& arguments,
                                                            const CommandClient& client,
                                                            const rl_lease* lease) {
@@ -38,6 +48,7 @@ std::vector<std::pair<std::string, std::string>> variables(const Arguments& argu
   std::vector<std::pair<std::string, std::string>> variables = {
       {"REDLATCH_LOCK", name},
       {"REDLATCH_FENCE", std::to_string(rl_lease_fence(lease))},
+      {"REDLATCH_FENCES", fences(arguments, lease)},
       {"REDLATCH_TTL_MS", std::to_string(arguments.run.ttl_ms)},
       {"REDLATCH_HOLDER", client.holder()},
       {"REDLATCH_MODE", arguments.run.mode()},
@@ -107,6 +118,7 @@ void check_for_quorum(const RunOptions& run) {
   if (run.is_shared) throw UsageError("--shared: a lock on several servers has no readers");
   if (!run.owner.empty()) throw UsageError("--owner: a lock on several servers is not reentrant");
   if (run.limit > 0) throw UsageError("--permits: a lock on several servers is not a semaphore");
+  if (!run.others.empty()) throw UsageError("--also: a lock on several servers is for one name");
   const std::string flag = run.lock_options.given_of_one_server();
   if (!flag.empty()) throw UsageError(flag + " is not possible for a lock on several servers");
 }

@@ -74,6 +74,15 @@ void RunParser::add_mode_options(CLI::App& run) {
   run.add_option("--permits", permits_,
                  "Hold W permits (1) of a semaphore, of which N are out at most; N[:W]")
       ->type_name("N");
+  for (auto [flag, names, help] :
+       {std::tuple("--also", &also_, "Hold this lock, too: all or none; may be repeated"),
+        std::tuple("--also-shared", &also_shared_,
+                   "Hold this lock, too, to read; may be repeated")}) {
+    run.add_option(flag, *names, help)
+        ->type_name("NAME")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
 }
 
 void RunParser::add_waiting_options(CLI::App& run) {
@@ -165,6 +174,18 @@ void RunParser::check_mode(RunOptions& options) const {
     throw UsageError("--owner excludes --shared: a reentrant lock has no readers");
   }
   check_permits(options);
+  check_others(options);
+}
+
+void RunParser::check_others(RunOptions& options) const {
+  for (const std::string& name : also_) options.others.push_back({name, false});
+  for (const std::string& name : also_shared_) options.others.push_back({name, true});
+  if (options.others.empty()) return;
+  for (const auto& [is_given, name] :
+       {std::pair(permits_.has_value(), "--permits"), std::pair(!options.owner.empty(), "--owner"),
+        std::pair(min_hold_.has_value(), "--min-hold")}) {
+    if (is_given) throw UsageError(std::string("--also and --also-shared exclude ") + name);
+  }
 }
 
 // "3" or "3:2".

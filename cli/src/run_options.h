@@ -26,6 +26,12 @@ struct RunOptions {
 
   bool is_shared = false;
   std::string owner;  // Empty = the lock is not reentrant.
+  // Locks that are held with NAME.
+  struct Other {
+    std::string name;
+    bool is_shared;
+  };
+  std::vector<Other> others;
   std::int64_t permits = 1;
   std::int64_t limit = 0;  // 0 = the lock is not a semaphore.
 
@@ -83,6 +89,7 @@ class RunParser {
 
   void check_mode(RunOptions& options) const;
   void check_permits(RunOptions& options) const;
+  void check_others(RunOptions& options) const;
   void check_waiting(RunOptions& options) const;
   void check_holding(RunOptions& options) const;
   void check_loss(RunOptions& options) const;
@@ -93,6 +100,8 @@ class RunParser {
   bool is_exclusive_ = false;
   bool is_shared_ = false;
   Text permits_;
+  std::vector<std::string> also_;
+  std::vector<std::string> also_shared_;
   bool is_nonblock_ = false;
   Text wait_;
   Text if_busy_;

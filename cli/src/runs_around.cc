@@ -80,6 +80,10 @@ std::string runs_with(std::string_view name, std::int64_t fence, std::string_vie
   return value;
 }
 
+std::string fence_entry(std::string_view name, std::int64_t fence) {
+  return encoded(name) + '=' + std::to_string(fence);
+}
+
 bool is_run_around(std::string_view name) { return !runs_around(name).empty(); }
 
 bool is_run_around(std::string_view name, std::int64_t fence, std::string_view holder) {

@@ -13,6 +13,9 @@ namespace redlatch::cli {
 // The value for the command of a run that has the lock `name`.
 std::string runs_with(std::string_view name, std::int64_t fence, std::string_view holder);
 
+// "NAME=FENCE", with unusual bytes as %XX.
+std::string fence_entry(std::string_view name, std::int64_t fence);
+
 // True if a surrounding run has a lock `name`.
 bool is_run_around(std::string_view name);
 // .. and has it as `holder`, with a fence that shows it to be the lock that is held under `fence`.

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: `run --also` is as docs/command.md has it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+from support.wait import wait_until
+
+from .harness import Cli
+
+BUSY, USAGE, LOST = 75, 64, 79
+
+
+def others(name: str) -> list[str]:
+    return ["--also", f"{name}-b", "--also-shared", f"{name}-c"]
+
+
+def test_all_are_held_or_none(cli: Cli, name: str) -> None:
+    with cli.hold(name, *others(name)) as all_three:
+        for one in (name, f"{name}-b"):
+            assert cli.run("run", "-n", one, "true").returncode == BUSY
+        assert cli.run("run", "-n", "-s", f"{name}-c", "true").returncode == 0
+        assert cli.run("run", "-n", f"{name}-c", "true").returncode == BUSY
+        assert all_three.finish() == 0
+    with cli.hold(f"{name}-b") as one_of_them:
+        done = cli.run("run", "-n", *others(name), name, "true")
+        assert done.returncode == BUSY and f"lock '{name}-b'" in done.stderr
+        wait_until(lambda: cli.status(name)["holding"] == 0)
+        done = cli.run("run", "-w", "50ms", *others(name), name, "true")
+        assert done.returncode == BUSY
+        assert f"3 names were not granted within 0.05 s: lock '{name}-b'" in done.stderr
+        assert one_of_them.finish() == 0
+
+
+def test_each_name_has_a_fence(cli: Cli, name: str) -> None:
+    script = 'echo "$REDLATCH_FENCE $REDLATCH_FENCES"'
+    done = cli.run("run", *others(name), f"{name} =,", "sh", "-c", script)
+    assert done.returncode == 0
+    fence, *all_of_them = done.stdout.split()
+    entries = dict(entry.split("=") for entry in all_of_them)
+    assert list(entries) == [f"{name}%20%3D%2C", f"{name}-b", f"{name}-c"]
+    assert entries[f"{name}%20%3D%2C"] == fence and int(entries[f"{name}-b"]) > 0
+    done = cli.run("run", name, "sh", "-c", script)
+    fence, only = done.stdout.split()
+    assert only == f"{name}={fence}"
+
+
+def test_two_orders_do_not_deadlock(cli: Cli, name: str) -> None:
+    a, b = name, f"{name}-b"
+    with ExitStack() as stack:
+        runs = [
+            stack.enter_context(cli.start("run", "--also", first, second, "true"))
+            for first, second in [(a, b), (b, a)] * 4
+        ]
+        assert [run.wait() for run in runs] == [0] * 8
+
+
+def test_a_lost_name_stops_the_command(cli: Cli, name: str) -> None:
+    with cli.start("run", "--ttl", "1s", *others(name), name, "sleep", "600") as run:
+        wait_until(lambda: cli.status(f"{name}-b")["holding"] == 1)
+        assert cli.run("force-release", "--yes", f"{name}-b").returncode == 0
+        assert run.wait() == LOST
+        assert f"its part '{name}-b' was lost" in run.err.text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--also", "b", "--permits", "3"],
+        ["--also", "b", "--owner", "me"],
+        ["--also-shared", "b", "--min-hold", "1s"],
+        ["--also", ""],
+    ],
+)
+def test_what_does_not_go_together_is_refused(cli: Cli, name: str, words: list[str]) -> None:
+    assert cli.run("run", *words, name, "true").returncode == USAGE
+
+
+def test_the_same_name_twice_is_refused(cli: Cli, name: str) -> None:
+    done = cli.run("run", "--also", name, name, "true")
+    assert done.returncode == USAGE
+    assert f"names must differ (got '{name}' twice)" in done.stderr
+
+
+def test_a_quorum_locks_one_name(cli: Cli, name: str) -> None:
+    urls = [word for port in "123" for word in ("--url", f"redis://localhost:{port}")]
+    done = cli.run("run", *urls, "--also", "b", name, "true")
+    assert done.returncode == USAGE
+    assert "--also: a lock on several servers is for one name" in done.stderr
