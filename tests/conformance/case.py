@@ -17,7 +17,7 @@ ALL_BYTES = "".join(f"%{byte:02x}" for byte in range(256))
 # What the driver does itself; every other line with @ is a command of the server.
 FAULTS = {"kill", "start", "restart", "pause", "resume", "drop_connections", "sleep"}
 FAULTS |= {"kill_client", "pause_client", "resume_client", "lose_reply", "lose_request"}
-KINDS = {"mutex", "rw", "reentrant", "semaphore"}
+KINDS = {"mutex", "rw", "reentrant", "semaphore", "all"}
 # The sentence that the copies of cases in other formats show.
 OF_FORMATS = "S156"
 
@@ -144,6 +144,8 @@ class Case:
                 needed.add("cancels")
             if "kind=semaphore" in step.words:
                 needed.add("permits")
+            if "kind=all" in step.words:
+                needed.add("names")
         return needed
 
 

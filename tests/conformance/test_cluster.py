@@ -21,7 +21,7 @@ IS_LONG = bool(os.environ.get("REDLATCH_TEST_LONG"))
 CASES = [case for case in load() if not reason_against(case)]
 # In CI: the kinds of locks, the order of waiters, and what asks several nodes.
 FILES = {f"cases/{name}.case" for name in ("mutex", "rw", "rw-modes", "reentrant", "fifo", "list")}
-FILES.add("cases/health.case")
+FILES |= {f"cases/{name}.case" for name in ("health", "semaphore", "all")}
 # .. and where languages meet: who is served next, and holds of one owner in several processes.
 MIXED_FILES = {f"cases/{name}.case" for name in ("fifo", "reentrant")}
 

@@ -96,7 +96,23 @@ static rl_status set_option(rl_acquire_options* options, const char* kind, const
     return rl_acquire_options_set(options, key, strlen(key), text, length, NULL);
   }
   if (is(key, "owner")) return set_owner(options, kind, text, length);
+  if (is(key, "names")) return RL_OK;
   return is(key, "id") || is(key, "kind") || is(key, "name") ? RL_OK : RL_E_INVALID;
+}
+
+/* "a,b:read": one to write, and one to read. */
+static rl_status add_names(rl_names* names, const char* text, size_t length) {
+  const char* const end = text + length;
+  rl_status status = RL_OK;
+  while (text < end && status == RL_OK) {
+    const char* comma = memchr(text, ',', (size_t)(end - text));
+    size_t size = (size_t)((comma == NULL ? end : comma) - text);
+    const int reads = size > 5 && memcmp(text + size - 5, ":read", 5) == 0;
+    status = rl_names_add(names, text, size - (reads ? 5 : 0), reads ? RL_MODE_READ : RL_MODE_WRITE,
+                          NULL);
+    text += size + 1;
+  }
+  return status;
 }
 
 static rl_status make_lock(struct call* call) {
@@ -111,6 +127,12 @@ static rl_status make_lock(struct call* call) {
   memcpy(lock->name, name, length);
   lock->options = rl_acquire_options_new();
   lock->limit = number_of(call, "limit");
+  if (is(kind, "all")) {
+    const char* names = text_of(call, "names", &length);
+    lock->names = rl_names_new();
+    status = add_names(lock->names, names, length);
+    if (length == 0) status = RL_E_INVALID;
+  }
   for (int i = 0; i < call->argument_count && status == RL_OK; ++i) {
     status = set_option(lock->options, kind, call->keys[i], call->values[i], call->lengths[i]);
   }
@@ -345,6 +367,9 @@ static rl_status attach_all(struct call* call, const struct lock* lock, rl_lease
 static rl_lease* acquire(const struct lock* lock, const char* op, int64_t wait_ms, rl_error* err) {
   const char* name = lock->name;
   const size_t length = lock->name_length;
+  if (lock->names != NULL) {
+    return rl_acquire_all(client, lock->names, wait_ms, lock->options, err);
+  }
   if (is(op, "acquire")) return rl_acquire(client, name, length, wait_ms, lock->options, err);
   if (is(op, is(defect, "write_as_read") ? "" : "acquire_write") || is(defect, "read_as_write")) {
     return rl_rw_acquire_write(client, name, length, wait_ms, lock->options, err);
@@ -355,6 +380,9 @@ static rl_lease* acquire(const struct lock* lock, const char* op, int64_t wait_m
 rl_request* start_of(const struct lock* lock, const char* kind, int64_t wait_ms) {
   const char* name = lock->name;
   const size_t length = lock->name_length;
+  if (lock->names != NULL && is(kind, "")) {
+    return rl_acquire_all_start(client, lock->names, wait_ms, lock->options);
+  }
   if (is(kind, "")) return rl_acquire_start(client, name, length, wait_ms, lock->options);
   if (is(kind, "upgrade")) return rl_rw_upgrade_start(lock->lease, wait_ms);
   if (is(defect, "write_as_read") || (is(kind, "read") && !is(defect, "read_as_write"))) {
@@ -403,6 +431,9 @@ void keep_lease(struct call* call, struct lock* lock, rl_lease* lease) {
   rl_lease_token(lease, token, sizeof token);
   add(call, " fence=%lld token=%s mode=%s hold_count=%lld", (long long)rl_lease_fence(lease), token,
       modes[rl_lease_mode(lease)], (long long)rl_lease_hold_count(lease));
+  if (lock->names != NULL) {
+    add(call, " second_fence=%lld", (long long)rl_lease_part_fence(lease, 1));
+  }
   if (lock->limit > 0) add(call, " permits=%lld", (long long)rl_lease_permits(lease));
 }
 

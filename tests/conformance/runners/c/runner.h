@@ -20,7 +20,8 @@ struct lock {
   rl_acquire_options* options;
   rl_lease* lease;
   rl_request* request;
-  int64_t limit; /* Of a semaphore, else 0. */
+  int64_t limit;   /* Of a semaphore, else 0. */
+  rl_names* names; /* Of several, else NULL. */
 };
 
 struct job {

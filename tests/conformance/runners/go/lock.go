@@ -20,6 +20,7 @@ const attachCount = 64
 type lock struct {
 	kind, name, owner string
 	permits, limit    int64 // of a semaphore
+	names             []redlatch.NamedMode
 	options           []redlatch.Option
 	lease             atomic.Pointer[redlatch.Lease]
 	started           *started
@@ -72,6 +73,10 @@ func (l *lock) ways(op string) (wait, try taking) {
 		return owned.Lock, owned.TryLock
 	case l.kind == "semaphore" && client != nil:
 		return l.waysOfSemaphore(client)
+	case l.kind == "all" && client != nil:
+		return l.waysOfAll(client)
+	case l.kind == "all":
+		return noSuchLock, noSuchLock
 	}
 	return service.Lock, service.TryLock
 }
@@ -88,6 +93,21 @@ func (l *lock) waysOfSemaphore(client *redlatch.Client) (wait, try taking) {
 		}
 	}
 	return of(semaphore.Acquire), of(semaphore.TryAcquire)
+}
+
+// noSuchLock is for a Redlock, which has no method for it.
+func noSuchLock(context.Context, string, ...redlatch.Option) (*redlatch.Lease, error) {
+	return nil, &redlatch.Error{Op: "lock-all", Status: redlatch.ErrUnsupported}
+}
+
+func (l *lock) waysOfAll(client *redlatch.Client) (wait, try taking) {
+	type all = func(context.Context, []redlatch.NamedMode, ...redlatch.Option) (*redlatch.Lease, error)
+	of := func(take all) taking {
+		return func(ctx context.Context, _ string, options ...redlatch.Option) (*redlatch.Lease, error) {
+			return take(ctx, l.names, options...)
+		}
+	}
+	return of(client.LockAll), of(client.TryLockAll)
 }
 
 func (l *lock) take(ctx context.Context, op string, v values) (*redlatch.Lease, error) {
@@ -110,6 +130,9 @@ func (l *lock) granted(lease *redlatch.Lease, err error) answer {
 		done.add("hold_count", lease.HoldCount())
 		if l.kind == "semaphore" {
 			done.add("permits", lease.Permits())
+		}
+		if l.kind == "all" {
+			done.add("second_fence", lease.Fences()[l.names[1].Name])
 		}
 	}
 	return done

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 
 	"redlatch.io/redlatch"
 )
@@ -67,11 +68,26 @@ func (l *lock) option(key, value string) (option redlatch.Option, isAllowed bool
 	case "permits":
 		l.permits = number
 		return nil, l.kind == "semaphore"
+	case "names":
+		l.names = namesOf(value)
+		return nil, l.kind == "all"
 	case "limit":
 		l.limit = number
 		return l.ofQuorum(key, value), l.kind == "semaphore"
 	}
 	return nil, key == "id" || key == "kind" || key == "name"
+}
+
+// namesOf reads "a,b:read".
+func namesOf(value string) (names []redlatch.NamedMode) {
+	for _, name := range strings.Split(value, ",") {
+		if read, isRead := strings.CutSuffix(name, ":read"); isRead {
+			names = append(names, redlatch.Read(read))
+		} else if name != "" {
+			names = append(names, redlatch.Write(name))
+		}
+	}
+	return names
 }
 
 // ofQuorum is for a Redlock, which has no semaphores; it refuses the option itself.
@@ -95,6 +111,8 @@ func (l *lock) checkOptions() answer {
 		try = closed.Reentrant(l.owner).TryLock
 	case "semaphore":
 		_, try = l.waysOfSemaphore(closed)
+	case "all":
+		_, try = l.waysOfAll(closed)
 	}
 	_, err = try(context.Background(), "options", l.options...)
 	if errors.Is(err, redlatch.ErrClosed) {

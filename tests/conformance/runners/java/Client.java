@@ -4,6 +4,7 @@
 import io.redlatch.Finding;
 import io.redlatch.Lease;
 import io.redlatch.LockInfo;
+import io.redlatch.LockName;
 import io.redlatch.LockOptions;
 import io.redlatch.NamedLock;
 import io.redlatch.NamedReadWriteLock;
@@ -42,6 +43,11 @@ final class Client {
 
   NamedReadWriteLock readWriteLock(byte[] name) {
     return redlatch.readWriteLock(name);
+  }
+
+  /** Over a quorum there is none. */
+  NamedLock lockAll(List<LockName> names) {
+    return redlatch.lockAll(names);
   }
 
   /** Over a quorum there is none. */

@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 
 import io.redlatch.Lease;
+import io.redlatch.LockName;
 import io.redlatch.LockOptions;
 import io.redlatch.NamedLock;
 import io.redlatch.NamedSemaphore;
@@ -25,6 +26,7 @@ final class Lock {
   private final byte[] name;
   private final byte[] owner;
   private final boolean isSemaphore;
+  private final List<LockName> names; // of several; else empty
   private final int limit;
   private final int permits;
   private final LockOptions options;
@@ -37,6 +39,7 @@ final class Lock {
     isReentrant = values.text("kind").equals("reentrant");
     isMutex = values.text("kind").equals("mutex");
     isSemaphore = values.isSemaphore();
+    names = values.isAll() ? values.names() : List.of();
     limit = values.small("limit");
     permits = values.permits();
     name = values.bytes("name");
@@ -88,6 +91,7 @@ final class Lock {
         break;
       default:
         lock = isReentrant ? client.reentrantLock(cut, owner) : client.lock(cut);
+        lock = names.isEmpty() ? lock : client.lockAll(names);
         break;
     }
     return lock.with(options);
@@ -129,6 +133,9 @@ final class Lock {
   private Answer acquire(String op, Values values) throws InterruptedException {
     if (isSemaphore) {
       return acquirePermits(values);
+    }
+    if (!names.isEmpty() && client.isQuorum()) {
+      return new Answer(Status.E_UNSUPPORTED); // A Redlock has no method for it.
     }
     NamedLock lock = way(op);
     if (values.isTry()) {
@@ -192,6 +199,9 @@ final class Lock {
   private Answer granted(Lease lease) {
     held = new Held(lease, isMutex);
     Answer answer = Answer.granted(lease);
+    if (!names.isEmpty()) {
+      answer.add("second_fence", List.copyOf(lease.fences().values()).get(1));
+    }
     return isSemaphore ? answer.add("permits", lease.permits()) : answer;
   }
 

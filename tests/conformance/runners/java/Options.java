@@ -87,7 +87,9 @@ final class Options {
     Redlatch closed = Redlatch.open("redis://localhost");
     closed.close();
     try {
-      if (values.isSemaphore()) {
+      if (values.isAll()) {
+        closed.lockAll(values.names()).with(options).tryAcquire();
+      } else if (values.isSemaphore()) {
         closed.semaphore("x", values.small("limit")).with(options).tryAcquire(values.permits());
       } else {
         boolean isReentrant = values.text("kind").equals("reentrant");

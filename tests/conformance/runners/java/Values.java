@@ -4,9 +4,12 @@
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import io.redlatch.LockName;
 import java.io.ByteArrayOutputStream;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
@@ -47,6 +50,23 @@ final class Values {
 
   boolean isSemaphore() {
     return text("kind").equals("semaphore");
+  }
+
+  boolean isAll() {
+    return text("kind").equals("all");
+  }
+
+  /** Those of several: "a,b:read". */
+  List<LockName> names() {
+    List<LockName> names = new ArrayList<>();
+    for (String name : text("names").split(",")) {
+      if (name.endsWith(":read")) {
+        names.add(LockName.read(name.substring(0, name.length() - ":read".length())));
+      } else if (!name.isEmpty()) {
+        names.add(LockName.write(name));
+      }
+    }
+    return names;
   }
 
   /** Those of a semaphore. */

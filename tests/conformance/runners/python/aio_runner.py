@@ -83,6 +83,8 @@ async def do_list(values: Values) -> Answer:
 def taking(lock: Lock, op: str, wait: float) -> Coroutine[Any, Any, Taken]:
     """As that of the Python runner: a mutex comes with a block."""
     aio = runner.client.aio
+    if lock.kind == "all":
+        return without_block(runner.all_of(aio, lock, timeout=wait).acquire(), wait)
     if lock.kind == "semaphore":
         pool = runner.semaphore_of(aio, lock, timeout=wait)
         return without_block(pool.acquire(lock.permits), wait)

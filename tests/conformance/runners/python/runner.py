@@ -54,6 +54,7 @@ class Lock:
         self.name = name
         self.owner = owner
         self.permits: int = options.pop("permits", 1)  # type: ignore[assignment]
+        self.names: bytes = options.pop("names", b"")  # type: ignore[assignment]
         self.limit: int = options.pop("limit", 0)  # type: ignore[assignment]
         self.options: Any = options
         self.lease: redlatch.Lease | None = None
@@ -62,6 +63,8 @@ class Lock:
 
     def taking(self, op: str, wait: float) -> Callable[[ExitStack], redlatch.Lease | Status]:
         """A mutex is for the block; others have leases that end by themselves, in any thread."""
+        if self.kind == "all":
+            return lambda _: all_of(client, self, timeout=wait).acquire() or refusal(wait)
         if self.kind == "semaphore":
             pool = semaphore_of(client, self, timeout=wait)
             return lambda _: pool.acquire(self.permits) or refusal(wait)
@@ -126,6 +129,7 @@ OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
     "sync_timeout_ms": ("sync_timeout", in_seconds),
     "permits": ("permits", number),
     "limit": ("limit", number),
+    "names": ("names", bytes),
     "label": ("label", bytes),
     "format": ("format", bytes.decode),
 }
@@ -136,6 +140,12 @@ OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
 
 def semaphore_of(client: Any, lock: Lock, **terms: Any) -> Any:
     return client.semaphore(lock.name, lock.limit, **terms, **lock.options)
+
+
+def all_of(client: Any, lock: Lock, **terms: Any) -> Any:
+    pairs = (name.partition(b":") for name in lock.names.split(b",") if name)
+    names = [(name, mode.decode() or "write") for name, _, mode in pairs]
+    return client.lock_all(names, **terms, **lock.options)
 
 
 def do_open(values: Values) -> Answer:
@@ -156,8 +166,8 @@ def do_lock(values: Values) -> Answer:
     # Options are looked at here.
     if kind == "mutex":
         client.lock(name, **options)
-    elif kind == "semaphore":
-        semaphore_of(client, locks[key])
+    elif kind in ("semaphore", "all"):
+        (all_of if kind == "all" else semaphore_of)(client, locks[key])
     elif kind == "reentrant":
         client.rlock(name, owner=owner, **options)
     else:
@@ -270,6 +280,8 @@ def held_by(lock: Lock, lease: redlatch.Lease) -> dict[str, object]:
     lock.lease = lease
     shown = {"fence": lease.fence, "token": lease.token}
     shown = {**shown, "mode": lease.mode.upper(), "hold_count": lease.hold_count}
+    if lock.kind == "all":
+        shown["second_fence"] = list(lease.fences.values())[1]
     return {**shown, "permits": lease.permits} if lock.limit > 0 else shown
 
 
@@ -549,8 +561,8 @@ def plant(defect: str) -> None:
         lease._is_given_back = True
 
     def wrong_status(error: redlatch.Error, message: str, status: Status) -> None:
-        wrong = {Status.E_LOST: Status.E_NOT_HELD, Status.BUSY: Status.TIMEOUT}
-        wrong[Status.E_DEADLOCK] = wrong[Status.E_ALREADY_HELD] = Status.BUSY
+        wrong = dict.fromkeys([Status.E_DEADLOCK, Status.E_ALREADY_HELD], Status.BUSY)
+        wrong |= {Status.E_LOST: Status.E_NOT_HELD, Status.BUSY: Status.TIMEOUT}
         error_init(error, message, wrong.get(status, status))
 
     release = redlatch.Lease.release
@@ -559,7 +571,6 @@ def plant(defect: str) -> None:
         release(lease)
         return True
 
-    core = redlatch._core
     plants: dict[str, tuple[object, str, object]] = {
         "read_as_write": (_lock, "ACQUIRE_READ", _wait.ACQUIRE_WRITE),
         "write_as_read": (_lock, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
@@ -569,7 +580,7 @@ def plant(defect: str) -> None:
         "cut_at_nul": (_named_lock, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.Lease, "release", ignore_release),
         "wrong_status": (redlatch.Error, "__init__", wrong_status),
-        "ignore_deadline": (core, "lease_remaining_ms", lambda lease: 60_000),
+        "ignore_deadline": (redlatch._core, "lease_remaining_ms", lambda lease: 60_000),
     }
     if defect:
         setattr(*plants[defect])
