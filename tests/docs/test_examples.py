@@ -28,7 +28,7 @@ from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
 
 EXAMPLES = ROOT / "examples"
-PROGRAMS = ("guard", "skip", "cache", "leader", "pool")
+PROGRAMS = ("guard", "skip", "cache", "leader", "pool", "transfer")
 
 
 def _go(program: str) -> list[str]:
@@ -191,6 +191,41 @@ def test_pool_has_three_at_a_time(language: str, server: Server) -> None:
         assert [one.process.returncode for one in (*running, inside[1])] == [0] * 4
 
 
+# ---- transfer ------------------------------------------------------------------------------------
+
+
+def accounts(folder: Path, **balances: int) -> None:
+    for name, balance in balances.items():
+        (folder / name).write_text(f"{balance}\n")
+
+
+@each_language
+def test_transfer_moves_all_or_nothing(language: str, server: Server, tmp_path: Path) -> None:
+    accounts(tmp_path, anna=7, bert=1)
+    arguments = [server.url, str(tmp_path), "anna", "bert", "5"]
+    assert run(language, "transfer", *arguments) == ["moved 5: anna has 2, bert has 6"]
+    assert run(language, "transfer", *arguments) == ["refused: anna has only 2"]
+    missing = attempt(language, "transfer", server.url, str(tmp_path), "anna", "carl", "1")
+    assert missing.returncode == 1 and missing.stderr.startswith("transfer: ")
+    assert ((tmp_path / "anna").read_text(), (tmp_path / "bert").read_text()) == ("2\n", "6\n")
+
+
+def test_transfers_both_ways_lose_nothing(server: Server, tmp_path: Path) -> None:
+    accounts(tmp_path, anna=100, bert=100)
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(
+                Example(language, "transfer", server.url, str(tmp_path), *names, amount)
+            )
+            for language in LANGUAGES
+            for names, amount in ((("anna", "bert"), "3"), (("bert", "anna"), "1"))
+        ]
+        assert all(one.end()[0].startswith("moved ") for one in running)
+    moved = 2 * len(LANGUAGES)
+    assert int((tmp_path / "anna").read_text()) == 100 - moved
+    assert int((tmp_path / "bert").read_text()) == 100 + moved
+
+
 # ---- cache ---------------------------------------------------------------------------------------
 
 
@@ -313,6 +348,14 @@ def test_a_leader_has_stopped_before_another_can_lead(
 # ---- all of them ---------------------------------------------------------------------------------
 
 
+# Behind the URL.
+ARGUMENTS = {
+    "guard": ["/nonexistent/file"],
+    "cache": ["/nonexistent/file"],
+    "transfer": ["/nonexistent", "anna", "bert", "5"],
+}
+
+
 def attempt(language: str, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run_to_end([*LANGUAGES[language](program), *arguments])
 
@@ -321,8 +364,7 @@ def attempt(language: str, program: str, *arguments: str) -> subprocess.Complete
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_example_says_when_it_fails(language: str, program: str) -> None:
     arguments = ["redis://127.0.0.1:1?nonsense=1"]
-    if program in ("guard", "cache"):
-        arguments.append("/nonexistent/file")
+    arguments += ARGUMENTS.get(program, [])
     failed = attempt(language, program, *arguments)
     assert failed.returncode == 1
     assert failed.stderr.startswith(f"{program}: ") and "nonsense" in failed.stderr
