@@ -136,6 +136,14 @@ _UNCONTENDED = (
         Metric("CPU / same scripts", "scripts"),
         lambda r: r["library_cpu_us"] / r["scripts_cpu_us"],
     ),
+    (
+        Metric("semaphore / mutex", "library", at_most=1.15),
+        lambda r: r["permit_p50_us"] / r["library_p50_us"],
+    ),
+    (
+        Metric("eight names / one", "library", at_most=1.5),
+        lambda r: r["eight_p50_us"] / r["library_p50_us"],
+    ),
     (Metric("library p50", unit="us"), lambda r: r["library_p50_us"]),
 )
 

@@ -10,6 +10,7 @@
 //   only             all, or one candidate (for counting its instructions)
 //
 // Prints for each round and candidate the p50 and p99 in us, and the CPU time of this process.
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class Uncontended {
     add("scripts",
         [this, cycle = scripts_.cycle_of(name + "s")] { LockScripts::run(raw_, cycle); });
     add("library", [this, name = name + "l"] { release(acquire(client_, name)); });
+    add("permit", [this, name = name + "s10"] { release(acquire(client_, name, permit_)); });
+    add("eight", [this, names = eight(name)] { release(acquire_all(client_, names)); });
   }
 
   void run_block(int cycles, size_t first) {
@@ -75,10 +78,36 @@ class Uncontended {
     if (only_ == "all" || only_ == name) candidates_.push_back({name, std::move(cycle), {}});
   }
 
+  static OptionsPtr permit_of_ten() {
+    OptionsPtr options(rl_acquire_options_new());
+    if (rl_acquire_options_set(options.get(), "limit", 5, "10", 2, nullptr) != RL_OK) {
+      die("the limit was refused");
+    }
+    return options;
+  }
+
+  static std::shared_ptr<rl_names> eight(const std::string &name) {
+    const std::shared_ptr<rl_names> names(rl_names_new(), rl_names_free);
+    for (char c = '1'; c <= '8'; c++) {
+      const std::string one = name + "e" + c;
+      if (rl_names_add(names.get(), one.data(), one.size(), RL_MODE_WRITE, nullptr) != RL_OK) {
+        die("a name was refused");
+      }
+    }
+    return names;
+  }
+
+  static LeasePtr acquire_all(const ClientPtr &client, const std::shared_ptr<rl_names> &names) {
+    LeasePtr lease(rl_acquire_all(client.get(), names.get(), kWaitMs, nullptr, nullptr));
+    if (!lease) die("eight names were not acquired");
+    return lease;
+  }
+
   Raw raw_;
   const LockScripts scripts_;
   const PlainLock plain_;
   const ClientPtr client_;
+  const OptionsPtr permit_ = permit_of_ten();
   const std::string only_;
   const std::string ping_ = command({"PING"});
   std::vector<Candidate> candidates_;
