@@ -206,6 +206,7 @@ def test_child_environment(cli: Cli, name: str) -> None:
         found = sorted(re.findall(r"^REDLATCH_(?!URL).*$", running.out.text, re.M))
         assert found == [
             f"REDLATCH_FENCE={fence}",
+            f"REDLATCH_FENCES={name}={fence}",
             f"REDLATCH_HOLDER={socket.gethostname()}/{running.pid}",
             f"REDLATCH_LOCK={name}",
             "REDLATCH_MODE=exclusive",
