@@ -80,12 +80,14 @@ func checkFences(h *history, spans []*span) []finding {
 	return found
 }
 
-// isReentryOf is also for a writer whose downgrade may not have happened.
+// isReentryOf is also for a writer whose downgrade may not have happened, and for a lease that was
+// attached: an upgrade before the detach is counted as its own.
 func (s *span) isReentryOf(first *span) bool {
-	group := s.lease.grant.group()
+	grant, group := s.lease.grant, s.lease.grant.group()
 	isSame := s.lease == first.lease && s.lease.readFrom != never
+	isHandedOver := grant.kind == "attach" && grant.token == first.lease.grant.token
 	return s.fence == first.fence &&
-		(isSame || (group != "" && group == first.lease.grant.group()))
+		(isSame || isHandedOver || (group != "" && group == first.lease.grant.group()))
 }
 
 // checkFreed: no release frees a lock while its owner believes in another hold.
