@@ -25,7 +25,12 @@ local is_shared, count = false, 1
 if kind == 'string' then
   local value = redis.call('GET', KEYS[1])
   is_shared = value == 'rl:shared'
-  local out = string.match(value, '^rl:permits:(%d+)/%d+$')
+  local out, only = string.match(value, '^rl:permits:(%d+)/%d+(.*)$')
+  if out and only ~= '' then
+    local permits, ends = string.match(only, '^ ' .. string.rep('[%w_-]', 32) .. '(%d+) (%d+)$')
+    if permits ~= out then return 'another number of permits' end
+    return math.abs(ends - now - left) > slack and 'another expiry' or ''
+  end
   if out then
     is_shared, count = true, 0
     for _, entry in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do

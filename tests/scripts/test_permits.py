@@ -223,3 +223,56 @@ def test_a_dead_head_is_dropped(pool: World) -> None:
     assert holder.release(token) == (2, 0)
     assert list(pool.readers()) == [waiting]
     assert not any(isinstance(message, Head) for message in waiter.messages())
+
+
+def alone(token: str, permits: int, limit: int, ends: object) -> str:
+    return f"rl:permits:{permits}/{limit} {token}{permits} {ends}"
+
+
+def test_the_only_holder_is_in_the_key_of_the_lock(pool: World) -> None:
+    client = asker(pool, 2, 5)
+    token = client.hold()
+    ends = pool.inspect()[9][1].decode()
+    assert pool.holder() == alone(token, 2, 5, ends)
+    assert pool.keys() == {pool.lock.k, pool.lock.f}
+    assert client.extend_shared(token, ttl_ms=120_000) == 1
+    later = pool.inspect()[9][1].decode()
+    assert int(later) > int(ends) and pool.holder() == alone(token, 2, 5, later)
+    assert client.extend_shared(token, ttl_ms=1000) == 1
+    assert pool.holder() == alone(token, 2, 5, later), "a late copy shortens nothing"
+    assert abs(pool.pttl() - 120_000) < 5000
+    assert client.release(client.token()) == (-1, 0), "another token has nothing"
+    assert client.release(token) == (1, 0) and pool.keys() == {pool.lock.f}
+
+
+def test_a_second_holder_moves_the_first_one(pool: World) -> None:
+    first, second = asker(pool, 2, 3), asker(pool, 1, 3)
+    token = first.hold(ttl_ms=50_000)
+    ends = pool.inspect()[9][1]
+    # What another run has left behind holds nothing.
+    pool.put("zadd", pool.lock.r, 2_000_000_000_000, f"{second.token()}1", ms=60_000)
+    other = second.hold()
+    assert pool.readers() == {token: int(ends), other: pool.readers()[other]}
+    assert out(pool) == 3 and pool.holder() == "rl:permits:3/3"
+    assert second.release(other) == (1, 0) and out(pool) == 2
+    assert first.release(token) == (1, 0) and pool.keys() == {pool.lock.f}
+
+
+def test_the_only_holder_needs_no_memory(pool: World) -> None:
+    first, second = asker(pool, 2, 3), asker(pool, 2, 3)
+    token = first.hold()
+    wanted = second.token()
+    pool.put("zadd", pool.lock.q, 1, second.member(wanted), ms=60_000)
+    with pool.out_of_memory():
+        assert first.extend_shared(token, ttl_ms=120_000) == 1
+        assert (pool.holder() or "").startswith("rl:permits:2/3 ")
+        assert first.release(token)[0] == 2
+    assert [type(message) for message in second.messages()] == [Grant]
+
+
+def test_a_mutex_waits_for_the_only_holder(world: World, pool: World) -> None:
+    token = asker(pool, 1, 1).hold()
+    client = world.client(Lock("app:", "orders"))
+    busy = as_busy(client.try_acquire(client.token()))
+    assert busy.holder.startswith(b"rl:permits:1/1 ")
+    assert world.client(Lock("app:", "orders")).release(token) == (-1, 0)

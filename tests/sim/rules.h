@@ -147,6 +147,7 @@ class Rules : public Witness, public Checker, protected RuleParts {
     return entry.expires_ms < 0 || entry.expires_ms >= now_ms;
   }
   void read_cap(std::string_view lock, Lock &is, int64_t now_ms) const;
+  static void read_alone(Lock &is, int64_t now_ms);
   void check_place(const Call &call, const Value &reply);
   void check_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
   void check_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);

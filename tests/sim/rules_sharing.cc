@@ -214,6 +214,17 @@ void Rules::check_served(const Call &call, const Lock &is, const Value &reply, i
   }
 }
 
+// The only holder of permits is in the key, and has lost what is in R.
+void Rules::read_alone(Lock &is, int64_t now_ms) {
+  const std::string token = is.holder.substr(is.holder.find(' ') + 1, kTokenSize);
+  is.sum = is.used;
+  is.holder.clear();
+  if (is.expires_ms <= now_ms) return;
+  is.holder = kShared;
+  is.permits.emplace(token, is.used);
+  is.holds.emplace(token, is.expires_ms);
+}
+
 void Rules::read_cap(std::string_view lock, Lock &is, int64_t now_ms) const {
   const auto key = cap_of_.find(lock);
   const Store::Entry *entry = key == cap_of_.end() ? nullptr : entry_at(key->second);

@@ -35,11 +35,13 @@ local permits, limit = string.match(ARGV[6], '^(%d+)/(%d+)$')
 --@include fragments/time.lua
 -- The usual case first: one command where reading K and looking for a queue would be two.
 if redis.call('EXISTS', K, Q, W) == 0 then
+  --@only string hash hash_rw
   local holder, readers = false, 0
-  --@only permits
-  local used, seen = 0, nil
-  --@end
   --@include fragments/take.lua
+  --@end
+  --@only permits
+  --@include fragments/permits/take_alone.lua
+  --@end
   --@include fragments/granted.lua
 end
 --@include fragments/@FORMAT@/holder.lua

@@ -45,6 +45,18 @@ end
 --@include fragments/@FORMAT@/holder.lua
 --@include fragments/time.lua
 local other = type(holder) == 'string' and -1 or 0
+--@only permits
+-- It is the only holder, and was never attached.
+local alone = type(holder) == 'string' and not I and
+  string.match(holder, '^(@PERMITS@%d+/%d+ ' .. string.gsub(entry, '%-', '%%-') .. ' )%d+$')
+if alone then
+  local ends = math.max(string.match(holder, '%d+$'), now + lease)
+  -- First: it is a write that a server without memory allows, and so is what follows.
+  redis.call('PEXPIREAT', K, ends)
+  redis.call('SET', K, alone .. ends, 'PXAT', ends)
+  return {1, now}
+end
+--@end
 if part == 'k' then
   --@only string
   local result = holder == token and 1 or (holder == '@SHARED@' and 2 or other)
@@ -58,7 +70,7 @@ if part == 'k' then
   local result = holder == owner and 2 or other
   --@end
   --@only permits
-  local result = type(holder) == 'string' and string.match(holder, '^@PERMITS@%d+/%d+$')
+  local result = type(holder) == 'string' and string.match(holder, '^@PERMITS@%d+/%d+')
       and 2 or other
   --@end
   if result > 0 then

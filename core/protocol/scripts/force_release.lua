@@ -22,7 +22,7 @@ if wrong_type then
 end
 --@only string
 -- A semaphore is of another format.
-if type(holder) == 'string' and string.find(holder, '^@PERMITS@%d+/%d+$') then
+if type(holder) == 'string' and string.find(holder, '^@PERMITS@%d+/%d+') then
   holder = {}
 end
 --@end

@@ -48,9 +48,13 @@ end
 local is_shared = false
 if kind == 'string' then
   value = redis.call('GETRANGE', K, 0, 255)
-  count = tonumber(string.match(value, '^@PERMITS@(%d+)/%d+$'))
-  is_shared = count ~= nil
-  count = count or 0
+  local shown, used, alone = string.match(value, '^(@PERMITS@(%d+)/%d+)(.*)$')
+  is_shared = used ~= nil
+  value, count = shown or value, tonumber(used or 0)
+  alone = is_shared and {string.match(alone, '^ ([%w_-]+) (%d+)$')} or {}
+  if alone[1] and tonumber(alone[2]) > now then
+    is_shared, holding, holders = false, 1, alone
+  end
 end
 --@end
 if is_shared then

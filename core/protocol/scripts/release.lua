@@ -37,6 +37,14 @@ if holder == token then
   end
 end
 --@end
+--@only permits
+-- The usual case first: it is the only holder, and the queue is empty.
+if type(holder) == 'string' and string.find(holder, ' ' .. token .. permits .. ' ', 1, true) and
+    redis.call('EXISTS', Q) == 0 then
+  redis.call('DEL', K)
+  return {1, 0, 0}
+end
+--@end
 --@include fragments/time.lua
 --@include fragments/@FORMAT@/readers.lua
 --@include fragments/@FORMAT@/mine.lua

@@ -12,7 +12,14 @@
 --      is over. is_open: the head of the queue may be able to get permits.
 local readers, used, seen = 0, nil, nil
 if type(holder) == 'string' then
+  local alone, ends
   used, seen = string.match(holder, '^@PERMITS@(%d+)/(%d+)$')
+  if not used then
+    used, seen, alone, ends = string.match(holder, '^@PERMITS@(%d+)/(%d+) ([%w_-]+) (%d+)$')
+  end
+  if alone then
+    --@include fragments/permits/share.lua
+  end
 end
 if used then
   local ended = redis.call('ZRANGEBYSCORE', R, '-inf', now, 'LIMIT', 0, @MAX_ENTRIES@)
