@@ -169,7 +169,7 @@ def _go_wake_ups(bench: Bench) -> list[Row]:
     return rows
 
 
-class _Jvm:
+class Jvm:
     """A program of bench/java: a round for each line of words, so that the next one is warmer."""
 
     def __init__(self, session: Session, program: str, **arguments: object) -> None:
@@ -180,7 +180,7 @@ class _Jvm:
         self._process = session.programs.start(program, given, stdin=subprocess.PIPE)
         self._words: tuple[object, ...] = ()
 
-    def __enter__(self) -> _Jvm:
+    def __enter__(self) -> Jvm:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -202,7 +202,7 @@ class _Jvm:
         return result
 
 
-def _warm_up(programs: Sequence[_Jvm], least: int, *words: object) -> None:
+def warm_up(programs: Sequence[Jvm], least: int, *words: object) -> None:
     """Until the compilers of Java have next to nothing to do, and after `least` rounds: what they
     have not counted often enough does not keep them busy either."""
     for number in range(3 * least):
@@ -223,9 +223,9 @@ def _java_uncontended(bench: Bench) -> list[Row]:
     with bench.session("P8", case) as session:
         scripts = session.programs.scripts
         floor = {"scripts": scripts, "rounds": 1, "cycles": cycles, "blocks": blocks}
-        with _Jvm(session, "Uncontended.java", libraries=",".join(libraries)) as program:
+        with Jvm(session, "Uncontended.java", libraries=",".join(libraries)) as program:
             # Twice what the last compiler asks of a method.
-            _warm_up([program], 10, 1000, blocks)
+            warm_up([program], 10, 1000, blocks)
             for number in range(int(bench.pick(5, 9))):
                 (c_abi,) = session.run("uncontended", warmup=0.2, only="all", **floor)
                 program.begin(number, cycles, blocks)
@@ -238,7 +238,7 @@ def _java_uncontended(bench: Bench) -> list[Row]:
     return rows
 
 
-def _java_handed_over(pair: Sequence[_Jvm], number: int, turns: int) -> Figures:
+def _java_handed_over(pair: Sequence[Jvm], number: int, turns: int) -> Figures:
     for program in pair:
         # The pause is long enough for the other one to have it.
         program.begin(f"wake-up-{number}", 2, 1, turns)
@@ -256,11 +256,11 @@ def _java_wake_ups(bench: Bench) -> list[Row]:
     rounds: dict[str, list[Figures]] = {kind: [] for kind in kinds}
     say(f"P8 {case}")
     with bench.session("P8", case) as session, ExitStack() as open_programs:
-        pairs: dict[str, list[_Jvm]] = {kind: [] for kind in kinds}
+        pairs: dict[str, list[Jvm]] = {kind: [] for kind in kinds}
         for kind, library in 2 * [*kinds.items()]:
-            program = _Jvm(session, "Wakeup.java", library=library, kind=kind)
+            program = Jvm(session, "Wakeup.java", library=library, kind=kind)
             pairs[kind].append(open_programs.enter_context(program))
-        _warm_up([*chain(*pairs.values())], 5, 1, 0, 1000)
+        warm_up([*chain(*pairs.values())], 5, 1, 0, 1000)
         for number in range(int(bench.pick(5, 9))):
             floor = _passed_in_c(bench, session)
             for kind, pair in pairs.items():

@@ -4,12 +4,16 @@
 // Many workers want one lock: how soon has the next one got it, at what cost, and is it fair.
 //
 //   port               the server
-//   kind               lock, or blpop (the floor: a token in a list, a connection per worker)
+//   kind               lock, permit (one of `limit` of a semaphore), or blpop (the floor: a token
+//                      in a list, a connection per worker)
+//   limit              of the semaphore
 //   workers processes  threads in total, and the processes that they are spread over
 //   burst              max_local_handoffs of the acquisitions
 //   hold               seconds of sleep in the critical section
 //   warmup seconds     before and while it is measured
 //   pings              after a pause as long as the hold, and ten times as many back to back
+//
+// The n-th grant of a semaphore belongs to the release `limit` before it: they are served in order.
 //
 // A hand-off's time runs from the start of the release call to the return of the next holder's
 // acquire. `barged`: turns of somebody who asked after that release had begun, while another had
@@ -27,6 +31,7 @@ namespace {
 
 constexpr long kMaxSamples = 1 << 19;
 constexpr int kMaxWorkers = 1024;
+constexpr int kMaxLimit = 64;
 // Longer than any request is on its way: who has waited for this long stands in the queue.
 constexpr Nanos kLong = 5 * kMs;
 constexpr std::string_view kName = "handoff";
@@ -36,7 +41,9 @@ enum Stage : int { kGathering, kWarming, kMeasuring, kOver };
 struct Shared {
   std::atomic<int> stage{kGathering};
   std::atomic<int> ready_count{0};
-  std::atomic<Nanos> released_at{0};
+  std::atomic<long> grant_count{0};
+  std::atomic<long> release_count{0};
+  std::atomic<Nanos> releases[kMaxLimit] = {};  // of the last ones, by their number
   std::atomic<long> sample_count{0};
   std::atomic<long> barged_count{0};
   std::atomic<Nanos> longest_wait{0};
@@ -52,12 +59,16 @@ bool has_waited_long(const Shared &shared, int worker, Nanos until) {
 
 void note_asked(Shared &shared, int worker) { shared.asked_at[worker] = now(); }
 
-// The lock is held, so only one worker is here at any time.
-void note_turn(Shared &shared, int worker) {
+void note_release(Shared &shared, int limit) {
+  shared.releases[shared.release_count++ % limit] = now();
+}
+
+// As many workers are here at a time as the limit allows.
+void note_turn(Shared &shared, int worker, int limit) {
   const Nanos got_at = now();
   const Nanos asked_at = shared.asked_at[worker].exchange(0);
+  const Nanos released_at = shared.releases[shared.grant_count++ % limit];
   if (shared.stage != kMeasuring) return;
-  const Nanos released_at = shared.released_at;
   shared.turns[worker]++;
   if (asked_at < released_at) {
     const long index = shared.sample_count++;
@@ -79,15 +90,18 @@ void gather(Shared &shared) {
 
 void work_with_lock(Shared &shared, const ClientPtr &client, const Arguments &arguments,
                     int worker) {
-  const OptionsPtr options = make_options(30'000, arguments.count("burst"));
+  const int limit = arguments.count("limit", 1);
+  const OptionsPtr options = arguments.text("kind") == "permit"
+                                 ? permit_of(limit)
+                                 : make_options(30'000, arguments.count("burst"));
   const Nanos hold = arguments.duration("hold");
   gather(shared);
   while (shared.stage != kOver) {
     note_asked(shared, worker);
     LeasePtr lease = acquire(client, kName, options);
-    note_turn(shared, worker);
+    note_turn(shared, worker, limit);
     if (shared.stage != kOver) sleep_for(hold);
-    shared.released_at = now();
+    note_release(shared, limit);
     release(std::move(lease));
   }
 }
@@ -101,9 +115,9 @@ void work_with_token(Shared &shared, const Arguments &arguments, int worker) {
   while (shared.stage != kOver) {
     note_asked(shared, worker);
     raw.call(pop);
-    note_turn(shared, worker);
+    note_turn(shared, worker, 1);
     if (shared.stage != kOver) sleep_for(hold);
-    shared.released_at = now();
+    note_release(shared, 1);
     raw.call(push);
   }
 }
@@ -149,6 +163,8 @@ void measure(const Arguments &arguments) {
   const int workers = arguments.count("workers");
   const int processes = arguments.count("processes");
   if (workers > kMaxWorkers || workers < 2) die("workers: 2 to 1024");
+  const int limit = arguments.count("limit", 1);
+  if (limit > kMaxLimit || limit < 1) die("limit: 1 to 64");
   auto &shared = make_shared_memory<Shared>();
   Result result;
   add_pings(result, arguments, "before");

@@ -8,9 +8,10 @@
 //   rounds seconds    each round: so many seconds of each candidate
 //   only              all, or one candidate (for a profile)
 //
-// Candidates: library (all threads share one client); plain (SET NX PX and compare-and-delete, a
-// connection per thread); scripts (the library's own scripts, a connection per thread); pipeline
-// (the same scripts for all keys at once, one connection, one thread: what the server can do).
+// Candidates: library (all threads share one client); permit (the same with a semaphore each);
+// plain (SET NX PX and compare-and-delete, a connection per thread); scripts (the library's own
+// scripts, a connection per thread); pipeline (the same scripts for all keys at once, one
+// connection, one thread: what the server can do).
 // Prints cycles per second, and CPU time and context switches of this process per cycle.
 #include <atomic>
 #include <string>
@@ -126,12 +127,16 @@ void measure(const Arguments &arguments) {
     };
     compare("plain", [&] { return with_own_connections(plain); });
     compare("scripts", [&] { return with_own_connections(scripts); });
-    compare("library", [&] {
+    const auto with_one_client = [&](const OptionsPtr &options, const std::string &names) {
       const ClientPtr client = open_client(port);
       return rate_of_threads(threads, duration, [&](int i) -> Cycle {
-        return [&client, name = stem + std::to_string(i)] { release(acquire(client, name)); };
+        return [&client, &options, name = names + std::to_string(i)] {
+          release(acquire(client, name, options));
+        };
       });
-    });
+    };
+    compare("library", [&] { return with_one_client(OptionsPtr(), stem); });
+    compare("permit", [&] { return with_one_client(permit_of(10), stem + "permits-"); });
     compare("pipeline", [&] { return rate_of_pipeline(raw, scripts, threads, duration); });
     result.add_row(row);
   }

@@ -28,6 +28,7 @@ import machine
 from bindings import bindings
 from clusters import clusters
 from goroutines import goroutines
+from permits import permits
 from quorums import quorums
 from report import Row, table
 from sentinels import sentinels
@@ -39,6 +40,7 @@ TOPICS["P7"] = quorums
 TOPICS["P8"] = bindings
 TOPICS["P12"] = goroutines
 TOPICS["P20"] = server_times
+TOPICS["permits"] = permits
 TOPICS["RW"] = sharing
 TOPICS["sentinel"] = sentinels
 TOPICS["cluster"] = clusters
@@ -59,6 +61,7 @@ TITLES = {
     "P11": "the server restarts without its data",
     "P12": "goroutines with keys of their own, one client",
     "P20": "the server's time for acquire and release, nobody else wants the lock",
+    "permits": "semaphores",
     "RW": "readers and writers of one lock",
     "sentinel": "failovers of a primary with two replicas and three sentinels",
     "cluster": "a node of a cluster, compared with a server of its own",

@@ -21,7 +21,7 @@ _COLUMNS = (
 )
 
 
-def server_time(session: Session, only: str, cycles: int) -> float:
+def server_time(session: Session, only: str, cycles: int, held: int = 0) -> float:
     """Microseconds of a cycle, one round; of commands that clients send, which include what their
     scripts call. What the library sends in addition while it opens is taken off."""
     used = []
@@ -35,6 +35,7 @@ def server_time(session: Session, only: str, cycles: int) -> float:
             blocks=1,
             warmup=0,
             only=only,
+            held=held,
         )
         used.append(_used_us(session, only) - before)
     return (used[1] - used[0]) / cycles

@@ -313,6 +313,16 @@ OptionsPtr make_options(int64_t ttl_ms, int32_t max_local_handoffs) {
   return options;
 }
 
+OptionsPtr permit_of(int limit) {
+  OptionsPtr options(rl_acquire_options_new());
+  const std::string text = std::to_string(limit);
+  if (!options || rl_acquire_options_set(options.get(), "limit", 5, text.data(), text.size(),
+                                         nullptr) != RL_OK) {
+    die("the limit was refused");
+  }
+  return options;
+}
+
 LeasePtr acquire(const ClientPtr &client, std::string_view name, const OptionsPtr &options) {
   const ErrorPtr &error = error_of_thread();
   LeasePtr lease(

@@ -74,6 +74,9 @@ class Arguments {
   std::string text(const std::string &name) const;
   double number(const std::string &name) const;
   int count(const std::string &name) const { return static_cast<int>(number(name)); }
+  int count(const std::string &name, int otherwise) const {
+    return values_.count(name) == 0 ? otherwise : count(name);
+  }
   Nanos duration(const std::string &name) const {  // given in seconds
     return static_cast<Nanos>(number(name) * 1e9);
   }
@@ -175,6 +178,7 @@ using OptionsPtr = std::unique_ptr<rl_acquire_options, Freed<rl_acquire_options_
 
 ClientPtr open_client(int port);
 OptionsPtr make_options(int64_t ttl_ms, int32_t max_local_handoffs);
+OptionsPtr permit_of(int limit);  // of a semaphore; it asks for one
 inline constexpr int64_t kWaitMs = 60'000;
 LeasePtr acquire(const ClientPtr &client, std::string_view name, const OptionsPtr &options = {});
 void release(LeasePtr lease);

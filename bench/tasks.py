@@ -63,6 +63,17 @@ def ours(client: redlatch.Client, key: str) -> Cycle:
     return cycle
 
 
+def permit(client: redlatch.Client, key: str) -> Cycle:
+    semaphore = client.aio.semaphore(key, 10)
+
+    async def cycle() -> None:
+        lease = await semaphore.acquire()
+        assert lease is not None
+        await lease.release()
+
+    return cycle
+
+
 def block(client: redlatch.Client, key: str) -> Cycle:
     lock = client.aio.lock(key)
 
@@ -98,13 +109,14 @@ async def measure(arguments: dict[str, str]) -> dict[str, float]:
     candidates = {
         "acquire": [ours(client, f"{key}-acquire") for key in keys],
         "with": [block(client, f"{key}-with") for key in keys],
+        "permit": [permit(client, f"{key}-permit") for key in keys],
         "redis_py": [redis_py(theirs, f"{key}-redis-py") for key in keys],
     }
-    only = arguments.get("only", "all")
+    only = arguments.get("only", ",".join(candidates)).split(",")
     figures: dict[str, float] = {}
     for limit in (warmup, seconds):
         for name, cycles in candidates.items():
-            if only in ("all", name):
+            if name in only:
                 figures |= await run(name, cycles, limit)
     await theirs.aclose()
     client.close()

@@ -217,11 +217,11 @@ def _without_target(metric: Metric) -> Metric:
 # ---- P3 -----------------------------------------------------------------------------------------
 
 
-def _ping(r: Figures) -> float:
+def ping(r: Figures) -> float:
     return (r["ping_after_pause_us_before"] + r["ping_after_pause_us_after"]) / 2
 
 
-def _busy_ping(r: Figures) -> float:
+def busy_ping(r: Figures) -> float:
     return (r["ping_us_before"] + r["ping_us_after"]) / 2
 
 
@@ -232,13 +232,13 @@ def _handoff_columns(cell: dict[str, object], is_quick: bool) -> list[Column]:
     columns: list[Column] = [
         (
             Metric("p50 / ping", "PING after a pause of 1 ms", at_most=limits[0]),
-            lambda r: r["p50_us"] / _ping(r),
+            lambda r: r["p50_us"] / ping(r),
         ),
-        (Metric("p50 / busy ping", "PING back to back"), lambda r: r["p50_us"] / _busy_ping(r)),
+        (Metric("p50 / busy ping", "PING back to back"), lambda r: r["p50_us"] / busy_ping(r)),
         (Metric("p99 / p50", "p50", at_most=limits[1]), lambda r: r["p99_us"] / r["p50_us"]),
         (
             Metric("p99 / ping", "PING after a pause of 1 ms", at_most=limits[2]),
-            lambda r: r["p99_us"] / _ping(r),
+            lambda r: r["p99_us"] / ping(r),
         ),
         (Metric("p50", unit="us"), lambda r: r["p50_us"]),
     ]

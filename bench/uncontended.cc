@@ -8,6 +8,7 @@
 //   blocks           into which these are cut, taking turns: a disturbance hits everybody alike
 //   warmup           seconds before the first round
 //   only             all, or one candidate (for counting its instructions)
+//   held             permits of round 1 that others have
 //
 // Prints for each round and candidate the p50 and p99 in us, and the CPU time of this process.
 #include <memory>
@@ -19,6 +20,8 @@
 namespace redlatch::bench {
 
 namespace {
+
+constexpr int kLimit = 20'000;
 
 struct Candidate {
   std::string name;
@@ -34,7 +37,11 @@ class Uncontended {
         scripts_(raw_, arguments.text("scripts")),
         plain_(raw_),
         client_(open_client(arguments.count("port"))),
-        only_(arguments.text("only")) {}
+        only_(arguments.text("only")) {
+    for (int i = 0; i < arguments.count("held", 0); i++) {
+      held_.push_back(acquire(client_, permits_of(1), permit_));
+    }
+  }
 
   void start_round(int number) {
     // The names have one slot of a cluster.
@@ -45,7 +52,7 @@ class Uncontended {
     add("scripts",
         [this, cycle = scripts_.cycle_of(name + "s")] { LockScripts::run(raw_, cycle); });
     add("library", [this, name = name + "l"] { release(acquire(client_, name)); });
-    add("permit", [this, name = name + "s10"] { release(acquire(client_, name, permit_)); });
+    add("permit", [this, name = permits_of(number)] { release(acquire(client_, name, permit_)); });
     add("eight", [this, names = eight(name)] { release(acquire_all(client_, names)); });
   }
 
@@ -78,12 +85,8 @@ class Uncontended {
     if (only_ == "all" || only_ == name) candidates_.push_back({name, std::move(cycle), {}});
   }
 
-  static OptionsPtr permit_of_ten() {
-    OptionsPtr options(rl_acquire_options_new());
-    if (rl_acquire_options_set(options.get(), "limit", 5, "10", 2, nullptr) != RL_OK) {
-      die("the limit was refused");
-    }
-    return options;
+  static std::string permits_of(int number) {
+    return "{uncontended}-" + std::to_string(number) + "permits";
   }
 
   static std::shared_ptr<rl_names> eight(const std::string &name) {
@@ -107,7 +110,8 @@ class Uncontended {
   const LockScripts scripts_;
   const PlainLock plain_;
   const ClientPtr client_;
-  const OptionsPtr permit_ = permit_of_ten();
+  const OptionsPtr permit_ = permit_of(kLimit);
+  std::vector<LeasePtr> held_;  // other permits of the name of the first round
   const std::string only_;
   const std::string ping_ = command({"PING"});
   std::vector<Candidate> candidates_;

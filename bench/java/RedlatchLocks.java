@@ -3,6 +3,7 @@
 
 import io.redlatch.Lease;
 import io.redlatch.NamedLock;
+import io.redlatch.NamedSemaphore;
 import io.redlatch.Redlatch;
 import java.util.List;
 
@@ -16,11 +17,14 @@ final class RedlatchLocks implements Locks {
 
   @Override
   public List<String> kinds() {
-    return List.of("lock", "call");
+    return List.of("lock", "call", "permit");
   }
 
   @Override
   public Lock make(String kind, String name) {
+    if (kind.equals("permit")) {
+      return new Permit(client.semaphore(name, 10));
+    }
     NamedLock lock = client.lock(name);
     return kind.equals("call") ? new Guarded(lock) : new Leased(lock);
   }
@@ -36,6 +40,25 @@ final class RedlatchLocks implements Locks {
     @Override
     public void lock() throws InterruptedException {
       held = lock.acquire();
+    }
+
+    @Override
+    public void unlock() {
+      held.close();
+    }
+  }
+
+  private static final class Permit implements Lock {
+    private final NamedSemaphore semaphore;
+    private Lease held;
+
+    Permit(NamedSemaphore semaphore) {
+      this.semaphore = semaphore;
+    }
+
+    @Override
+    public void lock() throws InterruptedException {
+      held = semaphore.acquire();
     }
 
     @Override

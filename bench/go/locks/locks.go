@@ -57,6 +57,9 @@ func maker(library string, port, callers int) func(name string) Lock {
 	case "lock":
 		client := open(address)
 		return func(name string) Lock { return &ours{client: client, name: name} }
+	case "permit":
+		client := open(address)
+		return func(name string) Lock { return &permit{semaphore: client.Semaphore(name, 10)} }
 	case "do":
 		client := open(address)
 		return func(name string) Lock { return &guarded{client: client, name: name} }
@@ -105,6 +108,15 @@ type ours struct {
 func (l *ours) Lock() { l.held = must(l.client.Lock(background, l.name)) }
 
 func (l *ours) Unlock() { must(0, l.held.Unlock(background)) }
+
+type permit struct {
+	semaphore *redlatch.Semaphore
+	held      *redlatch.Lease
+}
+
+func (p *permit) Lock() { p.held = must(p.semaphore.Acquire(background, 1)) }
+
+func (p *permit) Unlock() { must(0, p.held.Unlock(background)) }
 
 // guarded does all of it in Unlock: what it guards is nothing.
 type guarded struct {
