@@ -35,7 +35,35 @@ struct handles {
   rl_lease* two;
   rl_info* info;
   rl_queue* queue; /* Has the tag 9, and watches `pending` and `lease`. */
+  rl_acquire_options* two_permits;
+  rl_names* names;       /* "four" and "five". */
+  rl_lease* all_names;   /* Holds them. */
+  rl_lease* permits;     /* Two of three of "pool". */
+  rl_request* for_names; /* It and the next one wait for the two before. */
+  rl_request* for_permits;
 };
+
+static void make_options(struct handles* all) {
+  all->two_permits = rl_acquire_options_new();
+  rl_acquire_options_set_ttl_ms(all->two_permits, TTL_MS);
+  CHECK_INT(RL_OK, rl_acquire_options_set(all->two_permits, TEXT("permits"), TEXT("2"), NULL));
+  CHECK_INT(RL_OK, rl_acquire_options_set(all->two_permits, TEXT("limit"), TEXT("3"), NULL));
+  all->names = rl_names_new();
+  CHECK_INT(RL_OK, rl_names_add(all->names, TEXT("four"), RL_MODE_WRITE, NULL));
+  CHECK_INT(RL_OK, rl_names_add(all->names, TEXT("five"), RL_MODE_WRITE, NULL));
+}
+
+/* A lease of several names and one of a semaphore, and a waiter for each. */
+static void make_names_and_permits(struct handles* all, const rl_acquire_options* options) {
+  make_options(all);
+  all->all_names = rl_acquire_all(all->client, all->names, 0, options, NULL);
+  all->permits = rl_acquire(all->client, TEXT("pool"), 0, all->two_permits, NULL);
+  all->for_names = rl_acquire_all_start(all->client, all->names, -1, options);
+  all->for_permits = rl_acquire_start(all->client, TEXT("pool"), -1, all->two_permits);
+  CHECK(all->all_names && all->permits);
+  CHECK_INT(RL_PENDING, rl_request_wait(all->for_names, 20));
+  CHECK_INT(RL_PENDING, rl_request_wait(all->for_permits, 20));
+}
 
 static void make_handles(struct handles* all) {
   rl_acquire_options* options = rl_acquire_options_new();
@@ -54,6 +82,7 @@ static void make_handles(struct handles* all) {
   CHECK_INT(RL_OK, rl_lease_watch(all->lease, all->queue, 2));
   CHECK_INT(RL_OK, rl_queue_post(all->queue, 9));
   CHECK(all->lease && all->two && all->info && all->err);
+  make_names_and_permits(all, options);
   rl_acquire_options_free(options);
 }
 
@@ -94,8 +123,37 @@ static void use_queues(struct handles* all) {
   rl_queue_free(own);
 }
 
+static void check_forked_lease(rl_lease* lease, rl_error* err) {
+  FORKED(rl_release(lease, err));
+  FORKED(rl_extend(lease, 60000, err));
+  FORKED(rl_lease_check(lease, err));
+  FORKED(rl_lease_wait_lost(lease, -1));
+  CHECK_INT(0, rl_lease_state(lease));
+  CHECK_INT(0, rl_lease_remaining_ms(lease));
+  check_forked_request(rl_release_start(lease));
+  check_forked_request(rl_extend_start(lease, 60000));
+}
+
+static void call_of_names_and_permits(struct handles* all) {
+  NO_HANDLE(rl_acquire_all(all->client, all->names, -1, NULL, all->err));
+  check_forked_request(rl_acquire_all_start(all->client, all->names, -1, NULL));
+  NO_HANDLE(rl_acquire(all->client, TEXT("pool"), -1, all->two_permits, all->err));
+  check_forked_request(rl_acquire_start(all->client, TEXT("pool"), -1, all->two_permits));
+  NO_HANDLE(rl_semaphore_stats(all->client, TEXT("pool"), all->err));
+  check_forked_request(rl_semaphore_stats_start(all->client, TEXT("pool")));
+  FORKED(rl_semaphore_set_cap(all->client, TEXT("pool"), 1, 0, all->err));
+  check_forked_request(rl_semaphore_set_cap_start(all->client, TEXT("pool"), 1, 0));
+  FORKED(rl_request_wait(all->for_names, -1));
+  FORKED(rl_request_cancel(all->for_names));
+  FORKED(rl_request_wait(all->for_permits, -1));
+  FORKED(rl_request_cancel(all->for_permits));
+  check_forked_lease(all->all_names, all->err);
+  check_forked_lease(all->permits, all->err);
+}
+
 static void call_everything(struct handles* all) {
   use_queues(all);
+  call_of_names_and_permits(all);
   FORKED(rl_client_connect(all->client, -1, all->err));
   FORKED(rl_error_status(all->err));
   NO_HANDLE(rl_acquire(all->client, TEXT("one"), -1, NULL, all->err));
@@ -111,19 +169,12 @@ static void call_everything(struct handles* all) {
   FORKED(rl_force_release_any(all->client, TEXT("one"), all->err));
   NO_HANDLE(rl_client_info(all->client, all->err));
   CHECK_INT(0, rl_client_log_next(all->client, NULL, 0)); /* The parent's lines are the parent's. */
-  FORKED(rl_release(all->lease, all->err));
-  FORKED(rl_extend(all->lease, 60000, all->err));
-  FORKED(rl_lease_check(all->lease, all->err));
-  FORKED(rl_lease_wait_lost(all->lease, -1));
+  check_forked_lease(all->lease, all->err);
   FORKED(rl_request_wait(all->pending, -1));
   FORKED(rl_request_cancel(all->pending));
   FORKED(rl_request_wait(all->granted, 0));
   CHECK(rl_request_take_lease(all->granted) == NULL);
-  CHECK_INT(0, rl_lease_state(all->lease));
-  CHECK_INT(0, rl_lease_remaining_ms(all->lease));
   check_forked_request(rl_acquire_start(all->client, TEXT("one"), -1, NULL));
-  check_forked_request(rl_release_start(all->lease));
-  check_forked_request(rl_extend_start(all->lease, 60000));
   FORKED(rl_lease_detach(all->lease, NULL, 0, all->err));
   check_forked_request(rl_lease_detach_start(all->lease));
   rl_client_shutdown(all->client);
@@ -133,12 +184,38 @@ static void free_everything(struct handles* all, int client_first) {
   if (client_first) rl_client_close(all->client);
   rl_request_free(all->pending);
   rl_request_free(all->granted);
+  rl_request_free(all->for_names);
+  rl_request_free(all->for_permits);
+  rl_lease_free(all->all_names);
+  rl_lease_free(all->permits);
+  rl_names_free(all->names);
+  rl_acquire_options_free(all->two_permits);
   rl_lease_free(all->lease);
   rl_lease_free(all->two);
   rl_info_free(all->info);
   rl_queue_free(all->queue);
   rl_error_free(all->err);
   if (!client_first) rl_client_close(all->client);
+}
+
+/* Those of the parent are not the child's, and one permit is left. */
+static void acquire_names_and_permits(rl_client* client, rl_error* err) {
+  rl_lease* lease;
+  struct handles own;
+  make_options(&own);
+  CHECK(rl_acquire_all(client, own.names, 0, NULL, err) == NULL);
+  CHECK_INT(RL_BUSY, rl_error_status(err));
+  CHECK(rl_acquire(client, TEXT("pool"), 0, own.two_permits, err) == NULL);
+  CHECK_INT(RL_BUSY, rl_error_status(err));
+  rl_names_free(own.names);
+  own.names = rl_names_new();
+  rl_names_add(own.names, TEXT("six"), RL_MODE_WRITE, err);
+  rl_names_add(own.names, TEXT("seven"), RL_MODE_WRITE, err);
+  lease = rl_acquire_all(client, own.names, 0, NULL, err);
+  CHECK_INT(RL_OK, rl_release(lease, err));
+  rl_lease_free(lease);
+  rl_names_free(own.names);
+  rl_acquire_options_free(own.two_permits);
 }
 
 static void work_in_child(void) {
@@ -150,6 +227,7 @@ static void work_in_child(void) {
   /* The parent's lock is somebody else's lock. */
   CHECK(rl_acquire(client, TEXT("one"), 0, NULL, err) == NULL);
   CHECK_INT(RL_BUSY, rl_error_status(err));
+  acquire_names_and_permits(client, err);
   rl_lease_free(lease);
   rl_client_close(client);
   rl_error_free(err);
@@ -172,6 +250,12 @@ static int run_child(struct handles* all, int client_first) {
   return status;
 }
 
+static void check_grant(rl_lease* held, rl_request* waiting) {
+  CHECK_INT(RL_PENDING, rl_request_status(waiting));
+  CHECK_INT(RL_OK, rl_release(held, NULL));
+  CHECK_INT(RL_OK, rl_request_wait(waiting, 5000));
+}
+
 /* What the child did must not be felt here. */
 static void check_parent(struct handles* all) {
   const int64_t start_ms = now_ms();
@@ -181,6 +265,8 @@ static void check_parent(struct handles* all) {
   /* Longer than the lease: somebody has renewed it. */
   while (now_ms() - start_ms < TTL_MS + 1000) {
     CHECK_INT(RL_OK, rl_lease_check(all->lease, NULL));
+    CHECK_INT(RL_OK, rl_lease_check(all->all_names, NULL));
+    CHECK_INT(RL_OK, rl_lease_check(all->permits, NULL));
     CHECK_INT(1, server_number("EXISTS", "three", NULL));
     sleep_ms(50);
   }
@@ -196,6 +282,8 @@ static void check_parent(struct handles* all) {
   CHECK_INT(RL_OK, rl_release(all->lease, NULL));
   CHECK_INT(2, rl_queue_next(all->queue, 5000));
   CHECK_INT(0, server_number("EXISTS", "one", NULL));
+  check_grant(all->all_names, all->for_names);
+  check_grant(all->permits, all->for_permits);
 }
 
 static void check_fork(int client_first) {
@@ -204,7 +292,7 @@ static void check_fork(int client_first) {
   CHECK_INT(0, run_child(&all, client_first));
   check_parent(&all);
   free_everything(&all, 0);
-  EVENTUALLY(server_number("EXISTS", "two", "three", NULL) == 0, 2000);
+  EVENTUALLY(server_number("EXISTS", "two", "three", "four", "five", "pool", NULL) == 0, 2000);
 }
 
 static void a_child_answers_forked_and_harms_nothing(void) { check_fork(0); }
