@@ -72,6 +72,15 @@ def other(server: Server) -> Iterator[redlatch.Client]:
         yield client
 
 
+@pytest.fixture
+def user_app(server: Server) -> Iterator[None]:
+    with server.connect() as connection:
+        connection.cmd("ACL", "SETUSER", "app", "reset", "on", ">S3cret", "~*", "&*", "+@all")
+    yield
+    with server.connect() as connection:
+        connection.cmd("ACL", "DELUSER", "app")
+
+
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
 try:
     import uvloop
