@@ -136,12 +136,20 @@ lock, redlock = client.rwlock("report"), Redlock([url], restart_guard=False)
 redlock.connect()
 a, b, c, d = [client.acquire(name) for name in "abcd"]
 reader, writer = lock.acquire_read(), client.rwlock("w").acquire_write()
-token = b.detach()
+pool, pair = client.semaphore("pool", 3), client.lock_all(["m", "n"]).acquire()
+token, permit = b.detach(), pool.acquire().detach()
 calls = [
     lambda: client.acquire("e").release(),
     lambda: client.lock("a").acquire(timeout=0),
     lambda: redlock.acquire("quorum").release(),
     lambda: client.rlock("r").acquire().release(),
+    lambda: pool.acquire(2).release(),
+    lambda: pool.stats(),
+    lambda: pool.attach(permit, 1).release(),
+    lambda: client.lock_all(["y", ("x", "read")]).acquire().release(),
+    lambda: client.lock_path("p/q").acquire().release(),
+    lambda: pair.extend(20),
+    lambda: pair.release(),
     lambda: reader.upgrade(),
     lambda: writer.downgrade(),
     lambda: a.extend(20),
@@ -171,7 +179,36 @@ for call in calls:
     assert len(results) == 1
 print(len(calls))
 """
-    assert result_of(program(text)) == "18\n"
+    assert result_of(program(text)) == "25\n"
+
+
+WAITERS = """
+waits = {"pool": client.semaphore("pool", 3).acquire, "b": client.lock_all(["b", "a"]).acquire}
+held = [waits["pool"](2), client.acquire("b")]
+served = []
+def work(acquire, *permits):
+    with acquire(*permits) as lease:
+        served.append(lease.name)
+def waiting():
+    return [client.inspect(name).waiting for name in waits]
+def all_free():
+    return all(free(name) for name in ("pool", "a", "b"))
+waiters = [start(work, waits["pool"], 2), start(work, waits["b"])]
+until(lambda: waiting() == [1, 1])
+"""
+
+
+def test_others_run_while_one_waits_for_permits_or_names(program: Program) -> None:
+    text = """
+before = count
+until(lambda: count > before + 2)
+assert not served and not free("a")
+for lease in held:
+    lease.release()
+join(waiters)
+print(sorted(served), all_free())
+"""
+    assert result_of(program(WAITERS + text)) == "['b', 'pool'] True\n"
 
 
 def test_answers_and_errors_are_those_of_threads(program: Program) -> None:
@@ -299,6 +336,20 @@ until(free)
 """
     expected = ["Timeout", "GreenletExit", "KeyError", "acquired"]
     assert result_of(program(text)) == f"{expected}\n"
+
+
+def test_a_killed_wait_for_permits_or_names_leaves_nothing(program: Program) -> None:
+    text = """
+for waiter in waiters:
+    kill(waiter)
+join(waiters)
+until(lambda: waiting() == [0, 0] and free("a"))
+assert not served and all(lease.held for lease in held)
+for lease in held:
+    lease.release()
+print(all_free())
+"""
+    assert result_of(program(WAITERS + text)) == "True\n"
 
 
 def test_a_grant_that_crosses_a_kill_is_released(program: Program) -> None:
