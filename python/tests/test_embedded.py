@@ -40,3 +40,19 @@ def test_package_and_command_share_a_server(
             assert busy.returncode == 75
         free = subprocess.run([*command, "report", "--", "/bin/true"], check=False)
         assert free.returncode == 0
+
+
+def test_names_and_permits(folder: Path) -> None:
+    url = f"embedded://{folder}"
+    with redlatch.connect(url) as client, redlatch.connect(url) as other:
+        names, pool = other.lock_all(["a", ("b", "read")]), other.semaphore("pool", 3)
+        with client.lock_all(["b", ("a", "read")]) as lease:
+            assert list(lease.fences) == ["b", "a"] and min(lease.fences.values()) > 0
+            assert names.acquire(timeout=0) is None
+        two = client.semaphore("pool", 3).acquire(2)
+        assert two is not None and pool.acquire(2, timeout=0) is None
+        with two, pool:
+            assert pool.stats().used == 3
+        with names, client.lock_all([("b", "read"), "c"]):
+            assert not client.lock("a").acquire(timeout=0)
+        assert pool.stats().used == 0
