@@ -16,10 +16,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redlatch
 from support.build import built
 from support.servers import Server
 from support.tls import Authority, Certificate
@@ -275,6 +278,37 @@ def test_a_wait_outlasts_a_bad_network(tls_server: Server, spawn: Spawn, name: s
         proxy.garbles = False
         assert waiting.get().status == "RL_OK"
         actor.ok("release")
+
+
+def check_exclusion(mine: Any, other: Any, is_waiting: Callable[[], bool]) -> redlatch.Lease:
+    """A try is refused, and a wait gets what was held; that is given back too."""
+    held = mine.acquire(timeout=0)
+    assert held is not None and other.acquire(timeout=0) is None
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(other.acquire, timeout=LIMIT)
+        wait_until(is_waiting)
+        assert held.release()
+        lease: redlatch.Lease = waiting.result()
+    assert lease.held and lease.fence > held.fence and lease.release()
+    return lease
+
+
+def test_several_names_and_permits(tls_server: Server, name: str) -> None:
+    """Method: 64 names of about 1 KiB, as a record of TLS has 16 KiB at most."""
+    names, pool = [f"{name}-{i:02}" + "x" * 900 for i in range(64)], f"{name}-pool"
+    url = tls_server.trusting_url
+    with redlatch.connect(url) as one, redlatch.connect(url) as two:
+
+        def has_waiter(name: str) -> bool:
+            return one.inspect(name).waiting == 1
+
+        first = min(names)
+        mine, other = one.lock_all(names), two.lock_all(names[::-1])
+        lease = check_exclusion(mine, other, lambda: has_waiter(first))
+        assert list(lease.fences) == names[::-1] and min(lease.fences.values()) > 0
+        semaphores = one.semaphore(pool, 1), two.semaphore(pool, 1)
+        check_exclusion(*semaphores, lambda: has_waiter(pool))
+        wait_until(lambda: all(one.inspect(each).is_free for each in (*names, pool)))
 
 
 _MANY = """
