@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The redlatch authors
+"""Goal: type checkers know what semaphores and several names take and give, as it is when it runs.
+
+Method: programs of a user, which mypy checks strictly and the tests run. A comment that ignores an
+error is itself one if there is none: so nothing here is Any by accident.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Optional
+
+import pytest
+import redlatch
+
+
+def test_semaphores(client: redlatch.Client) -> None:
+    pool: redlatch.Semaphore = client.semaphore("pool", 3, ttl=20, timeout=1)
+    with pool as lease:
+        permits: int = lease.permits
+        text: str = lease.permits  # type: ignore[assignment]
+    got: Optional[redlatch.Lease] = pool.acquire(2, timeout=0)
+    sure: redlatch.Lease = pool.acquire(1, blocking=False)  # type: ignore[assignment]
+    stats: redlatch.SemaphoreStats = pool.stats()
+    cap: int = stats.cap  # type: ignore[assignment]
+    assert got is not None and sure and permits == 1 and text
+    assert stats.used == 3 and cap is None
+    taken: redlatch.Lease = pool.attach(got.detach(), 2, fence=got.fence)
+    assert taken.release() and sure.release()
+
+
+def test_wrong_calls_of_semaphores(client: redlatch.Client) -> None:
+    with pytest.raises(redlatch.Invalid):
+        client.semaphore("pool", "3").acquire()  # type: ignore[arg-type]
+    with pytest.raises(redlatch.Invalid):
+        client.semaphore("pool", 3).acquire("2")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        client.semaphore("pool")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        client.semaphore("pool", 3, owner="me")  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        client.semaphore("pool", 3).release()  # type: ignore[attr-defined]
+
+
+def test_several_names(client: redlatch.Client) -> None:
+    both: redlatch.Locks = client.lock_all(["a", ("b", "read"), (b"c", "write")], ttl=20)
+    names: list[str] = both.names
+    with both as lease:
+        fences: dict[str, int] = lease.fences
+        text: str = lease.fences["a"]  # type: ignore[assignment]
+    assert list(fences) == names == ["a", "b", "c"] and text
+    path: redlatch.Locks = client.lock_path("a/b")
+    got: Optional[redlatch.Lease] = path.acquire(timeout=0)
+    sure: redlatch.Lease = both.acquire(blocking=False)  # type: ignore[assignment]
+    assert got is not None and sure is None and got.release()
+
+
+def test_wrong_calls_of_several_names(client: redlatch.Client) -> None:
+    with pytest.raises(redlatch.Invalid):
+        client.lock_all([("a", "w")])  # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        client.lock_all(1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        client.lock_all(["a"], permits=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        client.lock_path(["a", "b"])  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        client.lock_all(["a"]).release()  # type: ignore[attr-defined]
+
+
+def test_twins_for_tasks(client: redlatch.Client) -> None:
+    async def main() -> None:
+        pool: redlatch.AsyncSemaphore = client.aio.semaphore("pool", 3)
+        async with pool as lease, client.aio.lock_all(["a", "b"]) as both:
+            number: int = lease.permits
+            text: str = both.fences["a"]  # type: ignore[assignment]
+            stats: redlatch.SemaphoreStats = await pool.stats()
+        assert number == stats.used == 1 and text
+        got: Optional[redlatch.AsyncLease] = await client.aio.lock_path("a/b").acquire(timeout=0)
+        sure: redlatch.AsyncLease = await pool.acquire(2)  # type: ignore[assignment]
+        assert got is not None and await got.release() and await sure.release()
+
+    asyncio.run(main())
