@@ -91,7 +91,7 @@ class ClusterClient final : public lock::LockService, private lock::Placement {
   size_t in_flight_count(size_t node) const override { return client_->in_flight_count(node); }
   bool expects_push() const override { return client_->expects_push(); }
   bool is_outstanding() const override { return client_->is_outstanding(); }
-  bool waits_for_itself(const lock::Request &request) const override {
+  const lock::Request *waits_for_itself(const lock::Request &request) const override {
     return client_->waits_for_itself(request);
   }
   void describe(std::span<NodeStatus> nodes, Nanos now) override { client_->describe(nodes, now); }

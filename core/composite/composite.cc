@@ -17,7 +17,8 @@ using lock::Request;
 
 namespace {
 
-constexpr Nanos kAnswerCheck = kMs;
+// A node that is slower than the others may answer for so long before the names behind it are given
+// back: they are held meanwhile.
 constexpr Nanos kAnswerPatience = 50 * kMs;
 
 }  // namespace
@@ -151,31 +152,18 @@ void Composite::count_tries(Nanos now) {
   const auto permanent = std::find_if(parts_.begin(), parts_.end(),
                                       [](const Part &part) { return part.is_refused(); });
   if (permanent != parts_.end()) return fail_by(*permanent, now);
+  const bool is_open = std::any_of(parts_.begin(), parts_.end(),
+                                   [](const Part &part) { return part.is_open(); });
   const Part &first = parts_.front();
   const bool has_failed = !first.is_open() && !first.is_granted();
-  const bool is_over = now >= wait_until_ && !first.is_open();
-  if (has_failed || is_over) return fail_by(parts_[missing], now);
-  const auto is_open = [](const Part &part) { return part.is_open(); };
-  if (std::any_of(parts_.begin() + 1, parts_.end(), is_open)) {
-    return wake_at(first.is_open() ? kNever : wait_until_);
-  }
-  if (is_try_ && first.is_open()) return;
-  if (is_try_) return fail_by(parts_[missing], now);
-  if (waits_for_first_answer(now)) return wake_at(now + kAnswerCheck);
+  const bool is_over = !is_open || (now >= wait_until_ && !first.is_open());
+  if (has_failed || (is_try_ && is_over)) return fail_by(parts_[missing], now);
+  if (is_try_) return wake_at(kNever);  // each try has a limit of its own
+  const Nanos patient_until = after(started_, kAnswerPatience);
+  if (is_open && !first.is_queued() && now < patient_until) return wake_at(patient_until);
   phase_ = Phase::kOrdered;
   drop_from(std::max<size_t>(missing, 1), now);
   go_on(now);
-}
-
-// All others are granted, and the answer about the first one is late: its node may be slower. That
-// it was queued is not reported, so it is asked again and again, for a moment.
-bool Composite::waits_for_first_answer(Nanos now) const {
-  const Part &first = parts_.front();
-  if (!first.is_open() || first.request->is_queued() || now >= started_ + kAnswerPatience) {
-    return false;
-  }
-  return std::all_of(parts_.begin() + 1, parts_.end(),
-                     [now](const Part &part) { return part.is_ours(now); });
 }
 
 void Composite::go_on(Nanos now) {
@@ -220,6 +208,9 @@ void Composite::fail_by(const Part &part, Nanos now) noexcept {
     status = part.request->status.load();
     why = lock::words::same(part.request->message);
   }
+  // The last name was asked for when hardly any time was left.
+  const bool is_late = phase_ == Phase::kOrdered && now >= wait_until_;
+  if (is_late && status == Status::kOutcomeUnknown) status = Status::kTimeout;
   if (!is_try_ && status == Status::kBusy) status = Status::kTimeout;
   if (status == Status::kTimeout) {
     why = words::not_granted(parts_.size(), request_->wait_ms, why);
@@ -233,18 +224,14 @@ void Composite::fail(Status status, std::string_view message, Nanos now) noexcep
   end(status, message);
 }
 
-// A try as well: if its lock is busy, it is waited for next.
-bool Composite::waits_for_itself() const {
-  if (is_held() || is_try_) return false;
-  return std::any_of(parts_.begin(), parts_.end(), [this](const Part &part) {
-    if (!part.is_open()) return false;
-    Request &request = *part.request;
-    request.waiter.number = request_->waiter.number;
-    const int64_t wait_ms = std::exchange(request.wait_ms, -1);
-    const bool waits = inner_->waits_for_itself(request);
-    request.wait_ms = wait_ms;
-    return waits;
-  });
+const Request *Composite::waits_for_itself() const {
+  if (is_held() || is_try_) return nullptr;
+  for (const Part &part : parts_) {
+    if (!part.is_open()) continue;
+    part.request->waiter.number = request_->waiter.number;
+    if (const Request *found = inner_->waits_for_itself(*part.request)) return found;
+  }
+  return nullptr;
 }
 
 // ---- held, and its end -------------------------------------------------------------------------

@@ -48,8 +48,8 @@ class Composite final : public compound::Compound {
   void shut_down(Nanos now) noexcept override;
 
   bool is_held() const { return phase_ == Phase::kHeld; }
-  // True if the thread that waits for it holds what it waits for.
-  bool waits_for_itself() const;
+  // The part that waits for a lock which the thread of the caller holds; nullptr: none.
+  const lock::Request *waits_for_itself() const;
   // The leases of a held one, in the order of their keys.
   std::vector<std::shared_ptr<compound::PartLease>> leases() const;
   // May find that it is lost.
@@ -73,6 +73,7 @@ class Composite final : public compound::Compound {
     std::shared_ptr<compound::PartLease> lease;
 
     bool is_open() const { return request && !request->is_finished(); }
+    bool is_queued() const { return is_open() && request->is_queued(); }
     bool is_granted() const { return request && request->status.load() == Status::kOk; }
     // It fails whenever it is asked for.
     bool is_refused() const;
@@ -86,7 +87,6 @@ class Composite final : public compound::Compound {
   void drop(Part &part, Nanos now) noexcept;
   void drop_from(size_t first, Nanos now) noexcept;
   void count_tries(Nanos now);
-  bool waits_for_first_answer(Nanos now) const;
   void go_on(Nanos now);
   void grant(Nanos now);
   void fail_by(const Part &part, Nanos now) noexcept;

@@ -3,6 +3,7 @@
 #include "composite/composite_client.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "base/limits.h"
 #include "composite/part_commands.h"
@@ -99,10 +100,10 @@ void CompositeClient::give_up() {
   });
 }
 
-bool CompositeClient::waits_for_itself(const Request &request) const {
+const Request *CompositeClient::waits_for_itself(const Request &request) const {
   if (!request.several.names) return inner_->waits_for_itself(request);
   const auto *composite = static_cast<const Composite *>(table_.find(&request));
-  return composite != nullptr && composite->waits_for_itself();
+  return composite == nullptr ? nullptr : composite->waits_for_itself();
 }
 
 // ---- time --------------------------------------------------------------------------------------
@@ -130,6 +131,11 @@ void CompositeClient::lease_ended(Lease &lease) {
 void CompositeClient::lease_moved(Lease &lease) {
   if (!lease.is_of_composite) return output_.lease_moved(lease);
   if (auto *owner = static_cast<PartLease &>(lease).owner) owner->mark();
+}
+
+void CompositeClient::queued(Request &request) {
+  assert(request.several.is_part);
+  if (auto *owner = static_cast<PartRequest &>(request).owner) owner->mark();
 }
 
 }  // namespace redlatch::composite

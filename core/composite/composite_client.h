@@ -42,7 +42,7 @@ class CompositeClient final : public lock::LockService, private lock::Output {
   void release_async(lock::Lease &lease, Nanos now) override;
   void shut_down(Nanos now) override;
   void give_up() override;
-  bool waits_for_itself(const lock::Request &request) const override;
+  const lock::Request *waits_for_itself(const lock::Request &request) const override;
   void on_timer(Nanos now) override;
   Nanos next_due() const override;
 
@@ -105,6 +105,7 @@ class CompositeClient final : public lock::LockService, private lock::Output {
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
   void lease_moved(lock::Lease &lease) override;
+  void queued(lock::Request &request) override;
   void send(size_t node, std::span<const std::string_view> argv) override {
     output_.send(node, argv);
   }

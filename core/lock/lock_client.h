@@ -145,8 +145,8 @@ class LockClient final : public LockService, private operate::Names::Owner {
   size_t in_flight_count(size_t node) const override { return at(node).session.in_flight().size(); }
   bool expects_push() const override;
   bool is_outstanding() const override;
-  bool waits_for_itself(const Request &request) const override {
-    return waiters_.waits_for_itself(request);
+  const Request *waits_for_itself(const Request &request) const override {
+    return waiters_.waits_for_itself(request) ? &request : nullptr;
   }
   void describe(std::span<NodeStatus> nodes, Nanos now) override;
 

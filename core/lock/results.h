@@ -27,6 +27,10 @@ class Results {
     if (!request.is_part) output_.finished(request);
   }
 
+  void queued(Request &request) noexcept {
+    if (request.several.is_part) output_.queued(request);
+  }
+
   // `machine` got an event that its state does not allow: a defect of this library, and the program
   // continues. The caller finishes its requests with the text returned, a constant.
   std::string_view report_defect(Machine machine) noexcept {

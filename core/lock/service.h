@@ -40,6 +40,8 @@ class Output : public session::Transport {
  public:
   virtual void finished(Request &request) = 0;
   virtual void lease_ended(Lease &lease) = 0;
+  // It waits in the queue of its server. For parts of a request only.
+  virtual void queued(Request &) {}
   // Its deadline has changed.
   virtual void lease_moved(Lease &) {}
   // A server is to be connected from now on, as number `node`: the next one. The settings outlive
@@ -122,8 +124,8 @@ class LockService {
   virtual bool expects_push() const = 0;
   // True if an answer or a message may come from some node.
   virtual bool is_outstanding() const = 0;
-  // True if the thread that waits for `request` has that lock itself.
-  virtual bool waits_for_itself(const Request &request) const = 0;
+  // `request`, or a part of it, if the thread that waits for it has that lock itself; else nullptr.
+  virtual const Request *waits_for_itself(const Request &request) const = 0;
   // Add what only the service knows about its nodes. Clock differences are to the clock of `now`.
   virtual void describe(std::span<NodeStatus>, Nanos) {}
 

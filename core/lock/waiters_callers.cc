@@ -32,7 +32,9 @@ bool Waiters::is_misused(Request &request, Nanos now) {
 // A thread that waits for a lock that it shares waits as well, unless both read or share by one
 // owner.
 bool Waiters::waits_for_itself(const Request &request) const {
-  const bool is_waiting = request.op == Request::Op::kAcquire && request.wait_ms != 0;
+  // What a part tries is waited for next.
+  const bool is_waiting = request.op == Request::Op::kAcquire &&
+                          (request.wait_ms != 0 || request.several.is_part);
   if (!is_waiting || request.waiter.number == 0 || !request.lock || is_confirming(request))
     return false;
   const LockState &lock = *request.lock;

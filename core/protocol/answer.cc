@@ -116,6 +116,12 @@ bool AcquireAnswer::is_foreign() const {
   return !is_granted && type != "none" && !is_token(holder) && !is_shared() && !has_permits();
 }
 
+bool AcquireAnswer::is_foreign_to(Format format) const {
+  const bool is_of_others = traits(format).has_permits ? is_token(holder) || is_shared()
+                                                       : has_permits();
+  return is_foreign() || is_of_others;
+}
+
 Refusal decode(const Reply &reply, AcquireAnswer &answer) {
   if (auto refusal = refusal_of(reply)) return refusal;
   const size_t count = reply.count();

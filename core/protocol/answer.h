@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/reply.h"
 #include "base/status.h"
+#include "protocol/format.h"
 #include "protocol/token.h"
 
 namespace redlatch::protocol {
@@ -79,6 +80,8 @@ struct AcquireAnswer {
   // The token of the only holder; empty if not known.
   std::string_view token() const { return is_token(holder) ? holder : reader; }
   bool is_foreign() const;  // held by another lock library
+  // .. or by locks of another format, which send no message to a waiter of this one.
+  bool is_foreign_to(Format format) const;
   // The key holds data: no lock has its type, and nothing was queued.
   bool is_wrong_type() const;
   bool is_left_to_others() const { return !is_granted && type == "none" && pttl_ms >= 0; }

@@ -138,10 +138,10 @@ size_t QuorumClient::drained_count() const {
   }));
 }
 
-bool QuorumClient::waits_for_itself(const Request &request) const {
-  if (request.op != Request::Op::kAcquire) return false;
+const Request *QuorumClient::waits_for_itself(const Request &request) const {
+  if (request.op != Request::Op::kAcquire) return nullptr;
   const auto *acquire = static_cast<const QuorumAcquire *>(requests_.find(&request));
-  return acquire != nullptr && acquire->waits_for_itself();
+  return acquire != nullptr && acquire->waits_for_itself() ? &request : nullptr;
 }
 
 // ---- time --------------------------------------------------------------------------------------

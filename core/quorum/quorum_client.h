@@ -74,7 +74,7 @@ class QuorumClient final : public lock::LockService, private lock::Output {
     return nodes_[node].client.in_flight_count(node);
   }
   bool expects_push() const override { return has_any(&lock::LockClient::expects_push); }
-  bool waits_for_itself(const lock::Request &request) const override;
+  const lock::Request *waits_for_itself(const lock::Request &request) const override;
   bool is_outstanding() const override { return has_any(&lock::LockClient::is_outstanding); }
   void describe(std::span<NodeStatus> nodes, Nanos now) override { nodes_.describe(nodes, now); }
 

@@ -120,12 +120,12 @@ void Runtime::begin(const std::shared_ptr<Request> &request) {
 void Runtime::note_caller(Request &request) {
   if (request.op != Request::Op::kAcquire) return;
   request.waiter.number = thread_number();
-  if (request.is_finished() || request.waiter.was_warned || !service_->waits_for_itself(request)) {
-    return;
-  }
+  if (request.is_finished() || request.waiter.was_warned) return;
+  const lock::Request *own = service_->waits_for_itself(request);
+  if (own == nullptr) return;
   request.waiter.was_warned = true;
   try {
-    log().add(LogLevel::kWarning, "lock " + quoted(request.lease->name) +
+    log().add(LogLevel::kWarning, "lock " + quoted(own->lease->name) +
                                       ": a thread waits for a lock that it holds itself");
   } catch (const std::bad_alloc &) {
     return;  // the message of the timeout says so, too

@@ -228,6 +228,9 @@ def test_other_mistakes_are_named(both: Both, client: redlatch.Client) -> None:
                 aio.semaphore("pool", 3, **{keyword: 1})
         pool = aio.semaphore("pool", 3)
         await raises(redlatch.Invalid, pool.acquire(ttl=0), "option 'ttl'")
+        for huge in (1 << 70, 10**5000):
+            await raises(redlatch.Invalid, aio.semaphore("pool", huge).acquire(), "option 'limit'")
+            await raises(redlatch.Invalid, pool.acquire(huge), "option 'permits'")
         await raises(redlatch.Invalid, pool.acquire(blocking=False, timeout=1), "timeout must not")
         await raises(TypeError, pool.acquire(blocking_timeout=1), "the time to wait is `timeout`")
         assert not hasattr(client.semaphore("pool", 3), "release")

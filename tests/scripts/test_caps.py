@@ -187,3 +187,33 @@ def test_a_head_is_told_the_end_of_the_cap(pool: World) -> None:
     assert gone.cancel(gone.member(first)) == (1, 0)
     assert waiter.was_told(waiting, 8000, slack_ms=1000)
     assert holder.release(token) == (2, 0)
+
+
+def test_a_try_passes_who_wants_more_than_the_cap(pool: World) -> None:
+    big, small = asker(pool, 3, 3), asker(pool, 1, 3)
+    cap(pool, 1)
+    waiting = big.wait()
+    token = small.token()
+    assert isinstance(small.try_acquire(token), Held), "who waits would get it, too"
+    assert pool.queue() == [big.member(waiting)] and stats(pool)[0] == 1
+    assert isinstance(small.try_acquire(small.token()), Busy), "no more than the cap"
+    assert small.release(token)[0] == 1
+    behind = asker(pool, 1, 3)
+    first = small.hold()
+    behind.wait()
+    assert small.release(first)[0] == 2
+    assert isinstance(small.try_acquire(small.token()), Busy), "not past who fits"
+
+
+def test_stats_write_nothing(pool: World) -> None:
+    dead, living = asker(pool, 2, 5), asker(pool, 1, 5)
+    over = dead.hold()
+    living.hold()
+    pool.end_lease(over)
+    before = pool.holder(), pool.readers()
+    pool.admin.cmd("CONFIG", "SET", "min-replicas-to-write", 1)
+    try:
+        assert stats(pool) == [1, 5, -1, -1, 0]
+    finally:
+        pool.admin.cmd("CONFIG", "SET", "min-replicas-to-write", 0)
+    assert (pool.holder(), pool.readers()) == before

@@ -10,9 +10,11 @@ would block the check at the end of each test for longer than that check waits.
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
+import redlatch
 from support.servers import Server
 from support.wait import wait_until
 
@@ -241,4 +243,23 @@ def test_a_forced_release(context: Context, lost: str, then_cut: bool) -> None:
         context.other.ok("release")
         assert heir.get().status == "RL_OK"
     context.other.ok("release", lease=1)
+    context.check_free()
+
+
+def test_the_last_of_several_names(context: Context) -> None:
+    """Goal: names of which one is without an answer when the wait is over are a timeout.
+
+    Method: the first name is awaited; the reply to the request for the second one is lost.
+    """
+    first, second = context.name, f"{context.name}2"
+    context.other.ok("acquire", thread=1, lease=1, name=first, wait=0)
+    with redlatch.connect(context.proxy.url) as client, ThreadPoolExecutor() as threads:
+        waiting = threads.submit(client.lock_all([first, second]).acquire, timeout=2)
+        with context.server.connect() as connection:
+            wait_until(lambda: queue_length(context.server, first) == 1)
+            wait_until(lambda: not connection.cmd("EXISTS", second))
+            loss = context.proxy.lose_reply(then_cut=SILENT)
+            context.other.ok("release", thread=1, lease=1)
+            assert loss.done.wait(10) and connection.cmd("EXISTS", first) == 1
+        assert waiting.result() is None
     context.check_free()

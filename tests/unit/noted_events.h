@@ -63,7 +63,7 @@ class NotedEvents final : public lock::LockService {
   size_t in_flight_count(size_t) const override { return 0; }
   bool expects_push() const override { return false; }
   bool is_outstanding() const override { return false; }
-  bool waits_for_itself(const lock::Request &) const override { return false; }
+  const lock::Request *waits_for_itself(const lock::Request &) const override { return nullptr; }
 
  private:
   std::string channel_ = "c";

@@ -106,7 +106,7 @@ if has_new_head then
     local number = own
     --@include fragments/granted.lua
   end
-  -- Only a try finds an empty queue here: all in it were dead.
+  -- Only a try gets here: all in the queue were dead, or are passed over.
   --@only string hash hash_rw
   if not holder and flags == 0 and not window then
     --@include fragments/take.lua
@@ -115,7 +115,7 @@ if has_new_head then
   --@end
   --@only permits
   if (not holder or readers > 0) and used + permits <= math.min(limit, cap or limit) and
-      flags == 0 and redis.call('EXISTS', Q) == 0 then
+      flags == 0 and redis.call('ZCARD', Q) == place then
     --@include fragments/take.lua
     --@include fragments/granted.lua
   end

@@ -12,7 +12,17 @@
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 --@include fragments/permits/holder.lua
 --@include fragments/time.lua
---@include fragments/permits/readers.lua
+local used, seen, alone
+if type(holder) == 'string' then
+  used, seen, alone = string.match(holder, '^@PERMITS@(%d+)/(%d+)(.*)$')
+end
+used = tonumber(used or 0)
+if alone == '' then
+  -- It writes nothing: who wants to know may do so while the server takes no writes.
+  for _, entry in ipairs(redis.call('ZRANGEBYSCORE', R, '-inf', now, 'LIMIT', 0, @MAX_ENTRIES@)) do
+    used = used - (tonumber(string.sub(entry, @TOKEN_SIZE@ + 1)) or 0)
+  end
+end
 --@include fragments/permits/cap.lua
-return {now, used, tonumber(seen or 0), cap or -1,
+return {now, used, used > 0 and tonumber(seen) or 0, cap or -1,
   is_cap_timed and redis.call('PTTL', W) or -1, redis.call('ZCARD', Q)}

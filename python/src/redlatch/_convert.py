@@ -49,7 +49,10 @@ def check_fence(fence: int) -> int:
 
 def shown(value: object) -> str:
     """The text for a message, shortened if it is long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write a huge int
+        text = "a number of more than 4,300 digits"
     return text if len(text) <= 80 else f"{text[:64]}'.."
 
 

@@ -67,7 +67,7 @@ def keyword_text(name: str, value: object) -> bytes:
     if kind in ("COUNT", "SWITCH"):
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name} must be a number (got {type(value).__name__})")
-        return str(value).encode()
+        return digits(value)
     return to_bytes(value, name)  # type: ignore[arg-type]
 
 
@@ -111,8 +111,14 @@ def make_permits_options(
         raise invalid(f"limit must be an int from 1 (got {shown(limit)})")
     made = _made(keywords, OF_OWNED)
     for name, number in (("limit", limit), ("permits", permits)):
-        set_option(_core.acquire_options_set, made, name, number, str(number).encode())
+        set_option(_core.acquire_options_set, made, name, number, digits(number))
     return made
+
+
+def digits(number: int) -> bytes:
+    """The text of a number. Python refuses that of a huge one, and so does the library."""
+    largest = 1 << 63
+    return str(max(min(number, largest), -largest)).encode()
 
 
 def check_permits(permits: int) -> None:

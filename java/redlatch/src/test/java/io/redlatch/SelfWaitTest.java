@@ -58,18 +58,18 @@ class SelfWaitTest extends ServerTest {
     assertEquals(Level.WARNING, records.get(0).getLevel());
   }
 
-  /** The line has the first name. */
+  /** The line has the name that is held, which is not the first. */
   @Test
   void selfWaitForOneOfSeveralNamesIsLogged() throws Exception {
     Redlatch client = client();
-    Lease held = client.lock("y").acquire();
+    Lease held = client.lock("x").acquire();
     Worker<?> releasing =
         Worker.doing(
             () -> {
               Wait.until(() -> noticed() > 0);
               held.close();
             });
-    try (Lease all = client.lockAll(LockName.write("x"), LockName.write("y")).acquire()) {
+    try (Lease all = client.lockAll(LockName.write("w"), LockName.write("x")).acquire()) {
       assertTrue(all.isHeld());
     }
     releasing.end();
