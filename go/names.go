@@ -32,7 +32,7 @@ func Write(name string) NamedMode { return NamedMode{name, ModeWrite} }
 // Fence are those of the first one. The lease cannot be detached, upgraded or downgraded.
 //
 // The order of the names does not matter: calls of LockAll never wait for each other in a circle.
-// Locks that are acquired one after the other do. While it waits for one name, LockAll may hold
+// Locks that are acquired one after the other can. While it waits for one name, LockAll may hold
 // others, so that further callers wait too: pass few names.
 //
 // The options are those of each name; TTL, NoRenew, MaxHold, Label and Confirm, for example. The
@@ -54,14 +54,10 @@ func (c *Client) TryLockAll(ctx context.Context, names []NamedMode, options ...O
 	return c.takeAll(ctx, "lock-all", "", names, noWait, options)
 }
 
-// LockPath acquires a path of names, such as "a/b/c": that name to write, and all that it is in,
-// "a" and "a/b", to read. So it excludes LockPath of the same path, of one above and of one below,
-// but not of another branch. Lock of one of the names acquires the same key.
-//
-// A path has at most 64 components. The error is ErrInvalid if one of them is empty, so that a path
-// neither begins nor ends with a slash. "." and ".." have no meaning, and Unicode is not
-// normalized. Name, Token, Mode and Fence of the lease are those of the whole path. Otherwise as
-// LockAll.
+// LockPath acquires a path, such as "a/b/c": that name to write, and the names above it, "a" and
+// "a/b", to read. docs/paths.md says what a path is, and which other locks it excludes. The error
+// is ErrInvalid if a component is empty, or there are more than 64. Name, Token, Mode and Fence of
+// the lease are those of the whole path. Otherwise as LockAll.
 func (c *Client) LockPath(ctx context.Context, path string, options ...Option) (*Lease, error) {
 	return c.takePath(ctx, path, waitMs(ctx), options)
 }
@@ -101,7 +97,7 @@ func invalidPath(format string, values ...any) error {
 	return &Error{Status: ErrInvalid, Message: "path must have " + fmt.Sprintf(format, values...)}
 }
 
-// takeAll does not notice a wait for the own client: that of a lock is for one name.
+// takeAll does not report a goroutine that waits for its own client: such a report has one name.
 func (c *Client) takeAll(ctx context.Context, op, name string, names []NamedMode, wait int64,
 	options []Option) (*Lease, error) {
 	defer runtime.KeepAlive(c)

@@ -61,8 +61,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int64) (*Lease, error) {
 	return s.take(ctx, n, noWait)
 }
 
-// take does not notice a wait for the own client: its goroutines are supposed to wait for each
-// other.
+// take does not report a goroutine that waits for its own client: the goroutines of a client are
+// supposed to wait for each other.
 func (s *Semaphore) take(ctx context.Context, n, wait int64) (*Lease, error) {
 	c := s.client
 	defer runtime.KeepAlive(c)
@@ -75,7 +75,7 @@ func (s *Semaphore) optionsFor(n int64) []Option {
 }
 
 // Attach takes over a lease of n permits that was detached, as Client.Attach does. The error is
-// ErrNotHeld if n is another number than that of its Acquire.
+// ErrNotHeld if n is not the number of permits of that lease.
 func (s *Semaphore) Attach(ctx context.Context, n int64, token string) (*Lease, error) {
 	return s.AttachFence(ctx, n, token, 0)
 }
@@ -98,8 +98,8 @@ type SemaphoreStats struct {
 	Waiting int64
 }
 
-// Stats returns the numbers of the semaphore. The cost on the server does not depend on how many
-// hold or wait. It changes nothing. Client.Inspect lists the holders and the waiters.
+// Stats returns the numbers of the semaphore. The cost on the server does not depend on the numbers
+// of holders and waiters. It changes nothing. Client.Inspect lists the holders and the waiters.
 func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 	info, err := s.client.look(ctx, "stats", s.name, rlc.Semaphore_stats_start)
 	if err != nil {

@@ -620,15 +620,11 @@ RL_API rl_status rl_names_add(rl_names *names, const char *name, size_t name_len
 
 /**
  * Add a path such as "a/b/c": "a/b/c" with RL_MODE_WRITE, and then "a" and "a/b" with RL_MODE_READ.
- * So a part of a tree is locked against all others who lock what is above or below it as paths too.
- *
- * Components are separated by '/', and are bytes: "." and ".." have no meaning, and Unicode is not
- * normalized. A plain lock of the same name is the same lock.
+ * docs/paths.md says what a path is, and which other locks it excludes.
  *
  * @return RL_OK           added.
- *         RL_E_INVALID    a component is empty, also before a leading or after a trailing '/'; or
- *                         as rl_names_add(): with more than RL_MAX_NAMES components, for example.
- *                         The list is as before.
+ *         RL_E_INVALID    a component is empty, there are more than RL_MAX_NAMES of them, or as
+ *                         rl_names_add(). The list is as before.
  *         RL_E_NO_MEMORY  the list is as before.
  * Blocks: never.  Threads: one at a time.  Since: 0.1.
  */
@@ -654,9 +650,9 @@ RL_API rl_status rl_names_add_path(rl_names *names, const char *path, size_t pat
  * @param names    1 to RL_MAX_NAMES names. It is copied, and may be changed or freed afterwards;
  *                 several threads may use it at a time, while none changes it.
  * @param wait_ms  see convention 5.
- * @param options  NULL = defaults. They are those of each name. RL_E_INVALID: the mode read,
- *                 because each name has its own, owner, reentrant, permits and limit; renew off
- *                 with a wait, in which a name would end.
+ * @param options  NULL = defaults. They are those of each name. RL_E_INVALID: owner, reentrant,
+ *                 permits and limit; the mode read, because each name has its own; renew off with a
+ *                 wait, because a granted name would end while another one is waited for.
  * @return as rl_acquire(). The message of RL_BUSY and RL_TIMEOUT says which name was not free.
  *         RL_E_UNSUPPORTED with a Redlock: its nodes have no common order of waiters.
  * Blocks: until `wait_ms`.  Threads: any.  Since: 0.1.
@@ -679,19 +675,20 @@ RL_API int64_t rl_lease_part_fence(const rl_lease *lease, int32_t index);
  *
  * rl_lease_detach() marks a lease on the server as free to be taken over, once. This call uses up
  * that mark and extends the lease to the ttl of `options`; a longer remaining ttl is kept. It works
- * for mutexes, readers and writers in the format RL_FORMAT_STRING only. The new holder may detach
- * the lease again.
+ * for semaphores, and for mutexes, readers and writers in the format RL_FORMAT_STRING. The new
+ * holder may detach the lease again.
  *
  * @param token    as rl_lease_detach() gave it: RL_TOKEN_BYTES.
  * @param fence    rl_lease_fence() of the detached lease, which travels beside the token; 0 if it
  *                 is not known; at most 2^53 - 1. The new lease shows this number, and the server
  *                 is not asked about it.
- * @param options  NULL = defaults. Only ttl, renew, max_hold and label are used; max_hold
- *                 starts with the attach. A format other than RL_FORMAT_STRING,
+ * @param options  NULL = defaults. Only ttl, renew, max_hold and label are used, and for a
+ *                 semaphore permits and limit; permits must be rl_lease_permits() of the detached
+ *                 lease. max_hold starts with the attach. A format other than RL_FORMAT_STRING,
  *                 an owner, reentrancy, or min_replicas above 0 is RL_E_INVALID.
  * @return the lease, freed by rl_lease_free(); or NULL:
- *         RL_E_NOT_HELD         that token does not hold the lock, was not detached, or was
- *                               attached before.
+ *         RL_E_NOT_HELD         that token does not hold the lock (with that number of permits),
+ *                               was not detached, or was attached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer; the mark may be used up. The lock ends with its ttl.
  *         RL_E_UNSUPPORTED      a Redlock, or the server is too old.
  *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_INVALID  RL_E_CLOSED  RL_E_FORKED
@@ -882,7 +879,7 @@ RL_API rl_request *rl_extend_start(rl_lease *lease, int64_t ttl_ms);
  *         RL_E_LOST       the lease had ended: an expired reader cannot upgrade.
  *         RL_E_NOT_HELD   released or detached before, or meanwhile.
  *         RL_E_UNSUPPORTED  a lease of a Redlock.
- *         RL_E_INVALID  also for a lease of a semaphore.
+ *         RL_E_INVALID    also a lease of a semaphore or of several names.
  *         RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: wait_ms; with 0 at most command_timeout.  Threads: any.  Server: script `upgrade`.
  * Since: 0.1.
@@ -902,7 +899,7 @@ RL_API rl_status rl_rw_upgrade(rl_lease *lease, int64_t wait_ms, rl_error *err);
  *         RL_E_NOT_HELD         released or detached before.
  *         RL_E_OUTCOME_UNKNOWN  no answer.
  *         RL_E_UNAVAILABLE      not connected, and nothing was sent.
- *         RL_E_INVALID          also for a reentrant lock, and for a semaphore.
+ *         RL_E_INVALID          also a lease of a reentrant lock, a semaphore or several names.
  *         RL_E_UNSUPPORTED      a lease of a Redlock.
  *         RL_E_SERVER  RL_E_DENIED  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
  * Blocks: at most command_timeout.  Threads: any.  Server: script `downgrade`.  Since: 0.1.
@@ -1811,8 +1808,8 @@ RL_API rl_request *rl_force_release_start(rl_client *client, const char *name, s
 RL_API rl_request *rl_force_release_any_start(rl_client *client, const char *name, size_t name_len);
 
 /**
- * Read the numbers of the semaphore `name`. What it costs the server does not depend on how many
- * hold or wait. Changes nothing.
+ * Read the numbers of the semaphore `name`. The cost on the server does not depend on the numbers
+ * of holders and waiters. Changes nothing.
  *
  * @return an info with a row of RL_PART_LOCK, freed by rl_info_free(). RL_FIELD_USED,
  *         RL_FIELD_LIMIT, RL_FIELD_CAP, RL_FIELD_CAP_REMAINING_MS and RL_FIELD_WAITING are filled

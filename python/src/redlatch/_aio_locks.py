@@ -207,7 +207,7 @@ class AsyncSemaphore(NamedSemaphore[AsyncLease], TaskLock):
         ttl: Seconds = None,
         **unknown: NoReturn,
     ) -> Optional[AsyncLease]:
-        """Acquire `permits` at once. Return a lease; None if not acquired in time.
+        """Acquire `permits` permits together. Return a lease; None if not acquired in time.
 
         As Semaphore.acquire(). The lease belongs to no task: any task may release it.
         """

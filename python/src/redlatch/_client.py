@@ -167,11 +167,9 @@ class Client(Base, metaclass=Made):
     ) -> Locks:
         """Return the path "a/b/c" as one lock: a writer of it, and a reader of "a" and "a/b".
 
-        It keeps out other callers that lock the path, one above it or one below it as paths. The
-        `fence` of the lease is that of the path. Components are bytes: ".." and "."
-        have no meaning, and Unicode is not normalized. An empty component raises Invalid, also the
-        one before a leading and after a trailing slash; so do too many components. A lock() of
-        the same name is the same key. The keywords are those of lock_all(). Sends nothing.
+        docs/paths.md says what a path is, and which other locks it excludes. An empty component
+        raises Invalid, and so do more than 64 components. The `fence` of the lease is that of the
+        path. The keywords are those of lock_all(). Sends nothing.
         """
         return made(Locks, self, Names.of_path(path), timeout, All(keywords))
 

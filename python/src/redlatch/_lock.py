@@ -268,7 +268,7 @@ class Semaphore(NamedSemaphore[Lease], ThreadLock):
         ttl: Seconds = None,
         **unknown: NoReturn,
     ) -> Optional[Lease]:
-        """Acquire `permits` at once. Return a Lease; None if not acquired in time.
+        """Acquire `permits` permits together. Return a Lease; None if not acquired in time.
 
         permits   1 to the limit
         blocking  False: one try
@@ -290,7 +290,7 @@ class Semaphore(NamedSemaphore[Lease], ThreadLock):
     ) -> Lease:
         """Take over a lease that was detached. Return the new Lease.
 
-        permits  those of the detached lease, whose limit must be that of this object
+        permits  those of the detached lease
 
         The keywords ttl, renew, max_hold and label of this object apply. Otherwise as
         Client.attach().

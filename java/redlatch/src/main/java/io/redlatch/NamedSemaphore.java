@@ -114,7 +114,7 @@ public final class NamedSemaphore {
    * Acquires so many permits. It waits in the queue for at most `wait`; with zero it tries once.
    *
    * @throws NotAcquiredException if the wait timed out, or one try found too few free permits, or
-   *     another waiter.
+   *     a waiter.
    * @throws InterruptedException if the thread is interrupted; nothing is left behind then.
    * @throws RedlatchException with the status of the failure: {@link Status#E_UNAVAILABLE} if the
    *     server could not be reached in time.
@@ -129,7 +129,7 @@ public final class NamedSemaphore {
   }
 
   /**
-   * Acquires so many permits with one try; empty if too few are free, or another waiter is before.
+   * Acquires so many permits with one try; empty if too few are free, or another caller waits.
    *
    * @throws RedlatchException with the status of the failure.
    */
@@ -195,8 +195,8 @@ public final class NamedSemaphore {
   }
 
   /**
-   * Takes over a lease that was detached, with its permits. The permits and the limit must be those
-   * of its acquisition. Otherwise as {@link Redlatch#attach(byte[], String, long, LockOptions)},
+   * Takes over a lease that was detached, with its permits. The number of permits must be that of
+   * the lease. Otherwise as {@link Redlatch#attach(byte[], String, long, LockOptions)},
    * with the options of this object.
    */
   public Lease attach(int permits, String token, long fence) {

@@ -243,14 +243,10 @@ public final class Redlatch implements AutoCloseable {
 
   /**
    * Returns the path, such as "a/b/c", as UTF-8, as one lock: a reader of "a" and of "a/b", and a
-   * writer of "a/b/c". It keeps out other callers that lock the path, one above it or one below it
-   * as paths. Otherwise as lockAll(list): the first name is the path itself.
+   * writer of "a/b/c". The page docs/paths.md says what a path is, and which other locks it
+   * excludes. Otherwise as lockAll(list): the first name is the path itself.
    *
-   * <p>Components are bytes: "." and ".." have no meaning, and Unicode is not normalized. The lock
-   * of {@link #lock} with the name of the path is the same one.
-   *
-   * @param path components with slashes between them. An empty component is refused, also
-   *     before a leading slash or after a trailing one.
+   * @param path 1 to 64 components with slashes between them, none of them empty.
    */
   public NamedLock lockPath(String path) {
     return lockPath(Text.bytes(path, "path"));
