@@ -95,8 +95,8 @@ std::string holder_rows(const LockReport& report, const LockReport::Holder& hold
   return out + report_line("lease", lease_text(report, holder.remaining_ms));
 }
 
-// Readers, holders of permits, or the holds of one owner: for each only its token and its lease are
-// known.
+// Readers, holders of permits, or the holds of one owner: for each only its token, its permits and
+// its lease are known.
 std::string shared_rows(const LockReport& report) {
   std::string out;
   if (report.is_reentrant()) out += report_line("owner", escaped(report.owner));

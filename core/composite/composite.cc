@@ -152,8 +152,8 @@ void Composite::count_tries(Nanos now) {
   const auto permanent = std::find_if(parts_.begin(), parts_.end(),
                                       [](const Part &part) { return part.is_refused(); });
   if (permanent != parts_.end()) return fail_by(*permanent, now);
-  const bool is_open = std::any_of(parts_.begin(), parts_.end(),
-                                   [](const Part &part) { return part.is_open(); });
+  const bool is_open =
+      std::any_of(parts_.begin(), parts_.end(), [](const Part &part) { return part.is_open(); });
   const Part &first = parts_.front();
   const bool has_failed = !first.is_open() && !first.is_granted();
   const bool is_over = !is_open || (now >= wait_until_ && !first.is_open());
@@ -176,7 +176,7 @@ void Composite::go_on(Nanos now) {
   drop(next, now);  // it was granted, and is lost
   const bool is_endless = wait_until_ == kNever;
   const int64_t left_ms = is_endless ? -1 : std::max<int64_t>((wait_until_ - now) / kMs, 1);
-  ask(next, left_ms, now);  // finished at once, it has marked this one
+  ask(next, left_ms, now);  // a part that finishes at once marks this composite
   if (next.is_open()) request_->several.awaited = next.request.get();
 }
 

@@ -38,7 +38,7 @@ bool Waiters::waits_for_itself(const Request &request) const {
   if (!is_waiting || request.waiter.number == 0 || !request.lock || is_confirming(request))
     return false;
   const LockState &lock = *request.lock;
-  // Another permit is no wait for itself, as long as others give theirs back.
+  // It may wait for the permits of other holders, which release theirs.
   if (lock.keys.traits().has_permits) return false;
   const auto is_in_the_way = [&](const TokenRecord &record) {
     if (record.lock.get() != &lock || record.phase != Phase::kHeld) return false;

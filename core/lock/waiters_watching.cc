@@ -38,8 +38,8 @@ void Waiters::note_late_grant(const TokenRecord &record, const protocol::Acquire
 
 Nanos Waiters::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now) {
   Checked<KeyWatch> &watch = record.lock->key_watch;
-  const KeyWatch::Seen seen{answer.pttl_ms, answer.is_foreign_to(record.lock->keys.format), answer.is_shared(),
-                            answer.is_left_to_others()};
+  const KeyWatch::Seen seen{answer.pttl_ms, answer.is_foreign_to(record.lock->keys.format),
+                            answer.is_shared(), answer.is_left_to_others()};
   // A waiter whose entry says that it polls gets the lock without a message.
   const std::string &member =
       record.upgrader ? record.upgrade->get().member() : record.identity.member;

@@ -22,7 +22,8 @@ void Inspect::ask(const Features &features, EvalMode eval, const Send &send) {
 Operation::Step Inspect::on_answer(const Reply &reply) {
   if (const auto refusal = decode(reply, info)) return refused(refusal);
   const int64_t server_ms = info.server_ms;
-  // A semaphore without holders may have a cap, and waiters because of it. A list shows held locks.
+  // A semaphore without holders may have a cap, and waiters because of it. A listing, which shows
+  // only held locks, does not look for these.
   const bool is_free = info.type == "none" && is_inspection();
   const bool may_be_semaphore =
       format() == protocol::kFormats[0] && (info.has_permits() || is_free);

@@ -164,7 +164,7 @@ static void a_cap_for_a_time_ends_then(void) {
   CHECK_INT(0, number_in(info, RL_FIELD_CAP));
   CHECK(number_in(info, RL_FIELD_CAP_REMAINING_MS) <= 300);
   rl_info_free(info);
-  lease = take(1, 1, 3, -1, NULL); /* Nobody changes anything: it looks when the cap has ended. */
+  lease = take(1, 1, 3, -1, NULL); /* No call wakes it: it polls when the cap has ended. */
   REQUIRE(lease != NULL);
   give_back(lease);
 }

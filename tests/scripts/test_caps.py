@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: the smaller one of the cap and a caller's limit counts from the next grant on, and only who
-wants more than the cap is passed over. Method: one request at a time, permits format."""
+"""Goal: the smaller one of the cap and a caller's limit counts from the next grant on, and only a
+waiter that wants more than the cap is passed over. Method: one request at a time."""
 
 from __future__ import annotations
 

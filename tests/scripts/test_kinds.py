@@ -82,7 +82,7 @@ def test_late_copy_of_an_extend_never_shortens_and_never_brings_back(
     client.release(token)
     assert kind.extend(client, token, 60_000) == 0 and world.keys() == {world.lock.f}
     held = kind.hold(other, ttl_ms=5000)
-    # Who has other permits did not take over those of the token.
+    # A holder of other permits did not take over those of the token.
     assert kind.extend(client, token, 60_000) == (0 if kind.has_permits else -1)
     assert kind.holders() == [held] and world.pttl() <= 5000
 

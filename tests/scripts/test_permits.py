@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Goal: never more permits are out than the limit that each holder named, nobody overtakes, and
+"""Goal: never more permits are out than the limit that each holder named, no waiter overtakes, and
 the permits of a dead holder come back. Method: one request at a time, permits format."""
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ end
 --@include fragments/line_up.lua
 local served = 0
 --@only permits
--- A waiter that polls looks whether the head is alive.
+-- A waiter that polls finds out if the head is alive.
 local is_head_told = not is_back
 --@end
 if has_new_head then

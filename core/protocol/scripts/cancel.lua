@@ -4,7 +4,7 @@
 -- CANCEL: leave the queue. A lock that the token holds stays held: the caller releases it if 2
 -- comes back.
 --
--- KEYS: K, Q, F, R; permits format: W, the cap.
+-- KEYS: K, Q, F, R; permits format: also W, which is the cap.
 -- ARGV: member, channel prefix; hash format: owner.
 -- Returns {result, now, flags}. result: 0 it was not queued, 1 removed, 2 its token has got K. If
 --         others can have K, they get it. flags: see grant.lua.

@@ -5,7 +5,7 @@
 -- resource which checks fences can refuse the old holder; its next EXTEND reports the loss. Do not
 -- resend it: the next holder would lose the lock.
 --
--- KEYS: K, Q, F, R; permits format: W, the cap.
+-- KEYS: K, Q, F, R; permits format: also W, which is the cap.
 -- ARGV: expected token ('' or the value of K for all holders), channel prefix.
 -- Returns {result, now, flags}. result: 1 done, 0 nothing was held, -1 held by another token than
 --         expected or in another format, and untouched. flags: see grant.lua.

@@ -3,7 +3,7 @@
 --
 -- INSPECT: read what there is to know about a lock, and write nothing.
 --
--- KEYS: K, Q, F, I, R; permits format: W, the cap.
+-- KEYS: K, Q, F, I, R; permits format: also W, which is the cap.
 -- ARGV: limit, the most waiters and holders to list (at most MAX_INFO_ROWS).
 -- Returns {now, type, value, pttl, fence, waiting, waiters, info, holding, holders, owner count}.
 --         type: that of K, 'none' if it is free. value: at most 256 bytes, '' if K is no lock; hash

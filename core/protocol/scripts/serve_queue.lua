@@ -4,7 +4,7 @@
 -- SERVE QUEUE: give the lock to the waiters at the head that can have it, and notify the next one
 -- when to poll. Sent when a reply said that there is more to do.
 --
--- KEYS: K, Q, F, R; permits format: W, the cap.
+-- KEYS: K, Q, F, R; permits format: also W, which is the cap.
 -- ARGV: channel prefix.
 -- Returns {count, now, flags}. count: waiters that got the lock. flags: see grant.lua.
 -- Statuses: none; it runs in the background.

@@ -4,7 +4,7 @@
 -- SET CAP: an operator limits a semaphore, from the next grant on, or takes that limit away. The
 -- waiters that fit now get their permits. Resending it is harmless.
 --
--- KEYS: K, Q, F, R, W, the cap.
+-- KEYS: K, Q, F, R, W, which is the cap.
 -- ARGV: channel prefix, cap ('' for none), for how many ms ('' without an end of its own).
 -- Returns {result, now, flags}. result: 1. flags: see grant.lua.
 -- Statuses: RL_OK.

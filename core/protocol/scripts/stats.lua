@@ -3,11 +3,11 @@
 --
 -- STATS: the numbers of a semaphore. The cost does not depend on them.
 --
--- KEYS: K, Q, F, R, W, the cap.
+-- KEYS: K, Q, F, R, W, which is the cap.
 -- ARGV: none.
 -- Returns {now, used, seen, cap, cap_ms, waiting}. used: the permits that are out. seen: the limit
 --         of the last caller that got some; 0 if none are out. cap: -1 without one. cap_ms: until
---         its end, -1 without an end of its own. waiting: how many wait.
+--         its end, -1 without an end of its own. waiting: the number of waiters.
 -- Statuses: RL_OK.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 --@include fragments/permits/holder.lua

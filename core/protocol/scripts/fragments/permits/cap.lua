@@ -5,7 +5,7 @@
 -- limit of the caller counts.
 --
 -- In:  W.
--- Out: cap, nil without one. is_cap_timed: it ends at a time of its own; any other one ends when
---      there was no ACQUIRE for its time.
+-- Out: cap, nil without one. is_cap_timed: it ends at a time of its own; any other cap ends
+--      CAP_TTL_MS after the last ACQUIRE.
 local cap, is_cap_timed = string.match(tostring(redis.pcall('GET', W)), '^(%d+)(t?)$')
 cap, is_cap_timed = tonumber(cap), is_cap_timed == 't'

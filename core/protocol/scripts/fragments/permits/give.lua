@@ -3,7 +3,7 @@
 --
 -- Gives permits to the token. K is written by settle.lua.
 --
--- The first holder clears R: a token in it has lost K, and a gap is for good.
+-- The first holder after a gap in K clears R: the tokens in it have lost their leases for good.
 --
 -- In:  K, R, now, holder, readers, used, token, permits, limit, ms (its lease, or a provisional
 --      one).

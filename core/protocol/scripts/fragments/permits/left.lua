@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- How long the waiter has to wait at most: until so many leases have ended that it fits, or the cap
--- has. Most waiters fit after a few. One that wants more than the cap serves those behind it when
+-- The longest time until the waiter fits: until enough leases have ended, or the cap has. Most
+-- waiters fit after a few leases. One that wants more than the cap serves those behind it when
 -- the first lease ends.
 --
--- In:  K, R, W, now, holder, readers, used, cap, permits, limit (of who waits).
+-- In:  K, R, W, now, holder, readers, used, cap; permits and limit of the waiter.
 -- Out: left, ms; < 0 without a limit.
 local left, most = 0, math.min(limit, cap or limit)
 if holder and readers == 0 then

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Counts who has permits. Each has an entry in R, the token and behind it the number of its
--- permits, with an expiry of its own. How many permits are out is in K, so that a call costs the
--- same whatever that number is. A call drops at most 256 entries whose leases have ended; the head
--- of the queue polls at once as long as there are more.
+-- Counts the holders of permits. Each has an entry in R, the token and behind it the number of its
+-- permits, with an expiry of its own. K has the number of permits that are out, so that the cost of
+-- a call does not depend on that number. A call drops at most 256 entries whose leases have ended;
+-- the head of the queue polls at once as long as there are more.
 --
 -- In:  K, R, now, holder.
 -- Out: readers, the number of holders; 0 if K is free or not of this format. used, the permits that
