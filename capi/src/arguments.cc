@@ -33,8 +33,7 @@ Outcome check_format(const Request &request, bool runtime::FormatTraits::*has,
 
 Outcome refuse_owner(const AcquireSettings &asked, const std::string &use) {
   if (asked.is_reentrant) {
-    return failure(Status::kInvalid,
-                   "option 'reentrant' must be no for " + use + ", which is not reentrant");
+    return failure(Status::kInvalid, "option 'reentrant' must be no for " + use + " (got 'yes')");
   }
   if (asked.owner.empty()) return {};
   return failure(Status::kInvalid, "option 'owner' must not be set for " + use + " (got " +

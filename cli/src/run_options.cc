@@ -206,11 +206,12 @@ void RunParser::check_permits(RunOptions& options) const {
                   *permits_);
   }
   for (const auto& [is_given, name] :
-       {std::pair(is_shared_, "--shared: it has no readers"),
-        std::pair(is_exclusive_, "--exclusive"),
-        std::pair(!options.owner.empty(), "--owner: it is not reentrant"),
-        std::pair(lock_options_.value("format").has_value(), "--format: it has one of its own")}) {
-    if (is_given) throw UsageError(std::string("--permits, a semaphore, excludes ") + name);
+       {std::pair(is_shared_, "--shared: a semaphore has no readers"),
+        std::pair(is_exclusive_, "--exclusive: a semaphore has several holders"),
+        std::pair(!options.owner.empty(), "--owner: a semaphore is not reentrant"),
+        std::pair(lock_options_.value("format").has_value(),
+                  "--format: a semaphore has a format of its own")}) {
+    if (is_given) throw UsageError(std::string("--permits excludes ") + name);
   }
 }
 

@@ -50,7 +50,7 @@ Outcome check_semaphore(const AcquireSettings &settings) {
     outcome.message += " (got " + std::to_string(settings.permits) + ")";
     return outcome;
   }
-  if (settings.is_reentrant) return not_for_semaphore("reentrant", "be no", "");
+  if (settings.is_reentrant) return not_for_semaphore("reentrant", "be no", " (got yes)");
   if (!settings.owner.empty()) {
     return not_for_semaphore("owner", "not be set", " (got " + quoted(settings.owner) + ")");
   }

@@ -22,7 +22,7 @@ Text text_of(Obstacle::Kind kind) {
     case Obstacle::Kind::kReaders:
       return "held by readers";
     case Obstacle::Kind::kPermits:
-      return "its permits are out";
+      return "too few of its permits are free";
     case Obstacle::Kind::kCap:
       return "an operator has capped its permits";
     case Obstacle::Kind::kOtherLibrary:
@@ -129,10 +129,10 @@ std::string busy(Text lock, const Obstacle &obstacle, const operate::Holder &hol
   const Kind kind = obstacle.kind;
   const bool has_end = kind != Kind::kWaiters && kind != Kind::kOtherFormat;
   const bool is_limited = has_end && obstacle.pttl_ms >= 0;
-  const bool has_permits = kind == Kind::kPermits || kind == Kind::kCap;
   const Text until = kind == Kind::kLeftToOthers ? " for "
                      : !is_limited               ? (has_end ? " without a time limit" : "")
-                     : has_permits               ? ", the next lease ends in "
+                     : kind == Kind::kPermits    ? ", enough leases end in "
+                     : kind == Kind::kCap        ? ", the cap or enough leases end in "
                                                  : ", its lease ends in ";
   const MessagePart time = is_limited ? MessagePart(obstacle.pttl_ms) : MessagePart(Text());
   return message_of({LockName{lock}, " is busy: ", text_of(kind), obstacle.key_type, end_of(kind),
@@ -274,7 +274,7 @@ std::string held_unreplicated(Text lock, Text why) noexcept {
 
 std::string other_limit(Text lock, int64_t own, int64_t other) noexcept {
   return message_of({"clients have different limits for ", LockName{lock}, ": ", own, " here, ",
-                     other, " elsewhere; each counts for its own acquires"});
+                     other, " elsewhere; each counts for its own acquisitions"});
 }
 
 std::string clock_behind(const Settings &server, int64_t ms) noexcept {

@@ -37,7 +37,7 @@ struct Obstacle {
     kNone,
     kHolder,
     kReaders,
-    kPermits,  // too many permits are out, or wanted by others before
+    kPermits,  // too few permits are free, or waiters want them first
     kCap,      // the same, with the cap of an operator
     kOtherLibrary,
     kLeftToOthers,  // to other lock libraries, for a moment

@@ -356,7 +356,7 @@ static void wrong_options_are_refused(void) {
     const char *name, *value, *message;
   } wrong[] = {
       {"owner", "me", "option 'owner' must not be set for several names (got 'me')"},
-      {"reentrant", "yes", "option 'reentrant' must be no for several names"},
+      {"reentrant", "yes", "option 'reentrant' must be no for several names (got 'yes')"},
       {"mode", "read", "option 'mode' must not be set for several names"},
       {"limit", "3", "option 'limit' must not be set for several names"},
       {"permits", "2", "option 'permits' must not be set for several names"},

@@ -110,6 +110,7 @@ THREE = [f"--url=redis://{host}" for host in "abc"]
         (["run", "-c", "true", "x", "true"], "--command excludes COMMAND"),
         (["run", "-s", "-x", "x", "true"], "--shared excludes --exclusive: a lock is held to re"),
         (["run", "-es", "x", "true"], "--shared excludes --exclusive: a lock is held to read or"),
+        (["run", "--permits", "3", "-s", "x", "true"], "--permits excludes --shared: a semaphore"),
         (["run", "-s", "--owner", "o", "x", "true"], "--owner excludes --shared: a reentrant lock"),
         (["run", "--owner", "o" * 257, "x", "true"], "--owner must be 1 to 256 bytes"),
         (["run", "-F", "x", "true"], "--no-fork: redlatch stays beside the command"),

@@ -487,7 +487,8 @@ class LockAllTest extends ServerTest {
     Map<String, LockOptions> wrong =
         Map.of(
             "option 'owner' must not be set for several names (got 'me')", options.owner("me"),
-            "option 'reentrant' must be no for several names", options.reentrant(true));
+            "option 'reentrant' must be no for several names (got 'yes')",
+                options.reentrant(true));
     NamedLock lock = both(client());
     wrong.forEach(
         (text, given) ->
