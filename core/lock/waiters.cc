@@ -248,7 +248,7 @@ void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answ
   record.trouble.clear();
   record.is_slot_moving = false;
   locks_.set_phase(record, Phase::kQueued);
-  // Who joins later finds the place queued.
+  // Later callers of this client find the place queued.
   if (record.front() != nullptr) results_.queued(*record.front());
   record.watcher.set_rank(std::max<int64_t>(answer.rank, 0));
   const Nanos delay = plan_recheck(record, answer, now);

@@ -32,7 +32,7 @@ bool Waiters::is_misused(Request &request, Nanos now) {
 // A thread that waits for a lock that it shares waits as well, unless both read or share by one
 // owner.
 bool Waiters::waits_for_itself(const Request &request) const {
-  // What a part tries is waited for next.
+  // A part that is only tried waits next.
   const bool is_waiting = request.op == Request::Op::kAcquire &&
                           (request.wait_ms != 0 || request.several.is_part);
   if (!is_waiting || request.waiter.number == 0 || !request.lock || is_confirming(request))
