@@ -33,8 +33,8 @@ bool Waiters::is_misused(Request &request, Nanos now) {
 // owner.
 bool Waiters::waits_for_itself(const Request &request) const {
   // A part that is only tried waits next.
-  const bool is_waiting = request.op == Request::Op::kAcquire &&
-                          (request.wait_ms != 0 || request.several.is_part);
+  const bool is_waiting =
+      request.op == Request::Op::kAcquire && (request.wait_ms != 0 || request.several.is_part);
   if (!is_waiting || request.waiter.number == 0 || !request.lock || is_confirming(request))
     return false;
   const LockState &lock = *request.lock;
