@@ -500,4 +500,10 @@ Arguments parse_arguments(const std::vector<std::string>& words) {
   return arguments;
 }
 
+std::vector<std::string> Arguments::run_names() const {
+  std::vector<std::string> all = {names.front()};
+  for (const RunOptions::Other& other : run.others) all.push_back(other.name);
+  return all;
+}
+
 }  // namespace redlatch::cli

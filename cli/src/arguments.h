@@ -33,6 +33,9 @@ struct Arguments {
   std::vector<std::string> names;  // `run` has exactly one; `ls` at most one, a pattern.
 
   RunOptions run;
+  // All that `run` locks, NAME first.
+  [[nodiscard]] std::vector<std::string> run_names() const;
+
   // The variable REDLATCH_PASSWORD_FILE of the command, if it is another one than ours.
   std::optional<std::string> command_password_file;
 

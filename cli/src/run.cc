@@ -31,29 +31,28 @@ namespace {
 constexpr std::int64_t kCloseMs = 300;
 constexpr std::int64_t kShortMs = 1000;
 
-// NAME=FENCE of all, separated by spaces.
-std::string fences(const Arguments& arguments, const rl_lease* lease) {
-  std::string text = fence_entry(arguments.names.front(), rl_lease_fence(lease));
-  std::int32_t part = 0;
-  for (const auto& other : arguments.run.others) {
-    text += ' ' + fence_entry(other.name, rl_lease_part_fence(lease, ++part));
+std::vector<HeldLock> held_locks(const Arguments& arguments, const rl_lease* lease) {
+  std::vector<HeldLock> locks;
+  for (const std::string& name : arguments.run_names()) {
+    const auto part = static_cast<std::int32_t>(locks.size());
+    locks.push_back({name, rl_lease_part_fence(lease, part)});
   }
-  return text;
+  return locks;
 }
 
 std::vector<std::pair<std::string, std::string>> variables(const Arguments& arguments,
                                                            const CommandClient& client,
                                                            const rl_lease* lease) {
-  const std::string& name = arguments.names.front();
+  const std::vector<HeldLock> locks = held_locks(arguments, lease);
   std::vector<std::pair<std::string, std::string>> variables = {
-      {"REDLATCH_LOCK", name},
+      {"REDLATCH_LOCK", arguments.names.front()},
       {"REDLATCH_FENCE", std::to_string(rl_lease_fence(lease))},
-      {"REDLATCH_FENCES", fences(arguments, lease)},
+      {"REDLATCH_FENCES", fence_entries(locks)},
       {"REDLATCH_TTL_MS", std::to_string(arguments.run.ttl_ms)},
       {"REDLATCH_HOLDER", client.holder()},
       {"REDLATCH_MODE", arguments.run.mode()},
       {"REDLATCH_PID", std::to_string(getpid())},
-      {"REDLATCH_RUNS", runs_with(name, rl_lease_fence(lease), client.holder())},
+      {"REDLATCH_RUNS", runs_with(locks, client.holder())},
   };
   if (const auto& path = arguments.command_password_file) {
     variables.emplace_back(kPasswordFileVariable, *path);

@@ -70,18 +70,27 @@ std::vector<Run> runs_around(std::string_view name) {
 
 }  // namespace
 
-std::string runs_with(std::string_view name, std::int64_t fence, std::string_view holder) {
-  std::string value = encoded(name) + ',' + std::to_string(fence) + ',' + encoded(holder);
-  for (std::string_view rest = variable(); !rest.empty();) {
+std::string runs_with(const std::vector<HeldLock>& locks, std::string_view holder) {
+  std::string all;
+  for (const HeldLock& lock : locks) {
+    all += encoded(lock.name) + ',' + std::to_string(lock.fence) + ',' + encoded(holder) + ' ';
+  }
+  all += variable();
+  std::string value;
+  for (std::string_view rest = all; !rest.empty();) {
     const std::string_view run = take_until(rest, ' ');
-    if (value.size() + run.size() >= kMaxBytes) break;
-    value.append(" ").append(run);
+    if (!value.empty() && value.size() + run.size() >= kMaxBytes) break;
+    value.append(value.empty() ? "" : " ").append(run);
   }
   return value;
 }
 
-std::string fence_entry(std::string_view name, std::int64_t fence) {
-  return encoded(name) + '=' + std::to_string(fence);
+std::string fence_entries(const std::vector<HeldLock>& locks) {
+  std::string text;
+  for (const HeldLock& lock : locks) {
+    text += (text.empty() ? "" : " ") + encoded(lock.name) + '=' + std::to_string(lock.fence);
+  }
+  return text;
 }
 
 bool is_run_around(std::string_view name) { return !runs_around(name).empty(); }

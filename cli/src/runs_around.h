@@ -7,14 +7,21 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace redlatch::cli {
 
-// The value for the command of a run that has the lock `name`.
-std::string runs_with(std::string_view name, std::int64_t fence, std::string_view holder);
+// A lock that a run holds.
+struct HeldLock {
+  std::string name;
+  std::int64_t fence;
+};
 
-// "NAME=FENCE", with unusual bytes as %XX.
-std::string fence_entry(std::string_view name, std::int64_t fence);
+// The value for the command of a run that holds `locks`.
+std::string runs_with(const std::vector<HeldLock>& locks, std::string_view holder);
+
+// "NAME=FENCE" of each, separated by spaces, with unusual bytes as %XX.
+std::string fence_entries(const std::vector<HeldLock>& locks);
 
 // True if a surrounding run has a lock `name`.
 bool is_run_around(std::string_view name);

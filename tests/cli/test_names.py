@@ -90,3 +90,23 @@ def test_a_quorum_locks_one_name(cli: Cli, name: str) -> None:
     done = cli.run("run", *urls, "--also", "b", name, "true")
     assert done.returncode == USAGE
     assert "--also: a lock on several servers is for one name" in done.stderr
+
+
+# ---- while it waits ----
+
+
+@pytest.mark.parametrize("end", ["", "-b", "-c"])
+def test_a_nested_run_of_one_of_the_names_is_warned(cli: Cli, name: str, end: str) -> None:
+    inner = [cli.binary, "run", "-w", "2s", name + end, "true"]
+    with cli.start("run", *others(name), name, "--", *inner) as outer:
+        found = outer.err.wait_for("held by the redlatch run that this one runs under")
+        assert f"lock '{name}{end}'" in outer.err.text[: found.start() + 1]
+
+
+def test_the_variable_of_very_long_names_is_limited(cli: Cli, name: str) -> None:
+    names = [f"{name}{i:02}" + "x" * 900 for i in range(40)]
+    also = [word for one in names for word in ("--also", one)]
+    script = "echo ${#REDLATCH_RUNS} ${REDLATCH_RUNS%%,*}"
+    done = cli.run("run", *also, name, "--", "sh", "-c", script, code=0)
+    length, first = done.stdout.split()
+    assert 15_000 < int(length) <= 16_384 and first == name
