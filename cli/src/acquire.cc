@@ -173,12 +173,10 @@ RequestHandle start(const CommandClient& client, const Arguments& arguments, std
 
 rl_status wait_for(rl_request* request, const CommandClient& client, const Arguments& arguments,
                    const Reports& reports) {
-  const std::string& name = arguments.names.front();
-  WaitReport report(client, arguments, reports.log);
+  WaitReport report(client, arguments, reports);
   rl_status status = rl_request_wait(request, kSilentWaitMs);
   if (status == RL_PENDING) {
-    reports.log.detail("waiting for " + lock_words(name));
-    reports.events.send(reports.events.make("waiting"));
+    report.announce();
     report.warn_of_itself();
     status = rl_request_wait(request, kLogLookMs - kSilentWaitMs);
   }
@@ -186,8 +184,9 @@ rl_status wait_for(rl_request* request, const CommandClient& client, const Argum
   while (status == RL_PENDING || status == RL_INTERRUPTED) {
     report.clear();
     reports.log.say_library_lines(client.handle());
-    // A quorum knows the name of its holder some time after the grant.
-    if (client.is_quorum()) report.warn_of_itself();
+    // A quorum knows the name of its holder some time after the grant. With several names it may
+    // be another one now.
+    if (client.is_quorum() || !arguments.run.others.empty()) report.warn_of_itself();
     report.show();
     status = rl_request_wait(request, kLogLookMs);
   }

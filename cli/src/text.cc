@@ -124,6 +124,13 @@ std::string in_quotes(std::string_view text) {
 
 std::string lock_words(std::string_view name) { return "lock " + in_quotes(name); }
 
+std::string lock_words(const std::vector<std::string>& names) {
+  if (names.size() == 1) return lock_words(names.front());
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "locks " : ", ") + in_quotes(name);
+  return text;
+}
+
 std::string bold(const std::string& text, bool is_on) {
   return is_on ? "\x1b[1m" + text + "\x1b[0m" : text;
 }

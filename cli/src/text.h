@@ -27,6 +27,8 @@ namespace redlatch::cli {
 
 // "lock 'name'", as messages call it.
 [[nodiscard]] std::string lock_words(std::string_view name);
+// The same for several: "locks 'a', 'b'".
+[[nodiscard]] std::string lock_words(const std::vector<std::string>& names);
 
 // `text` in bold type on a terminal, if `is_on`.
 [[nodiscard]] std::string bold(const std::string& text, bool is_on);

@@ -41,6 +41,12 @@ std::string time_of_day(std::int64_t unix_ms) {
   return date.substr(std::min(date.find('T') + 1, date.size()), 8);
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 // Short enough for a line of a terminal.
 std::string holder_in_words(const LockReport& report) {
   if (report.state != RL_STATE_HELD || report.holders.size() != 1) return report_sentence(report);
@@ -62,53 +68,79 @@ bool is_in_foreground() {
 
 }  // namespace
 
-WaitReport::WaitReport(const CommandClient& client, const Arguments& arguments, const Log& log)
+WaitReport::WaitReport(const CommandClient& client, const Arguments& arguments,
+                       const Reports& reports)
     : client_(client),
       arguments_(arguments),
-      log_(log),
+      names_(arguments.run_names()),
+      log_(reports.log),
+      events_(reports.events),
       is_on_terminal_(arguments.verbosity == 0 && isatty(STDERR_FILENO) == 1),
-      is_verbose_(arguments.verbosity > 0) {}
+      is_verbose_(arguments.verbosity > 0),
+      awaited_(client, names_) {}
 
-WaitReport::Sight WaitReport::look() const {
-  const std::string& name = arguments_.names.front();
-  if (client_.is_quorum()) {
-    const std::string text = quorum_sentence(QuorumView(arguments_).report_on(name));
-    return {": " + text, text};
-  }
-  const InfoHandle info = client_.try_inspect(name);
-  if (!info) return {};
-  const LockReport report(info.get());
-  std::string holder;
-  for (const auto& one : report.holders) holder += one.who + one.token;
-  return {place_in_words(report, client_.holder()) + ": " + holder_in_words(report), holder};
+void WaitReport::announce() {
+  log_.detail("waiting for " + lock_words(names_));
+  JsonObject event = events_.make("waiting");
+  if (names_.size() > 1 && arguments_.run.status_fd >= 0) add_awaited(event);
+  events_.send(event);
 }
 
-bool WaitReport::is_held_around() const {
-  const std::string& name = arguments_.names.front();
+void WaitReport::add_awaited(JsonObject& event) {
+  event.raw("names", json_array(names_, json_string));
+  const std::optional<LockReport> report = awaited_.look();
+  if (!report) return;
+  const auto write = [](const LockReport::Holder& holder) { return json_string(holder.who); };
+  event.text("busy", report->name).raw("holders", json_array(report->holders, write));
+}
+
+WaitReport::Sight WaitReport::look() {
   if (client_.is_quorum()) {
-    const QuorumReport report = QuorumView(arguments_).report_on(name);
-    return report.state() == QuorumReport::State::kHeld && !report.who.empty() &&
-           is_run_around(name, report.fence, report.who);
+    const std::string& name = names_.front();
+    const std::string text = quorum_sentence(QuorumView(arguments_).report_on(name));
+    return {name, ": " + text, text};
   }
-  const InfoHandle info = client_.try_inspect(name);
-  if (!info) return false;
-  const LockReport report(info.get());
+  const std::optional<LockReport> report = awaited_.look();
+  if (!report) return {};
+  std::string holder = report->name;
+  for (const auto& one : report->holders) holder += one.who + one.token;
+  return {report->name, place_in_words(*report, client_.holder()) + ": " + holder_in_words(*report),
+          holder};
+}
+
+std::string WaitReport::name_held_around() {
+  if (client_.is_quorum()) {
+    const QuorumReport report = QuorumView(arguments_).report_on(names_.front());
+    const bool is_held = report.state() == QuorumReport::State::kHeld && !report.who.empty() &&
+                         is_run_around(report.name, report.fence, report.who);
+    return is_held ? report.name : "";
+  }
+  const std::optional<LockReport> report = awaited_.look();
+  if (!report) return "";
   // No two locks, on whatever servers, have one fence. The names of those that share it may come
   // late.
-  return std::any_of(report.holders.begin(), report.holders.end(),
-                     [&](const LockReport::Holder& holder) {
-                       return is_run_around(name, report.fence, holder.who);
-                     });
+  const auto is_around = [&](const LockReport::Holder& holder) {
+    return is_run_around(report->name, report->fence, holder.who);
+  };
+  const auto& holders = report->holders;
+  return std::any_of(holders.begin(), holders.end(), is_around) ? report->name : "";
+}
+
+bool WaitReport::is_run_around_any() const {
+  return std::any_of(names_.begin(), names_.end(),
+                     [](const std::string& name) { return is_run_around(name); });
 }
 
 void WaitReport::warn_of_itself() {
-  const std::string& name = arguments_.names.front();
-  if (was_warned_ || !is_run_around(name) || !is_held_around()) return;
+  if (was_warned_ || !is_run_around_any()) return;
+  const std::string name = name_held_around();
+  if (name.empty()) return;
   was_warned_ = true;
   std::string text = lock_words(name) +
                      " is held by the redlatch run that this one runs under: it will not be "
                      "released while this one waits";
-  const bool can_be_reentrant = !client_.is_quorum() && arguments_.run.limit == 0;
+  const bool can_be_reentrant =
+      !client_.is_quorum() && arguments_.run.limit == 0 && names_.size() == 1;
   if (can_be_reentrant) text += ". Use --owner in both for a reentrant lock";
   log_.say(text);
 }
@@ -121,8 +153,8 @@ void WaitReport::show() {
   }
   const Sight sight = look();
   if (sight.text.empty()) skipped_count_ = kSkippedAfterFailure;
-  const std::string line =
-      escaped(arguments_.names.front()) + (sight.text.empty() ? ": no answer" : sight.text);
+  const std::string line = sight.text.empty() ? escaped(joined(names_)) + ": no answer"
+                                              : escaped(sight.name) + sight.text;
   if (is_verbose_) {
     if (sight.holder != last_holder_ || sight.text.empty()) log_.detail(line);
     last_holder_ = sight.holder;

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 from contextlib import ExitStack
 
 import pytest
 from support.wait import wait_until
 
 from .harness import Cli
+from .terminal import Terminal
 
 BUSY, USAGE, LOST = 75, 64, 79
 
@@ -95,12 +98,55 @@ def test_a_quorum_locks_one_name(cli: Cli, name: str) -> None:
 # ---- while it waits ----
 
 
+def test_a_terminal_shows_the_busy_name(cli: Cli) -> None:
+    name = "n" + os.urandom(3).hex()  # short: the line of a terminal has 80 columns
+    words = [cli.binary, "run", "--also", f"{name}-b", name, "true"]
+    with cli.hold(f"{name}-b") as holder, Terminal(words, cli.env) as terminal:
+        terminal.wait_for(rf"redlatch: {name}-b, place 1 of 1: held by \S+/{holder.pid} since")
+        assert f"redlatch: {name}:" not in terminal.text
+        assert holder.finish() == 0
+        assert terminal.wait() == 0
+
+
+def test_verbose_follows_the_busy_name(cli: Cli, name: str) -> None:
+    b, c = f"{name}-b", f"{name}-c"
+    with cli.hold(b) as holder_of_b, cli.hold(c) as holder_of_c:
+        with cli.start("run", "-v", "--also", b, "--also", name, c, "true") as waiter:
+            waiter.err.wait_for(f"waiting for locks '{c}', '{b}', '{name}'")
+            waiter.err.wait_for(rf"{b}, place 1 of 1: held by \S+/{holder_of_b.pid} ")
+            assert holder_of_b.finish() == 0
+            waiter.err.wait_for(rf"{c}, place 1 of 1: held by \S+/{holder_of_c.pid} ")
+            assert holder_of_c.finish() == 0
+            assert waiter.wait() == 0
+            assert f"redlatch: {name}: " not in waiter.err.text, "it holds this one"
+
+
+def test_the_event_of_a_wait_has_the_busy_name(cli: Cli, name: str) -> None:
+    words = ["run", "--status-fd", "1", *others(name), name, "true"]
+    with cli.hold(f"{name}-c", "--holder", "me") as holder, cli.start(*words) as waiter:
+        event = json.loads(waiter.out.wait_for(r".*\n")[0])
+        assert (event["event"], event["lock"]) == ("waiting", name)
+        assert event["names"] == [name, f"{name}-b", f"{name}-c"]
+        assert (event["busy"], event["holders"]) == (f"{name}-c", ["me"])
+        assert holder.finish() == 0
+        assert waiter.wait() == 0
+
+
 @pytest.mark.parametrize("end", ["", "-b", "-c"])
 def test_a_nested_run_of_one_of_the_names_is_warned(cli: Cli, name: str, end: str) -> None:
     inner = [cli.binary, "run", "-w", "2s", name + end, "true"]
     with cli.start("run", *others(name), name, "--", *inner) as outer:
         found = outer.err.wait_for("held by the redlatch run that this one runs under")
         assert f"lock '{name}{end}'" in outer.err.text[: found.start() + 1]
+
+
+def test_a_nested_run_of_several_names_is_warned(cli: Cli, name: str) -> None:
+    inner = [cli.binary, "run", "-w", "3s", *others(name), name, "true"]
+    with cli.start("run", f"{name}-b", "--", *inner) as outer:
+        found = outer.err.wait_for("held by the redlatch run that this one runs under")
+        assert f"lock '{name}-b'" in outer.err.text[: found.start() + 1]
+        assert outer.wait() == BUSY
+        assert "--owner" not in outer.err.text, "it excludes --also"
 
 
 def test_the_variable_of_very_long_names_is_limited(cli: Cli, name: str) -> None:
