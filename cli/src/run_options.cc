@@ -104,7 +104,8 @@ void RunParser::add_holding_options(CLI::App& run) {
       ->type_name("DUR")
       ->excludes(run.get_option("--no-renew"));
   run.add_option("--min-hold", min_hold_,
-                 "Keep the lock this long, even if COMMAND ends sooner (0)")
+                 "Keep the lock this long, even if COMMAND ends sooner (0). Not with --also: a "
+                 "signal leaves the lock to its lease, and several cannot be left so")
       ->type_name("DUR");
   run.add_option("--on-lost", on_lost_, "term, kill, signal:NAME or ignore (term)")
       ->type_name("HOW");
@@ -181,9 +182,11 @@ void RunParser::check_others(RunOptions& options) const {
   for (const std::string& name : also_) options.others.push_back({name, false});
   for (const std::string& name : also_shared_) options.others.push_back({name, true});
   if (options.others.empty()) return;
+  constexpr const char* kMinHold =
+      "--min-hold: a signal leaves the lock to its lease, and several cannot be left so";
   for (const auto& [is_given, name] :
        {std::pair(permits_.has_value(), "--permits"), std::pair(!options.owner.empty(), "--owner"),
-        std::pair(min_hold_.has_value(), "--min-hold")}) {
+        std::pair(min_hold_.has_value(), kMinHold)}) {
     if (is_given) throw UsageError(std::string("--also and --also-shared exclude ") + name);
   }
 }

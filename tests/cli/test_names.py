@@ -74,12 +74,18 @@ def test_a_lost_name_stops_the_command(cli: Cli, name: str) -> None:
     [
         ["--also", "b", "--permits", "3"],
         ["--also", "b", "--owner", "me"],
-        ["--also-shared", "b", "--min-hold", "1s"],
         ["--also", ""],
     ],
 )
 def test_what_does_not_go_together_is_refused(cli: Cli, name: str, words: list[str]) -> None:
     assert cli.run("run", *words, name, "true").returncode == USAGE
+
+
+def test_min_hold_is_refused_with_the_reason(cli: Cli, name: str) -> None:
+    done = cli.run("run", "--also-shared", "b", "--min-hold", "1s", name, "true")
+    assert done.returncode == USAGE
+    reason = "a signal leaves the lock to its lease, and several cannot be left so"
+    assert f"--min-hold: {reason}" in done.stderr
 
 
 def test_the_same_name_twice_is_refused(cli: Cli, name: str) -> None:
