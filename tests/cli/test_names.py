@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from contextlib import ExitStack
 
 import pytest
 from support.wait import wait_until
 
-from .harness import Cli
+from .harness import AT_ONCE, Cli, Running
 from .terminal import Terminal
 
-BUSY, USAGE, LOST = 75, 64, 79
+BUSY, USAGE, UNAVAILABLE, LOST = 75, 64, 69, 79
 
 
 def others(name: str) -> list[str]:
@@ -162,3 +163,41 @@ def test_the_variable_of_very_long_names_is_limited(cli: Cli, name: str) -> None
     done = cli.run("run", *also, name, "--", "sh", "-c", script, code=0)
     length, first = done.stdout.split()
     assert 15_000 < int(length) <= 16_384 and first == name
+
+
+def wait_for_b(cli: Cli, name: str, *options: str) -> Running:
+    """A run that waits for the second of its names, and holds the first."""
+    waiter = cli.start("run", *options, *others(name), name, "true", waits=f"{name}-b")
+    wait_until(lambda: cli.status(name)["holding"] == 1)
+    return waiter
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_wait_leaves_nothing(
+    cli: Cli, name: str, number: signal.Signals
+) -> None:
+    with cli.hold(f"{name}-b") as holder, wait_for_b(cli, name) as waiter:
+        waiter.send(number)
+        assert waiter.wait(AT_ONCE) == 128 + number
+        assert cli.status(name)["holding"] == 0
+        assert cli.waiting(f"{name}-b") == 0
+        assert holder.finish() == 0
+
+
+def test_a_killed_wait_leaves_its_names_until_the_ttl(cli: Cli, name: str) -> None:
+    with cli.hold(f"{name}-b") as holder, wait_for_b(cli, name, "--ttl", "2s") as waiter:
+        waiter.send(signal.SIGKILL)
+        waiter.wait()
+        remaining_ms = cli.run("status", "-o", "tsv", name).stdout.split("\t")[5]
+        assert remaining_ms == "-" or int(remaining_ms) <= 2_000
+        assert cli.run("run", name, "true").returncode == 0
+        assert holder.finish() == 0
+        assert cli.run("run", *others(name), name, "true").returncode == 0
+        assert cli.waiting(f"{name}-b") == 0
+
+
+def test_missing_replicas_are_those_of_one_name(cli: Cli, name: str) -> None:
+    options = ["--min-replicas", "1", "--sync-timeout", "20ms"]
+    done = cli.run("run", *options, *others(name), name, "true", code=UNAVAILABLE)
+    assert "replica" in done.stderr
+    assert [cli.status(name + end)["holding"] for end in ("", "-b", "-c")] == [0, 0, 0]
