@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import redlatch
+from support.sentinel import Replicated
 
 from .both import Both, free, raises, until
 from .conftest import Forking
@@ -111,6 +112,27 @@ def test_a_cancelled_wait_leaves_nothing(client: redlatch.Client) -> None:
             await until(lambda: free(client, "a") and client.inspect("b").waiting == 0)
 
     asyncio.run(main())
+
+
+def test_too_few_replicas_leave_nothing(both: Both) -> None:
+    options: dict[str, Any] = {"min_replicas": 1, "sync_timeout": 10}
+
+    async def main() -> None:
+        with Replicated(replicas=1) as group, redlatch.connect(group.primary.url) as client:
+            (replica,) = group.replicas
+            async with both.of(client).lock_all(["a", "b"], **options):
+                with replica.connect() as connection:
+                    assert connection.cmd("EXISTS", "a", "b") == 2
+            replica.pause()
+            options["sync_timeout"] = 0.1
+            one = both.of(client).lock("a", **options)
+            several = both.of(client).lock_all(["a", "b"], **options)
+            for timeout in (0, -1):
+                for acquire in (one.acquire, several.acquire):
+                    await raises(redlatch.NotReplicated, acquire(timeout=timeout))
+            await until(lambda: all_free(client, "ab"))
+
+    both.run(main())
 
 
 WRONG: list[tuple[Any, str]] = [
