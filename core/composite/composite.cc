@@ -156,11 +156,13 @@ void Composite::count_tries(Nanos now) {
       std::any_of(parts_.begin(), parts_.end(), [](const Part &part) { return part.is_open(); });
   const Part &first = parts_.front();
   const bool has_failed = !first.is_open() && !first.is_granted();
-  const bool is_over = !is_open || (now >= wait_until_ && !first.is_open());
-  if (has_failed || (is_try_ && is_over)) return fail_by(parts_[missing], now);
+  const bool is_over = is_try_ ? !is_open : now >= wait_until_ && !first.is_open();
+  if (has_failed || is_over) return fail_by(parts_[missing], now);
   if (is_try_) return wake_at(kNever);  // each try has a limit of its own
   const Nanos patient_until = after(started_, kAnswerPatience);
-  if (is_open && !first.is_queued() && now < patient_until) return wake_at(patient_until);
+  if (is_open && !first.is_queued() && now < patient_until) {
+    return wake_at(first.is_open() ? patient_until : std::min(patient_until, wait_until_));
+  }
   phase_ = Phase::kOrdered;
   drop_from(std::max<size_t>(missing, 1), now);
   go_on(now);
