@@ -27,9 +27,8 @@ if kind == 'string' then
   is_shared = value == 'rl:shared'
   local out, only = string.match(value, '^rl:permits:(%d+)/%d+(.*)$')
   if out and only ~= '' then
-    local permits, ends = string.match(only, '^ ' .. string.rep('[%w_-]', 32) .. '(%d+) (%d+)$')
-    if permits ~= out then return 'another number of permits' end
-    return math.abs(ends - now - left) > slack and 'another expiry' or ''
+    local permits = string.match(only, '^ ' .. string.rep('[%w_-]', 32) .. '(%d+)$')
+    return permits ~= out and 'another number of permits' or left < 0 and 'no expiry' or ''
   end
   if out then
     is_shared, count = true, 0

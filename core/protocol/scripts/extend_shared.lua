@@ -47,13 +47,8 @@ end
 local other = type(holder) == 'string' and -1 or 0
 --@only permits
 -- It is the only holder, and was never attached.
-local alone = type(holder) == 'string' and not I and
-  string.match(holder, '^(@PERMITS@%d+/%d+ ' .. string.gsub(entry, '%-', '%%-') .. ' )%d+$')
-if alone then
-  local ends = math.max(string.match(holder, '%d+$'), now + lease)
-  -- First: it is a write that a server without memory allows, and so is what follows.
-  redis.call('PEXPIREAT', K, ends)
-  redis.call('SET', K, alone .. ends, 'PXAT', ends)
+if type(holder) == 'string' and not I and string.match(holder, ' (.*)') == entry then
+  redis.call('PEXPIRE', K, math.max(redis.call('PTTL', K), lease))
   return {1, now}
 end
 --@end

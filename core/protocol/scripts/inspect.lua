@@ -51,9 +51,10 @@ if kind == 'string' then
   local shown, used, alone = string.match(value, '^(@PERMITS@(%d+)/%d+)(.*)$')
   is_shared = used ~= nil
   value, count = shown or value, tonumber(used or 0)
-  alone = is_shared and {string.match(alone, '^ ([%w_-]+) (%d+)$')} or {}
-  if alone[1] and tonumber(alone[2]) > now then
-    is_shared, holding, holders = false, 1, alone
+  alone = is_shared and string.match(alone, '^ ([%w_-]+)$')
+  if alone then
+    is_shared, holding = false, 1
+    holders = {alone, string.format('%013.0f', now + redis.call('PTTL', K))}
   end
 end
 --@end

@@ -39,7 +39,7 @@ end
 --@end
 --@only permits
 -- The usual case first: it is the only holder, and the queue is empty.
-if type(holder) == 'string' and string.find(holder, ' ' .. token .. permits .. ' ', 1, true) and
+if type(holder) == 'string' and string.match(holder, ' (.*)') == token .. permits and
     redis.call('EXISTS', Q) == 0 then
   redis.call('DEL', K)
   return {1, 0, 0}

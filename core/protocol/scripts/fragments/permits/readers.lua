@@ -12,10 +12,10 @@
 --      is over. is_open: the head of the queue may be able to get permits.
 local readers, used, seen = 0, nil, nil
 if type(holder) == 'string' then
-  local alone, ends
+  local alone
   used, seen = string.match(holder, '^@PERMITS@(%d+)/(%d+)$')
   if not used then
-    used, seen, alone, ends = string.match(holder, '^@PERMITS@(%d+)/(%d+) ([%w_-]+) (%d+)$')
+    used, seen, alone = string.match(holder, '^@PERMITS@(%d+)/(%d+) ([%w_-]+)$')
   end
   if alone then
     --@include fragments/permits/share.lua

@@ -10,5 +10,4 @@
 if spoilt then
   return spoilt
 end
-local ends = now + lease
-redis.call('SET', K, '@PERMITS@' .. ARGV[6] .. ' ' .. token .. permits .. ' ' .. ends, 'PXAT', ends)
+redis.call('SET', K, '@PERMITS@' .. ARGV[6] .. ' ' .. token .. permits, 'PX', lease)
