@@ -13,10 +13,9 @@ namespace redlatch::sim {
 namespace {
 
 std::string shown(const Beliefs::Holder &holder) {
-  return holder.client < 0
-             ? "another library's client " + std::to_string(-holder.client)
-             : "client " + std::to_string(holder.client) + " (fence " +
-                   std::to_string(holder.lease->fence) + ", token " + holder.token + ")";
+  return holder.client < 0 ? "another library's client " + std::to_string(-holder.client)
+                           : "client " + std::to_string(holder.client) + " (fence " +
+                                 std::to_string(holder.fence()) + ", token " + holder.token + ")";
 }
 
 // True if both may hold a lock at once: two readers, or two holds of one owner.
@@ -108,7 +107,7 @@ void Beliefs::begin(const std::string &name, Holder holder) {
       verdict_.broken("a lock is passed on no more often than allowed",
                       name + ": " + shown(holder));
     }
-    trace_.mix(static_cast<uint64_t>(holder.lease->fence));
+    trace_.mix(static_cast<uint64_t>(holder.fence()));
     trace_.say(schedule_.now(), "%s: %s holds", name.c_str(), shown(holder).c_str());
   }
   entry.beliefs.push_back({std::move(holder), false});
@@ -117,11 +116,11 @@ void Beliefs::begin(const std::string &name, Holder holder) {
 // Readers may have the same fence, and so may all holds of an owner.
 void Beliefs::check_fence(const std::string &name, Name &entry, const Holder &holder) {
   if (!holder.has_fence) return;
-  const int64_t fence = holder.lease->fence;
+  const int64_t fence = holder.fence();
   if (holder.permits > 0) {
     const auto is_same = [&](const Belief &other) {
       return other.holder.lease && !other.holder.is_attached &&
-             other.holder.token != holder.token && other.holder.lease->fence == fence;
+             other.holder.token != holder.token && other.holder.fence() == fence;
     };
     const bool is_checked = !holder.is_attached && !holder.is_excused;
     if (is_checked && std::any_of(entry.beliefs.begin(), entry.beliefs.end(), is_same)) {

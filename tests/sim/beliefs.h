@@ -41,7 +41,12 @@ class Beliefs {
     std::string owner{};       // of a reentrant lock; '' otherwise
     bool is_attached = false;  // an attach does not return the fence of the lease
     bool has_fence = true;
+    size_t part = 0;             // of several names: its place in the list of the caller
     int permits = 0, limit = 0;  // of a semaphore
+
+    int64_t fence() const {
+      return lease->is_composite() ? lease->part_fences.at(part) : lease->fence.load();
+    }
   };
 
   // Called before a client acts: a lease that has ended by now must not be held again.

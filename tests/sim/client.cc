@@ -218,9 +218,9 @@ void Client::believe(const lock::Request &request) {
 
 // Of several names: each but the first, which `holder` is for.
 void Client::believe_in_others(std::span<const lock::NamedMode> names, Beliefs::Holder holder) {
-  holder.has_fence = false;
   holder.max_local_handoffs = -1;
   for (const lock::NamedMode &other : names.subspan(1)) {
+    holder.part++;
     holder.mode = other.mode;
     context_.beliefs.begin(other.name, holder);
   }
