@@ -408,6 +408,20 @@ void load_sentinel_replicas(Plan &plan, Random &random) {
   plan.min_replicas = plan.replica_count;
 }
 
+// Few permits, and in some runs caps.
+void use_semaphores(Plan &plan, Random &random) {
+  plan.format = protocol::Format::kPermits;
+  plan.limit = static_cast<int>(random.between(1, 4));
+  plan.cap_percent = random.chance(300) ? 3 : 0;
+}
+
+// In some runs replicas confirm the permits.
+void load_sentinel_pool(Plan &plan, Random &random) {
+  random.chance(300) ? load_sentinel_replicas(plan, random) : load_sentinel(plan, random);
+  use_semaphores(plan, random);
+  plan.name_count = static_cast<int>(random.between(1, 2));
+}
+
 // Slots and failovers are the faults of the nodes here. Their clocks differ by less than the drift
 // of the shortest lease; what the rates of the clocks leave of it.
 void load_cluster(Plan &plan, Random &random) {
@@ -450,9 +464,7 @@ void load_cluster_readers(Plan &plan, Random &random) {
 
 void load_cluster_pool(Plan &plan, Random &random) {
   load_cluster_moves(plan, random);
-  plan.format = protocol::Format::kPermits;
-  plan.limit = static_cast<int>(random.between(1, 4));
-  plan.cap_percent = random.chance(300) ? 3 : 0;
+  use_semaphores(plan, random);
 }
 
 void load_cluster_names(Plan &plan, Random &random) {
@@ -538,6 +550,7 @@ constexpr Loaded kScenarios[] = {
     {"sentinel", load_sentinel},
     {"sentinel-failover", load_sentinel_failover},
     {"sentinel-replicas", load_sentinel_replicas},
+    {"sentinel-pool", load_sentinel_pool},
     {"cluster", load_cluster},
     {"cluster-moves", load_cluster_moves},
     {"cluster-readers", load_cluster_readers},
@@ -582,16 +595,6 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   if (plan.has_worst_rates()) plan.rate_limit_ppm = 4'900;
   if (plan.has(Fault::kForeign)) plan.peer_count = static_cast<int>(random.between(1, 3));
   return plan;
-}
-
-void Plan::do_without(Fault fault) {
-  switch_off(*this, {fault});
-  if (fault == Fault::kLatePush) {
-    protocol = 3;
-    knows_hello = true;
-  }
-  if (fault == Fault::kClockRate) rate_limit_ppm = 0;
-  if (fault == Fault::kForeign) peer_count = 0;
 }
 
 }  // namespace redlatch::sim

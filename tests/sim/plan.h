@@ -114,6 +114,7 @@ enum class Scenario : uint8_t {
   kSentinel,          // failovers of all kinds, some with lost grants
   kSentinelFailover,  // failovers without loss: exclusion is checked across all of them
   kSentinelReplicas,  // as kSentinel; most callers want replicas to confirm their grants
+  kSentinelPool,      // as kSentinel, with semaphores
   // A cluster.
   kCluster,         // slot moves and failovers of all kinds, some with lost grants
   kClusterMoves,    // slots move all the time, and nothing is lost

@@ -27,6 +27,7 @@ Scenario Plan::redlock_scenario_of(uint64_t seed) {
 }
 
 Scenario Plan::sentinel_scenario_of(uint64_t seed) {
+  if (seed % 8 == 2) return Scenario::kSentinelPool;
   static constexpr Scenario kOf[] = {Scenario::kSentinel, Scenario::kSentinelFailover,
                                      Scenario::kSentinel, Scenario::kSentinelReplicas};
   return kOf[seed % 4];
@@ -44,6 +45,16 @@ int64_t Plan::least_grants() const {
   const bool is_slow = is_watched() || scenario == Scenario::kClusterClocks ||
                        scenario == Scenario::kPasswords || scenario == Scenario::kUpgrades;
   return is_slow ? 30 : is_quorum() || is_group() || is_cluster() ? 60 : 200;
+}
+
+void Plan::do_without(Fault fault) {
+  faults.reset(static_cast<size_t>(fault));
+  if (fault == Fault::kLatePush) {
+    protocol = 3;
+    knows_hello = true;
+  }
+  if (fault == Fault::kClockRate) rate_limit_ppm = 0;
+  if (fault == Fault::kForeign) peer_count = 0;
 }
 
 bool Plan::changes_passwords_only() const {
