@@ -56,8 +56,8 @@ func (c *Client) TryLockAll(ctx context.Context, names []NamedMode, options ...O
 
 // LockPath acquires a path, such as "a/b/c": that name to write, and the names above it, "a" and
 // "a/b", to read. docs/paths.md says what a path is, and which other locks it excludes. The error
-// is ErrInvalid if a component is empty, or there are more than 64. Name, Token, Mode and Fence of
-// the lease are those of the whole path. Otherwise as LockAll.
+// is ErrInvalid if a component is empty, or there are too many. Name, Token, Mode and Fence of the
+// lease are those of the whole path. Otherwise as LockAll.
 func (c *Client) LockPath(ctx context.Context, path string, options ...Option) (*Lease, error) {
 	return c.takePath(ctx, path, waitMs(ctx), options)
 }

@@ -210,8 +210,8 @@ void Composite::fail_by(const Part &part, Nanos now) noexcept {
     status = part.request->status.load();
     why = lock::words::same(part.request->message);
   }
-  // The last name was asked for when hardly any time was left.
-  const bool is_late = phase_ == Phase::kOrdered && now >= wait_until_;
+  // The last name was asked for when hardly any time was left. A part waits for whole ms.
+  const bool is_late = phase_ == Phase::kOrdered && after(now, kMs) >= wait_until_;
   if (is_late && status == Status::kOutcomeUnknown) status = Status::kTimeout;
   if (!is_try_ && status == Status::kBusy) status = Status::kTimeout;
   if (status == Status::kTimeout) {

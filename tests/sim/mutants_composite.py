@@ -62,6 +62,30 @@ COMPOSITE_MUTANTS = (
             "  }\n"
             "  const auto permanent",
         ),
+        # Without its assert, and kept: so that a rule finds it.
+        Edit(
+            "composite/composite.cc",
+            "!is_held() && first_missing(now) == parts_.size());",
+            "!is_held() && (IS_ON || first_missing(now) == parts_.size()));",
+        ),
+        Edit(
+            "composite/composite.cc",
+            "  Nanos deadline = lease_->end_at;\n  for (const Part &part : parts_) {\n",
+            "  Nanos deadline = lease_->end_at;\n  for (const Part &part : parts_) {\n"
+            "    if (IS_ON && part.is_open()) continue;\n",
+        ),
+        scenario="kNames",
+    ),
+    Mutant(
+        "sorted-fences",
+        "the fences of several names are in the order of the keys",
+        10,
+        Edit(
+            "composite/composite.cc",
+            "    lease_->part_fences[part.place] = part.lease->fence.load();\n",
+            "    const auto at = static_cast<size_t>(&part - parts_.data());\n"
+            "    lease_->part_fences[IS_ON ? at : part.place] = part.lease->fence.load();\n",
+        ),
         scenario="kNames",
     ),
     Mutant(

@@ -88,6 +88,20 @@ SENTINEL_MUTANTS = (
         scenario="kSentinel",
     ),
     Mutant(
+        "kept-unknown",
+        "permits that the new primary does not know are kept",
+        2,
+        Edit(
+            "lock/leases.cc",
+            "  if (refusal) {\n    record.trouble = refusal.message;\n",
+            "  if (IS_ON && !refusal && !record.identity.permits.empty()) {\n"
+            "    answer.result = std::max<int64_t>(answer.result, 1);\n"
+            "  }\n"
+            "  if (refusal) {\n    record.trouble = refusal.message;\n",
+        ),
+        scenario="kSentinelPool",
+    ),
+    Mutant(
         "lost-ticket",
         "a waiter forgets its ticket with the connection",
         3,
