@@ -133,6 +133,8 @@ def _made(values: dict[str, str]) -> _Lock:
     said: dict[str, Value] = {"ttl_ms": 30_000, "burst": 16, "renew": 1}
     said |= {_OPTIONS[k]: unquote_to_bytes(v) for k, v in values.items() if k in _OPTIONS}
     said["reentrant"] = int(values["kind"] == "reentrant")
+    if values["kind"] == "semaphore":  # Its permits are not passed on inside a client.
+        said |= {"burst": 0, "permits": values.get("permits", "1"), "limit": values["limit"]}
     return _Lock(unquote_to_bytes(values["name"]), said)
 
 

@@ -123,6 +123,9 @@ func (w *writer) arguments(op string, r *record, lease string, call int64, token
 		} else if own := r.values["owner"]; own != "" {
 			owner = " owner=" + own
 		}
+		if limit := r.number("limit"); limit > 0 {
+			who += fmt.Sprintf(" limit=%d permits=%d", limit, max(r.number("permits"), 1))
+		}
 		return fmt.Sprintf("name=n %s wait_ms=%d burst=%d renew=%d mode=%s quorum=%d%s", who,
 			r.number("wait"), r.number("burst"), r.number("renew"), r.text("mode"), r.number("q"), owner)
 	case "attach":
@@ -169,7 +172,7 @@ func foundBy(output string) []string {
 
 func TestHandMadeHistories(t *testing.T) {
 	for _, file := range []string{"right", "wrong", "right-modes", "wrong-modes", "right-quorum",
-		"wrong-quorum"} {
+		"wrong-quorum", "right-permits", "wrong-permits"} {
 		cases := readCases(t, filepath.Join("testdata", file+".cases"))
 		if len(cases) < 12 {
 			t.Errorf("too few cases in %s: %d", file, len(cases))

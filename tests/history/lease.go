@@ -36,6 +36,7 @@ type span struct {
 // One grant to one caller, and what became of it. An attached lease is one more of the same token.
 type lease struct {
 	grant  *op
+	first  *op     // of an attached lease the acquire, else the grant
 	index  int     // in order of the beginnings
 	fences []int64 // besides the grant's: of the upgrades and the downgrades
 	calls  []*op   // releases, extensions and the like, in order of their calls
@@ -67,11 +68,12 @@ func leasesOf(h *history, slack int64) []*lease {
 	byToken := map[string][]*lease{}
 	for _, o := range h.ops {
 		if o.is("acquire", "ok") || o.is("attach", "ok") {
-			l := &lease{grant: o, begin: o.ret, openFrom: never, readFrom: never, writeFrom: never}
+			l := &lease{grant: o, first: o, begin: o.ret, openFrom: never, readFrom: never, writeFrom: never}
 			l.shown = []evidence{{at: o.ret, until: o.until, line: o.lines[1]}}
 			if first := byToken[o.token]; first != nil && o.kind == "attach" {
 				o.owner, o.isReentrant = first[0].grant.owner, first[0].grant.isReentrant
 				o.isRead = o.isRead || first[0].grant.isRead
+				l.first = first[0].grant
 			}
 			all = append(all, l)
 			byToken[o.token] = append(byToken[o.token], l)

@@ -32,7 +32,8 @@ type op struct {
 	lease                 int64 // ns
 	burst                 int64
 	isRenewed             bool
-	isQuorum              bool // on most of several servers
+	isQuorum              bool  // on most of several servers
+	permits, limit        int64 // of a semaphore; 0 of any other lock
 	call, ret             int64
 	outcome               string // "open" if there is no return
 	untilAtCall, until    int64  // local deadlines as logged; 0 is not held
@@ -186,7 +187,8 @@ func (l *loader) takeCall(id string, at int64, r *record, line string) error {
 		isRenewed: r.number("renew") != 0, isRead: r.text("mode") == "read",
 		owner: r.text("owner"), isReentrant: r.number("reentrant") != 0,
 		isQuorum: r.number("quorum") != 0,
-		call:     at, ret: never, outcome: "open",
+		permits:  r.number("permits"), limit: r.number("limit"),
+		call: at, ret: never, outcome: "open",
 		untilAtCall: r.number("until"), gone: never, lines: []string{line}}
 	l.calls[id] = o
 	l.order = append(l.order, o)

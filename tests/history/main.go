@@ -3,8 +3,8 @@
 
 // The program history judges what processes wrote down while they used a lock: `history check
 // [flags] FILES...`. Each lock name is judged by itself, by two checkers that know nothing of each
-// other: what the service answered (service.go), and what its users believed (sweep.go). README.md
-// says what the records mean.
+// other: what the service answered (service.go), and what its users believed (sweep.go). Semaphores
+// have one of their own (permits.go). README.md says what the records mean.
 //
 // Exit: 0 nothing is wrong, 1 something is, 2 the input or the flags cannot be used, 3 undecided.
 package main
@@ -37,7 +37,12 @@ type finding struct {
 
 func judge(h *history, o options) []finding {
 	leases := leasesOf(h, o.slack)
-	all := [][]finding{checkService(h, leases, o), checkBelief(h, leases)}
+	var all [][]finding
+	if isSemaphore(h) {
+		all = [][]finding{checkPermits(h, leases)}
+	} else {
+		all = [][]finding{checkService(h, leases, o), checkBelief(h, leases)}
+	}
 	if o.isFifo {
 		all = append(all, checkOrder(h))
 	}

@@ -142,8 +142,10 @@ func checkOrder(h *history) []finding {
 		line  string
 	}
 	seen := map[string]place{}
+	last := map[string]int64{} // when it was still waiting
 	for _, s := range h.queues {
 		for i, token := range s.tokens {
+			last[token] = s.at
 			if _, isSeen := seen[token]; !isSeen {
 				seen[token] = place{s.at, int64(i), s.line}
 			}
@@ -173,7 +175,7 @@ func checkOrder(h *history) []finding {
 		}
 		var overtakers []string
 		for _, other := range grants[:i] {
-			if other.call > where.at && !mayPass(other, grants[:i]) {
+			if other.call > where.at && other.passed(last[waiter.token]) && !mayPass(other, grants[:i]) {
 				overtakers = append(overtakers, other.lines...)
 			}
 		}
@@ -185,6 +187,10 @@ func checkOrder(h *history) []finding {
 	}
 	return found
 }
+
+// passed: a waiter that was seen at that time had not been granted. The fence of another lock says
+// so as well; a waiter for permits may have the fence of a repetition.
+func (o *op) passed(seen int64) bool { return o.limit == 0 || o.ret < seen }
 
 // mayPass is for who holds the lock already: a further hold of a reentrant lock, or of a reader
 // that has said who it is, does not wait.

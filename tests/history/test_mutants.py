@@ -36,8 +36,11 @@ SERVE_MS = 2000
 class Stage:
     """Three processes, of which the first two may be stopped; the history of what they do."""
 
-    def __init__(self, server: Server, history: History, url: str, stack: ExitStack) -> None:
-        self.server, self.history = server, history
+    def __init__(
+        self, server: Server, history: History, url: str, stack: ExitStack, runner: list[str]
+    ) -> None:
+        self.server, self.history, self.url, self.stack = server, history, url, stack
+        self.runner = runner  # a command
         self.a, self.b, self.c = (stack.enter_context(Actor(url)) for _ in range(3))
 
     def hold(self, actor: Actor, **options: int) -> Reply:
@@ -139,6 +142,65 @@ def passed_on_inside_clients(stage: Stage) -> None:
     ]
     for loop in loops:
         loop.get()
+
+
+# ---- scenarios of semaphores, with three permits ----
+
+
+class Pool:
+    """Locks of one process, and how many permits each wants. Actors have no semaphores."""
+
+    def __init__(self, stage: Stage, locks: dict[str, int], ttl_ms: int = 5000) -> None:
+        self.stage = stage
+        self.runner = RecordedRunner(stage.runner, "", stage.history.folder)
+        stage.stack.callback(self.runner.kill)
+        assert self.runner.call(f"- open url={stage.url}") == "OK"
+        for lock, permits in locks.items():
+            options = f"name={NAME} limit=3 permits={permits} ttl_ms={ttl_ms}"
+            assert self.runner.call(f"- lock id={lock} kind=semaphore {options}") == "OK"
+
+    def do(self, *lines: str) -> None:
+        for line in lines:
+            self.runner.call(line)
+
+    def wait(self, lock: str) -> None:
+        """Wait in the queue, and be seen there."""
+        length = queue_length(self.stage.server, NAME, "sq")
+        self.do(f"{lock} start wait_ms=20000")
+        wait_until(lambda: queue_length(self.stage.server, NAME, "sq") == length + 1)
+        self.look()
+
+    def look(self) -> None:
+        self.stage.history.record.queue(NAME, queued_tokens(self.stage.server, NAME, "sq"))
+
+
+def two_want_two_each(stage: Stage) -> None:
+    pool = Pool(stage, {"a": 2, "b": 2})
+    pool.do("a acquire wait_ms=0", "b acquire wait_ms=0", "a release", "b release")
+
+
+def one_is_given_back(stage: Stage) -> None:
+    pool = Pool(stage, {"a": 2, "b": 1, "c": 2})
+    pool.do("a acquire wait_ms=0", "b acquire wait_ms=0", "b release")
+    pool.do("c acquire wait_ms=0", "a release", "c release")
+
+
+def one_is_tried_for_during_renewals(stage: Stage) -> None:
+    pool = Pool(stage, {"a": 3, "b": 1}, MIN_TTL_MS)
+    pool.do("a acquire wait_ms=0")
+    end = time.monotonic() + 2.5 * MIN_TTL_MS / 1000
+    while time.monotonic() < end and not pool.runner.call("b acquire wait_ms=0").startswith("OK"):
+        time.sleep(0.01)
+    pool.do("b release", "a release")
+
+
+def one_is_tried_for_while_two_are_waited_for(stage: Stage) -> None:
+    pool = Pool(stage, {"a": 2, "b": 2, "c": 1})
+    pool.do("a acquire wait_ms=0")
+    pool.wait("b")
+    pool.do("c acquire wait_ms=0")
+    pool.look()
+    pool.do("c release", "a release", "b poll wait_ms=20000", "b release")
 
 
 # ---- mutants -------------------------------------------------------------------------------------
@@ -280,6 +342,46 @@ MUTANTS = [
         attached_beside_its_holder,
         {"belief"},
     ),
+    Mutant(
+        "ACQUIRE grants permits as long as there is one",
+        "acquire.permits",
+        "if is_open and used + permits <= math.min",
+        "if is_open and used + 1 <= math.min",
+        two_want_two_each,
+        {"permits"},
+    ),
+    Mutant(
+        "RELEASE gives back a permit too many",
+        "release.permits",
+        "readers, used = readers - 1, used - permits",
+        "readers, used = readers - 1, used - permits - 1",
+        one_is_given_back,
+        {"permits"},
+    ),
+    Mutant(
+        "EXTEND leaves the end of permits as it is",
+        "extend_shared.permits",
+        "redis.call('ZADD', R, 'GT', now + lease, token .. permits)",
+        "",
+        one_is_tried_for_during_renewals,
+        {"permits"},
+    ),
+    Mutant(
+        "all fences of permits are the same",
+        "acquire.permits",
+        "return {1, number, now}",
+        "return {1, '0000000000001000', now}",
+        one_is_given_back,
+        {"fence"},
+    ),
+    Mutant(
+        "ACQUIRE of permits ignores those who wait",
+        "acquire.permits",
+        "(limit, cap or limit) and\nredis.call('EXISTS', Q) == 0 then",
+        "(limit, cap or limit) then",
+        one_is_tried_for_while_two_are_waited_for,
+        {"order"},
+    ),
 ]
 SCENARIOS = sorted({mutant.scenario for mutant in MUTANTS}, key=lambda scenario: scenario.__name__)
 
@@ -314,15 +416,22 @@ def server() -> Iterator[Server]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return PREPARE["c"](tmp_path_factory.mktemp("runner"))
+
+
 @pytest.fixture
-def play(server: Server, history: History) -> Iterator[Callable[..., tuple[int, str]]]:
+def play(
+    server: Server, history: History, runner: list[str]
+) -> Iterator[Callable[..., tuple[int, str]]]:
     """Play a scenario, perhaps with a defect: the verdict on its history."""
 
     def run(scenario: Callable[[Stage], None], mutant: Mutant | None = None) -> tuple[int, str]:
         with ExitStack() as stack:
             proxy = stack.enter_context(FaultProxy(server.port))
             proxy.rewrite = planted(mutant) if mutant else None
-            scenario(Stage(server, history, proxy.url, stack))
+            scenario(Stage(server, history, proxy.url, stack, runner))
         return history.findings(is_fifo=True, calm_ns=1, serve_ms=SERVE_MS)
 
     yield run
@@ -375,4 +484,4 @@ def test_a_client_that_ignores_its_deadline(
 def test_each_checker_is_needed() -> None:
     """Goal: none of them could be left out."""
     alone = {next(iter(mutant.found_by)) for mutant in MUTANTS if len(mutant.found_by) == 1}
-    assert {"service", "belief", "order", "liveness"} <= alone
+    assert {"service", "belief", "order", "liveness", "permits", "fence"} <= alone

@@ -122,16 +122,16 @@ def aux_key(name: str, suffix: str) -> str:
     return f"{{{name}}}:rl1:{suffix}"
 
 
-def queue_length(server: Server, name: str) -> int:
-    """How many stand in the server's queue for this lock."""
+def queue_length(server: Server, name: str, suffix: str = "q") -> int:
+    """How many stand in the server's queue for this lock; `sq` is that of a semaphore."""
     with server.connect() as connection:
-        return int(connection.cmd("ZCARD", aux_key(name, "q")))
+        return int(connection.cmd("ZCARD", aux_key(name, suffix)))
 
 
-def queued_tokens(server: Server, name: str) -> list[str]:
+def queued_tokens(server: Server, name: str, suffix: str = "q") -> list[str]:
     """Who stands in the server's queue for this lock, first in line first."""
     with server.connect() as connection:
-        members = connection.cmd("ZRANGE", aux_key(name, "q"), 0, -1)
+        members = connection.cmd("ZRANGE", aux_key(name, suffix), 0, -1)
     return [member[:32].decode() for member in members]
 
 
