@@ -69,8 +69,8 @@ func eventOf(o *op, l *lease, all, unsure []*op, slack int64) *event {
 	switch {
 	case o.is("acquire", "ok"):
 		e.kind, e.others = "grant", mayBeUnseen(unsure, o, slack, isWaiter)
-	case o.is("acquire", "busy") && o.isQuorum:
-		return nil // several may have split the votes
+	case o.is("acquire", "busy") && o.isOneOfSeveral():
+		return nil // several may have split the votes, or another name was busy
 	case o.is("acquire", "busy"):
 		e.kind, e.others = "refusal", mayBeUnseen(all, o, slack, isWaiter)
 	case o.is("upgrade", "busy"):
@@ -109,7 +109,7 @@ func mayBeUnseen(ops []*op, about *op, slack int64, isOne func(o *op) bool) bool
 		}
 		end := o.ret
 		switch {
-		case o.outcome == "busy", o.outcome == "deadlock", o.outcome == "already_held":
+		case o.outcome == "busy" && !o.isPart, o.outcome == "deadlock", o.outcome == "already_held":
 			continue
 		case o.outcome == "ok" && o.waitMs == 0:
 			continue

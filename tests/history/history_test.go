@@ -123,6 +123,9 @@ func (w *writer) arguments(op string, r *record, lease string, call int64, token
 		} else if own := r.values["owner"]; own != "" {
 			owner = " owner=" + own
 		}
+		if r.number("part") != 0 {
+			who += " part=1"
+		}
 		if limit := r.number("limit"); limit > 0 {
 			who += fmt.Sprintf(" limit=%d permits=%d", limit, max(r.number("permits"), 1))
 		}
@@ -172,7 +175,7 @@ func foundBy(output string) []string {
 
 func TestHandMadeHistories(t *testing.T) {
 	for _, file := range []string{"right", "wrong", "right-modes", "wrong-modes", "right-quorum",
-		"wrong-quorum", "right-permits", "wrong-permits"} {
+		"wrong-quorum", "right-permits", "wrong-permits", "right-parts", "wrong-parts"} {
 		cases := readCases(t, filepath.Join("testdata", file+".cases"))
 		if len(cases) < 12 {
 			t.Errorf("too few cases in %s: %d", file, len(cases))

@@ -164,7 +164,7 @@ func (l *lease) judgeBelief() {
 			l.end = min(e.at, until)
 			if until > e.at+2*ms {
 				l.early, l.earlyFrom = &l.shown[i], proven+1
-				if l.grant.isQuorum {
+				if l.grant.isOneOfSeveral() {
 					l.end = proven // it may be lost at any time; who asked was told so
 				}
 			}
@@ -178,12 +178,31 @@ func (l *lease) judgeBelief() {
 			if e.until == never && e.at > until {
 				l.end = until
 			}
+			if lost := l.lostBefore(i); lost != nil {
+				l.early, l.earlyFrom, l.end = lost, proven+1, proven
+			}
 			break
 		}
 		l.end = until
 	}
 	// A client that sees its deadline pass sends a release; perhaps before the acquire returned.
 	l.openFrom = min(l.openFrom, max(until, l.grant.call))
+}
+
+// lostBefore: a part that was taken away may have been lost before, because of another name. It was
+// not, if its owner believed in it afterwards. @return what shows that it is over, or nil.
+func (l *lease) lostBefore(taken int) *evidence {
+	if !l.grant.isPart || l.shown[taken].until != never {
+		return nil
+	}
+	for i := taken + 1; i < len(l.shown); i++ {
+		if until := l.shown[i].until; until == 0 {
+			return &l.shown[i]
+		} else if until != never {
+			return nil
+		}
+	}
+	return &l.shown[taken]
 }
 
 // judgeModes cuts the belief where its mode changes. A writer begins when the upgrade has returned;
@@ -250,8 +269,8 @@ func (l *lease) judgeServer(sameToken []*lease, slack int64) {
 		if o.is("upgrade", "timeout") && o.call <= l.goneBy {
 			l.goneBy = max(l.goneBy, o.ret+claim+slack)
 		}
-		// Some of its servers may have done it, and one have forgotten the lock before.
-		isPartial := l.grant.isQuorum && o.is("release", "lost")
+		// Some of its servers, or names, may have been freed by it, and one was lost before.
+		isPartial := l.grant.isOneOfSeveral() && o.is("release", "lost")
 		if isDefinite(o) && !isPartial {
 			continue
 		}

@@ -33,6 +33,7 @@ type op struct {
 	burst                 int64
 	isRenewed             bool
 	isQuorum              bool  // on most of several servers
+	isPart                bool  // of a lease of several names
 	permits, limit        int64 // of a semaphore; 0 of any other lock
 	call, ret             int64
 	outcome               string // "open" if there is no return
@@ -50,6 +51,9 @@ func (o *op) group() string {
 	}
 	return o.owner
 }
+
+// isOneOfSeveral: what became of the others decides as well, whether it is granted or lost.
+func (o *op) isOneOfSeveral() bool { return o.isQuorum || o.isPart }
 
 func (o *op) changesMode() bool { return o.kind == "upgrade" || o.kind == "downgrade" }
 
@@ -186,8 +190,8 @@ func (l *loader) takeCall(id string, at int64, r *record, line string) error {
 		lease: r.number("ttl_ms") * ms, burst: r.number("burst"),
 		isRenewed: r.number("renew") != 0, isRead: r.text("mode") == "read",
 		owner: r.text("owner"), isReentrant: r.number("reentrant") != 0,
-		isQuorum: r.number("quorum") != 0,
-		permits:  r.number("permits"), limit: r.number("limit"),
+		isQuorum: r.number("quorum") != 0, isPart: r.number("part") != 0,
+		permits: r.number("permits"), limit: r.number("limit"),
 		call: at, ret: never, outcome: "open",
 		untilAtCall: r.number("until"), gone: never, lines: []string{line}}
 	l.calls[id] = o

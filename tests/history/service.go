@@ -138,8 +138,8 @@ func (s state) lose(e *event, at int) (state, string) {
 		return s, ""
 	}
 	end := s.holds[at].mayEnd()
-	if s.holds[at].lease.grant.isQuorum {
-		end = s.now // whenever most of its servers have gone
+	if s.holds[at].lease.grant.isOneOfSeveral() {
+		end = s.now // whenever most of its servers have gone, or another of its names
 	}
 	if e.ret < end {
 		return s, "nobody took it away, and its lease was not over"
