@@ -200,23 +200,37 @@ func mayPass(o *op, grants []*op) bool {
 	})
 }
 
-// checkLiveness: from `calm` on, somebody believes within `serve` while anybody waits.
-func checkLiveness(h *history, leases []*lease, calm, serve int64) []finding {
-	type gap struct{ from, to int64 }
-	var idle []gap
-	from := calm
+type period struct{ from, to int64 }
+
+// idleTimes: when nobody can have had the lock. Whoever waits for several names may have this one,
+// and wait for another.
+func idleTimes(h *history, leases []*lease, calm int64) []period {
+	var taken, idle []period
 	for _, l := range leases {
-		if l.end <= l.begin {
+		taken = append(taken, period{l.begin, l.end})
+	}
+	for _, o := range h.ops {
+		if o.isPart && o.kind == "acquire" {
+			taken = append(taken, period{o.call, min(o.ret, o.gone, h.end)})
+		}
+	}
+	sort.SliceStable(taken, func(i, j int) bool { return taken[i].from < taken[j].from })
+	from := calm
+	for _, t := range append(taken, period{h.end, h.end + 1}) {
+		if t.to <= t.from {
 			continue
 		}
-		if l.begin > from {
-			idle = append(idle, gap{from, l.begin})
+		if t.from > from {
+			idle = append(idle, period{from, t.from})
 		}
-		from = max(from, l.end)
+		from = max(from, t.to)
 	}
-	if from < h.end {
-		idle = append(idle, gap{from, h.end})
-	}
+	return idle
+}
+
+// checkLiveness: from `calm` on, somebody believes within `serve` while anybody waits.
+func checkLiveness(h *history, leases []*lease, calm, serve int64) []finding {
+	idle := idleTimes(h, leases, calm)
 	for _, o := range h.ops {
 		if o.kind != "acquire" || o.waitMs == 0 {
 			continue
