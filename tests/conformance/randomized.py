@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from support.history import History
 from support.record import Record
@@ -26,11 +27,41 @@ from .recorded import RecordedRunner
 from .runners import PREPARE, RunnerFailed, capabilities
 
 CLIENTS = ["a", "b", "c"]
+
+
+class Lock(NamedTuple):
+    kind: str
+    names: list[str]
+    options: str = ""
+    needs: str = ""  # a capability of its runner
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+    def line(self, target: str, more: str) -> str:
+        return f"lock {target} {self.kind} name={self.name}{more} {self.options}"
+
+
 # Two locks of each client on a name of each kind, so that clients also wait for themselves.
-KINDS = {"rnd_h": "reentrant", "rnd_r": "rw", "rnd_x": "mutex"}
-LOCKS = {f"{c}.{name[-1]}{i}": name for c in CLIENTS for name in KINDS for i in (1, 2)}
-# Of the reentrant ones: owners with several locks of one client, and of several clients.
+LOCKS = {f"{c}.x{i}": Lock("mutex", ["rnd_x"]) for c in CLIENTS for i in (1, 2)}
+LOCKS |= {f"{c}.r{i}": Lock("rw", ["rnd_r"]) for c in CLIENTS for i in (1, 2)}
+# Owners with several locks of one client, and of several clients.
 OWNERS = {"a.h1": "o1", "a.h2": "o1", "b.h1": "o1", "b.h2": "o2", "c.h1": "o2", "c.h2": "o3"}
+LOCKS |= {lock: Lock("reentrant", ["rnd_h"], f"owner={own}") for lock, own in OWNERS.items()}
+LOCKS |= {
+    f"{c}.s{permits}": Lock("semaphore", ["rnd_s"], f"limit=3 permits={permits}", "permits")
+    for c in CLIENTS
+    for permits in (1, 2)
+}
+# Several names in two orders; there are other locks of each of them as well.
+PAIRS = {
+    "1": Lock("all", ["rnd_p", "rnd_q"], "names=rnd_p,rnd_q", "names"),
+    "2": Lock("all", ["rnd_q", "rnd_p"], "names=rnd_q:read,rnd_p", "names"),
+}
+LOCKS |= {f"{c}.a{i}": pair for c in CLIENTS for i, pair in PAIRS.items()}
+LOCKS |= {"a.p": Lock("mutex", ["rnd_p"]), "b.q": Lock("rw", ["rnd_q"])}
+NAMES = sorted({name for lock in LOCKS.values() for name in lock.names})
 # How often each is done; first what takes a lock, then what asks for a lease.
 TAKING = {"acquire": 6, "start": 8, "attach": 2}
 READING = {"acquire_read": 6, "start_read": 8}
@@ -49,9 +80,16 @@ class Run:
     """One program on one server, and the lines that it has become."""
 
     def __init__(
-        self, world: World, rng: random.Random, is_strict: bool, able: set[str], record: Record
+        self,
+        world: World,
+        rng: random.Random,
+        is_strict: bool,
+        locks: dict[str, Lock],
+        able: set[str],
+        record: Record,
     ) -> None:
         self.world, self.rng, self.record = world, rng, record
+        self.locks = locks
         self.is_strict = is_strict  # no lock is passed on inside a client
         self.able_to_cancel = able
         self.is_calm = rng.random() < 0.5
@@ -89,13 +127,14 @@ class Run:
         return status
 
     def _step(self, kind: str) -> None:
-        lock = self.rng.choice(list(LOCKS))
-        name = LOCKS[lock]
+        lock = self.rng.choice(list(self.locks))
+        of_kind = self.locks[lock].kind
         if kind == "cancel":
             self._cancel(lock)
         elif kind in FORCING or kind in OTHERS:
+            name = self.rng.choice(self.locks[lock].names)
             getattr(self, f"_{kind}")(lock.partition(".")[0], name)
-        elif KINDS[name] != "rw" and (kind in READING or kind in CHANGING):
+        elif of_kind != "rw" and (kind in READING or kind in CHANGING):
             return
         elif kind in TAKING or kind in READING:
             # A lease that is held would be replaced by the one that comes.
@@ -108,10 +147,11 @@ class Run:
                 self._use(lock, kind)
 
     def _take(self, lock: str, kind: str) -> None:
-        if kind in ("acquire", "start") and KINDS[LOCKS[lock]] == "rw" and self.rng.random() < 0.7:
+        of_kind = self.locks[lock].kind
+        if kind in ("acquire", "start") and of_kind == "rw" and self.rng.random() < 0.7:
             kind += "_write"
         if kind == "attach":
-            if self.tokens and lock not in OWNERS:
+            if self.tokens and of_kind not in ("reentrant", "all"):
                 self.say(lock, f"attach token={self.rng.choice(self.tokens)}")
         elif kind.startswith("start"):
             self._start(lock, kind)
@@ -121,9 +161,11 @@ class Run:
     def _start(self, lock: str, kind: str) -> None:
         self.say(lock, f"{kind} wait_ms=-1")
         self.waiting[lock] = kind
-        tokens = queued_tokens(self.world.server, LOCKS[lock])
-        if tokens:
-            self.record.queue(LOCKS[lock], tokens)
+        suffix = "sq" if self.locks[lock].kind == "semaphore" else "q"
+        for name in self.locks[lock].names:
+            tokens = queued_tokens(self.world.server, name, suffix)
+            if tokens:
+                self.record.queue(name, tokens)
 
     def _use(self, lock: str, kind: str) -> None:
         if kind == "start_upgrade":
@@ -134,7 +176,9 @@ class Run:
         status = self.say(lock, kind + lengths.get(kind, " wait_ms=0" if kind == "upgrade" else ""))
         if kind in CHANGING and status == "OK":
             self.modes[lock] = "READ" if kind == "downgrade" else "WRITE"
-        if kind in ("release", "detach") or status in ("E_LOST", "E_NOT_HELD"):
+        # Several names cannot be detached.
+        is_detached = kind == "detach" and status != "E_INVALID"
+        if kind == "release" or is_detached or status in ("E_LOST", "E_NOT_HELD"):
             self.held.discard(lock)
 
     def _cancel(self, lock: str) -> None:
@@ -161,7 +205,7 @@ class Run:
 
     def _force_release_by_token(self, client: str, name: str) -> None:
         # The other holds of an owner have another fence from then on, which no checker knows.
-        if self.tokens and KINDS[name] != "reentrant":
+        if self.tokens and name != "rnd_h":
             self.say(client, f"force_release name={name} token={self.tokens[-1]}")
 
     def _script_flush(self, _: str, __: str) -> None:
@@ -169,7 +213,7 @@ class Run:
 
     def _evict(self, _: str, name: str) -> None:
         # Those who wait would only find out when they look again, some time later.
-        if not any(LOCKS[lock] == name for lock in self.waiting):
+        if not any(name in self.locks[lock].names for lock in self.waiting):
             number = self.record.call("force", name=name)
             self.world.command("DEL", name)
             self.record.returned(number, "ok")
@@ -179,8 +223,12 @@ class Run:
         self.world.fault_drop_connections()
         self.lines.append("@ drop_connections")
         # A client learns of it with its next command, and whether that was done it cannot know.
-        lines = [f"until {client} inspect name=rnd_x -> OK" for client in CLIENTS]
-        run_steps(self.world, parse(_header() + "\n".join(lines), "random")[0].steps[-len(lines) :])
+        self._do(*(f"until {client} inspect name=rnd_x -> OK" for client in CLIENTS))
+
+    def _do(self, *lines: str) -> None:
+        """Lines of a case."""
+        case = parse("\n".join([_header({}), *lines]), "random")[0]
+        run_steps(self.world, case.steps)
 
     def _finish(self) -> None:
         """Everything is given back; then nothing may be held."""
@@ -193,22 +241,19 @@ class Run:
             for lock in list(self.held):
                 self._use(lock, "release")
             if not self.held:  # One that waits is behind a lease that was detached.
-                for name in {LOCKS[lock] for lock in self.waiting}:
+                for name in sorted({n for lock in self.waiting for n in self.locks[lock].names}):
                     self.say("a", f"force_release_any name={name}")
             self._poll()
-        for name in KINDS:
+        for name in NAMES:
             self.say("a", f"force_release_any name={name}")
-            end_line = f"until a inspect name={name} -> OK state=0 waiting=0"
-            run_steps(self.world, parse(f"{_header()}{end_line}", "random")[0].steps[-1:])
+            self._do(f"until a inspect name={name} -> OK state=0 waiting=0")
 
 
-def _header(burst: str = "") -> str:
-    """The case that makes all locks."""
+def _header(locks: dict[str, Lock], burst: str = "") -> str:
+    """The case that makes these locks."""
     lines = ["case random", f"client {' '.join(CLIENTS)}"]
-    for lock, name in LOCKS.items():
-        options = f"name={name}{burst}{' owner=' + OWNERS[lock] if lock in OWNERS else ''}"
-        lines.append(f"lock {lock} {KINDS[name]} {options}")
-    return "\n".join(lines) + "\n"
+    lines += [lock.line(target, burst) for target, lock in locks.items()]
+    return "\n".join(lines)
 
 
 def assigned(seed: int, names: list[str]) -> dict[str, str]:
@@ -232,13 +277,19 @@ def run_program(
     players = players or assigned(seed, sorted(able))
     rng = random.Random(seed)
     is_strict = rng.random() < 0.5
-    case: Case = parse(_header(" max_local_handoffs=0" if is_strict else ""), "random")[0]
+    locks = {
+        target: lock
+        for target, lock in LOCKS.items()
+        if not lock.needs or lock.needs in able[players[target.partition(".")[0]]]
+    }
+    header = _header(locks, " max_local_handoffs=0" if is_strict else "")
+    case: Case = parse(header, "random")[0]
     folder.mkdir()
     history = History(folder)
     start: Callable[[list[str], str], RecordedRunner] = partial(RecordedRunner, folder=folder)
     world = World(server, case, commands, players, defect, start=start)
     canceling = {client for client in CLIENTS if "cancels" in able[players[client]]}
-    run = Run(world, rng, is_strict, canceling, history.record)
+    run = Run(world, rng, is_strict, locks, canceling, history.record)
     failure = ""
     try:
         run.go(steps)

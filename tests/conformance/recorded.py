@@ -10,7 +10,7 @@ back; how long it still is, `show` says, which asks no server.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -41,10 +41,11 @@ _OPTIONS = {"ttl_ms": "ttl_ms", "max_local_handoffs": "burst", "renew": "renew",
 
 @dataclass
 class _Lock:
-    name: bytes
-    said: dict[str, Value]  # what an acquire of it says
+    said: list[dict[str, Value]]  # what an acquire of it says, for each of its names
     token: str = ""  # of its last lease
-    started: tuple[str, str] = ("", "")  # the call that has not returned, and what it is
+    other_fences: list[str] = field(default_factory=list)  # of its names but the first
+    # Calls that have not returned, one for each name, and what they are.
+    started: tuple[list[str], str] = field(default_factory=lambda: ([], ""))
 
 
 class RecordedRunner(Runner):
@@ -80,62 +81,79 @@ class RecordedRunner(Runner):
     def _call_lock(
         self, target: str, lock: _Lock, op: str, values: dict[str, str], line: str, seconds: float
     ) -> str:
-        number, kind = lock.started if op in ("poll", "cancel") else ("", "")
+        calls, kind = lock.started if op in ("poll", "cancel") else ([], "")
         if op in TAKING:
-            number, kind = self._take(lock, op, values), TAKING[op]
+            calls, kind = self._take(lock, op, values), TAKING[op]
         elif op in CHANGING and lock.token:
-            said = self._look(target, lock) | {k: v for k, v in values.items() if k.endswith("_ms")}
-            number, kind = self._record.call(CHANGING[op], **said), CHANGING[op]
+            times = {k: v for k, v in values.items() if k.endswith("_ms")}
+            looks, kind = self._look(target, lock), CHANGING[op]
+            calls = [self._record.call(kind, **look, **times) for look in looks]
         reply = super().call(line, seconds)
         if op.startswith("start"):
-            lock.started = number, kind
-        elif number and not reply.startswith("PENDING"):
-            self._end(target, lock, number, kind, reply)
+            lock.started = calls, kind
+        elif calls and not reply.startswith("PENDING"):
+            self._end(target, lock, calls, kind, reply)
             if op in ("poll", "cancel"):
-                lock.started = "", ""
+                lock.started = [], ""
         return reply
 
-    def _take(self, lock: _Lock, op: str, values: dict[str, str]) -> str:
+    def _take(self, lock: _Lock, op: str, values: dict[str, str]) -> list[str]:
+        asked: dict[str, Value] = {"client": self.pid}
         if op == "attach":
-            token, ttl_ms = values["token"], 30_000
-            return self._record.call(
-                op, client=self.pid, name=lock.name, token=token, ttl_ms=ttl_ms
-            )
-        mode = "read" if op.endswith("read") else "write"
-        said = lock.said | {"wait_ms": values["wait_ms"], "mode": mode}
-        return self._record.call("acquire", client=self.pid, name=lock.name, **said)
+            asked |= {"name": lock.said[0]["name"], "token": values["token"], "ttl_ms": 30_000}
+            return [self._record.call(op, **asked)]
+        asked |= {"wait_ms": values["wait_ms"], "mode": "read" if op.endswith("read") else "write"}
+        return [self._record.call("acquire", **(asked | said)) for said in lock.said]
 
-    def _end(self, target: str, lock: _Lock, number: str, kind: str, reply: str) -> None:
+    def _end(self, target: str, lock: _Lock, calls: list[str], kind: str, reply: str) -> None:
         outcome = _outcome(reply)
         if outcome != "ok" or kind not in GRANTING:
-            self._record.returned(number, outcome)
+            for number in calls:
+                self._record.returned(number, outcome)
             return
         values = dict(word.split("=", 1) for word in reply.split()[1:])
         lock.token = values.get("token", lock.token)
-        said = self._look(target, lock)
+        more: dict[str, Value] = {}
         if kind == "attach":
-            said["mode"] = values["mode"].lower()
+            more["mode"] = values["mode"].lower()
         elif kind == "acquire":  # Its mode is what was asked for: that is believed.
-            said["holds"] = values["hold_count"]
-        self._record.returned(number, outcome, **said)
+            more["holds"] = values["hold_count"]
+            lock.other_fences = [values["second_fence"]] if "second_fence" in values else []
+        for number, look in zip(calls, self._look(target, lock), strict=True):
+            self._record.returned(number, outcome, **look, **more)
 
-    def _look(self, target: str, lock: _Lock) -> dict[str, Value]:
-        """Until when the last lease of a lock is believed; 0 is not any more."""
+    def _look(self, target: str, lock: _Lock) -> list[dict[str, Value]]:
+        """Until when the last lease of a lock is believed, for each of its names; 0 is not any
+        more. Only the first one has the token of the lease."""
         now = time.monotonic_ns()
         reply = super().call(f"{target} show")
         values = dict(word.split("=", 1) for word in reply.split()[1:])
         left = int(values["remaining_ms"]) if values["state"] == "HELD" else 0
         until = now + left * 1_000_000 if left > 0 else 0
-        return {"token": lock.token, "fence": values["fence"], "until": until}
+        looks: list[dict[str, Value]] = [
+            {"token": lock.token, "fence": values["fence"], "until": until}
+        ]
+        for i, fence in enumerate(lock.other_fences, 1):
+            looks.append({"token": f"{lock.token}.{i}", "fence": fence, "until": until})
+        return looks
 
 
 def _made(values: dict[str, str]) -> _Lock:
     said: dict[str, Value] = {"ttl_ms": 30_000, "burst": 16, "renew": 1}
+    said["name"] = unquote_to_bytes(values["name"])
     said |= {_OPTIONS[k]: unquote_to_bytes(v) for k, v in values.items() if k in _OPTIONS}
     said["reentrant"] = int(values["kind"] == "reentrant")
     if values["kind"] == "semaphore":  # Its permits are not passed on inside a client.
         said |= {"burst": 0, "permits": values.get("permits", "1"), "limit": values["limit"]}
-    return _Lock(unquote_to_bytes(values["name"]), said)
+    if values["kind"] != "all":
+        return _Lock([said])
+    parts = [part.partition(":") for part in values["names"].split(",")]
+    return _Lock(
+        [
+            {**said, "name": unquote_to_bytes(name), "mode": mode or "write", "part": 1}
+            for name, _, mode in parts
+        ]
+    )
 
 
 def _outcome(reply: str) -> str:

@@ -16,7 +16,7 @@ from .randomized import CLIENTS, run_program
 from .runners import capabilities
 
 PROGRAMS = 120 if os.environ.get("REDLATCH_TEST_LONG") else 12
-STEPS = 250
+STEPS = 350
 # Each finds its defect alone, more often than not.
 TRIES = 10
 

@@ -10,7 +10,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Consumer;
+import java.util.function.Function;
 
 /** What goes on by itself: an acquisition, or an upgrade, which has no lease to give. */
 final class Started {
@@ -20,18 +20,19 @@ final class Started {
 
   private final CompletableFuture<Lease> result;
   private final Runnable cancel;
-  private final Consumer<Lease> isMine;
+  private final Function<Lease, Answer> granted;
   private boolean isShown;
 
-  private Started(CompletableFuture<Lease> result, Runnable cancel, Consumer<Lease> isMine) {
+  private Started(
+      CompletableFuture<Lease> result, Runnable cancel, Function<Lease, Answer> granted) {
     this.result = result;
     this.cancel = cancel;
-    this.isMine = isMine;
+    this.granted = granted;
   }
 
   /** Whoever is granted a lease hears of it once. */
-  static Started acquisition(CompletableFuture<Lease> future, Consumer<Lease> isMine) {
-    return new Started(future, () -> future.cancel(false), isMine);
+  static Started acquisition(CompletableFuture<Lease> future, Function<Lease, Answer> granted) {
+    return new Started(future, () -> future.cancel(false), granted);
   }
 
   /** Java has no upgrade without a thread: to interrupt it is to cancel. */
@@ -50,7 +51,7 @@ final class Started {
               }
             });
     thread.start();
-    return new Started(result, thread::interrupt, lease -> {});
+    return new Started(result, thread::interrupt, Answer::granted);
   }
 
   Answer poll(Values values) throws InterruptedException {
@@ -87,8 +88,7 @@ final class Started {
       return Answer.ok();
     }
     isShown = true;
-    isMine.accept(lease);
-    return Answer.granted(lease);
+    return granted.apply(lease);
   }
 
   private static Answer failed(Throwable failure) {
