@@ -79,7 +79,7 @@ COMPOSITE_MUTANTS = (
     Mutant(
         "sorted-fences",
         "the fences of several names are in the order of the keys",
-        10,
+        1,
         Edit(
             "composite/composite.cc",
             "    lease_->part_fences[part.place] = part.lease->fence.load();\n",

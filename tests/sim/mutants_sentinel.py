@@ -90,7 +90,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "kept-unknown",
         "permits that the new primary does not know are kept",
-        2,
+        19,
         Edit(
             "lock/leases.cc",
             "  if (refusal) {\n    record.trouble = refusal.message;\n",

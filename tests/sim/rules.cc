@@ -314,7 +314,7 @@ Rules::Lock Rules::lock_at(std::string_view lock, std::string_view readers, int6
   is.has_permits = is.holder.starts_with(protocol::kPermitsPrefix);
   if (is.has_permits) {
     is.used = protocol::permits_in(is.holder.substr(protocol::kPermitsPrefix.size()));
-    if (is.holder.find(' ') != std::string::npos) {
+    if (is_alone(is.holder)) {
       read_alone(is, now_ms);
       return is;
     }

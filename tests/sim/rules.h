@@ -148,6 +148,13 @@ class Rules : public Witness, public Checker, protected RuleParts {
   }
   void read_cap(std::string_view lock, Lock &is, int64_t now_ms) const;
   static void read_alone(Lock &is, int64_t now_ms);
+  // The key of a semaphore with one holder, which the key names.
+  static bool is_alone(std::string_view value) {
+    return value.starts_with(protocol::kPermitsPrefix) && value.find(' ') != std::string_view::npos;
+  }
+  static std::string alone_in(std::string_view value) {
+    return std::string(value.substr(value.find(' ') + 1, kTokenSize));
+  }
   void check_place(const Call &call, const Value &reply);
   void check_holder(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);
   void check_expiry(const Call &call, const Lock &was, const Lock &is, int64_t now_ms);

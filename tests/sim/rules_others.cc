@@ -260,6 +260,7 @@ Rules::Leases Rules::leases_at(const Store &store, std::string_view lock) const 
   if (entry == nullptr) return leases;
   const auto *token = std::get_if<std::string>(&entry->data);
   if (token != nullptr && token->size() == kTokenSize) leases[*token] = entry->expires_ms;
+  if (token != nullptr && is_alone(*token)) leases[alone_in(*token)] = entry->expires_ms;
   if (const auto *holds = store.value_at<Store::SortedSet>(readers_of(lock))) {
     for (const auto &[member, end] : holds->scores) {
       leases[member.substr(0, kTokenSize)] = static_cast<int64_t>(end);

@@ -216,7 +216,7 @@ void Rules::check_served(const Call &call, const Lock &is, const Value &reply, i
 
 // The only holder of permits is in the key, and has lost what is in R.
 void Rules::read_alone(Lock &is, int64_t now_ms) {
-  const std::string token = is.holder.substr(is.holder.find(' ') + 1, kTokenSize);
+  const std::string token = alone_in(is.holder);
   is.sum = is.used;
   is.holder.clear();
   if (is.expires_ms <= now_ms) return;
