@@ -120,8 +120,7 @@ void Beliefs::check_fence(const std::string &name, Name &entry, const Holder &ho
   if (holder.permits > 0) {
     const auto is_same = [&](const Belief &other) {
       return other.holder.lease && !other.holder.is_attached &&
-             other.holder.token != holder.token && other.holder.fence() == fence &&
-             !checker_->is_fence_apart(other.holder.token);
+             other.holder.token != holder.token && other.holder.fence() == fence;
     };
     const bool is_checked = !holder.is_attached && !holder.is_excused;
     if (is_checked && std::any_of(entry.beliefs.begin(), entry.beliefs.end(), is_same)) {
