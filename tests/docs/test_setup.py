@@ -147,8 +147,18 @@ def test_each_step_gets_only_what_it_needs(tree: Path, machine: Path) -> None:
         assert ("libgtest-dev" in listed) == (step not in ("tidy", "model", "tsan"))
         assert ("python3-venv" in listed) == (step not in ("tidy", "unit", "asan", "tsan"))
         assert ("spin" in listed) == (step == "model")
+        assert ("postgresql" in listed) == (step == "docs")
     done = run("scripts/setup", "--for", "nothing", folder=tree, path=machine)
     assert done.returncode == 2 and "usage: " in done.stdout
+
+
+def test_without_apt_the_commands_that_are_missing_are_listed(tree: Path, tmp_path: Path) -> None:
+    absent = ("initdb", "postgres", "psql")
+    path = path_without(tmp_path / "bin", "dpkg.*", "apt.*", *absent)
+    done = run("scripts/setup", "--for", "docs", folder=tree, path=path)
+    assert done.returncode == 1 and "this system has no apt; please install:" in done.stdout
+    for name in absent:
+        assert f"\n  {name} (command)\n" in done.stdout
 
 
 # What a Debian without anything lacks for each kind of package, and for its trial.

@@ -118,6 +118,24 @@ def _is_before_7(kind: str) -> bool:
     return kind == "redis-6.2"
 
 
+class Reaper:
+    """Ends a server, and removes its folder, when this process ends."""
+
+    def __init__(self, pid: int, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            ["sh", "-c", _REAPER, "reaper", str(pid), str(folder)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdin:
+            self._process.stdin.close()
+
+
 class Server:
     """One server process without persistence. The port stays the same over a restart."""
 
@@ -145,7 +163,7 @@ class Server:
         self._binary = binary
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._reaper: subprocess.Popen[bytes] | None = None
+        self._reaper: Reaper | None = None
         self._forgetting: Forgetting | None = None
         self.is_paused = False
         self.forgets = True  # all locks, when it ends: nobody else has them
@@ -313,12 +331,7 @@ class Server:
                 stderr=output,
                 env={**os.environ, **self._env},
             )
-        self._reaper = subprocess.Popen(
-            ["sh", "-c", _REAPER, "reaper", str(self._process.pid), str(folder)],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._reaper = Reaper(self._process.pid, folder)
         try:
             self._await_ping()
         except BaseException:
@@ -350,10 +363,7 @@ class Server:
     def _reap(self) -> None:
         # The reaper is stopped first: later another process may have this process id.
         if self._reaper is not None:
-            self._reaper.kill()
-            self._reaper.wait()
-            if self._reaper.stdin:
-                self._reaper.stdin.close()
+            self._reaper.stop()
             self._reaper = None
         if self._process is not None:
             self._process.wait()
