@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Pages with tests of their own: of all code of the first, and of the commands of the second.
+# Pages with tests of their own: of all code of the first two, and of the commands of the third.
 RECIPES = ROOT / "docs/recipes.md"
+FENCED_WRITES = ROOT / "docs/fenced-writes.md"
 OPERATING = ROOT / "docs/operating.md"
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

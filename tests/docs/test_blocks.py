@@ -4,7 +4,8 @@
 
 Method: Python is run against a server of our own, tests in it by pytest; a piece of C, C++, Go or
 Java stands in a program that has what such pieces speak of. test_readme.py runs commands, and whole
-programs, whose first line is their file name; test_recipes.py runs docs/recipes.md.
+programs, whose first line is their file name; test_recipes.py runs docs/recipes.md, and
+test_fenced_writes.py docs/fenced-writes.md.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from support.java import java_program
 from support.program import run_to_end
 from support.servers import Server, available_kinds
 
-from .pages import RECIPES, file_of, pages_with_code
+from .pages import FENCED_WRITES, RECIPES, file_of, pages_with_code
 
 SERVER_OF_DOCS = "localhost:6379"
 NODES_OF_DOCS = ("a:6379", "b:6379", "c:6379")
@@ -164,7 +165,7 @@ class Docs {
 
 def blocks_of_docs() -> Iterator[object]:
     for page in pages_with_code():
-        if page == RECIPES:
+        if page in (RECIPES, FENCED_WRITES):
             continue
         for number, found in enumerate(_BLOCK.finditer(page.read_text())):
             if found[1] != "sh" and not file_of(found[2]):

@@ -6,7 +6,7 @@ page mentions what does not exist.
 Method: the programs are written to files, and each block of commands is run in a shell, a checkout
 and a home of its own, against a server of our own; links, names and options of all pages are looked
 up. The checks are tried with planted defects, because a check that cannot fail shows nothing.
-test_blocks.py runs the pieces of code; two pages have tests of their own.
+test_blocks.py runs the pieces of code; three pages have tests of their own.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from support.program import run_to_end
 from support.servers import Server, available_kinds
 
 from .pages import (
+    FENCED_WRITES,
     OPERATING,
     RECIPES,
     ROOT,
@@ -66,7 +67,8 @@ def page_id(page: Path) -> str:
 
 
 def blocks_of_all(language: str) -> list[str]:
-    pages = [page for page in pages_with_code() if page not in (RECIPES, OPERATING)]
+    with_own_tests = (RECIPES, FENCED_WRITES, OPERATING)
+    pages = [page for page in pages_with_code() if page not in with_own_tests]
     return [block for page in pages for block in blocks(page.read_text(), language)]
 
 
