@@ -116,8 +116,14 @@ void leave_to_lease(const CommandClient& client, rl_lease* lease, std::int64_t h
 void check_for_quorum(const RunOptions& run) {
   if (run.is_shared) throw UsageError("--shared: a lock on several servers has no readers");
   if (!run.owner.empty()) throw UsageError("--owner: a lock on several servers is not reentrant");
-  if (run.limit > 0) throw UsageError("--permits: a lock on several servers is not a semaphore");
-  if (!run.others.empty()) throw UsageError("--also: a lock on several servers is for one name");
+  if (run.limit > 0)
+    throw UsageError(
+        "--permits: a lock on several servers is not a semaphore: two permits and three "
+        "servers would let three holders in");
+  if (!run.others.empty())
+    throw UsageError(
+        "--also: a lock on several servers is for one name: the servers have no common "
+        "order of waiters");
   const std::string flag = run.lock_options.given_of_one_server();
   if (!flag.empty()) throw UsageError(flag + " is not possible for a lock on several servers");
 }

@@ -116,7 +116,8 @@ std::string WaitReport::name_held_around() {
     return is_held ? report.name : "";
   }
   const std::optional<LockReport> report = awaited_.look();
-  if (!report) return "";
+  // A semaphore may have enough other permits.
+  if (!report || report->has_permits()) return "";
   // No two locks, on whatever servers, have one fence. The names of those that share it may come
   // late.
   const auto is_around = [&](const LockReport::Holder& holder) {

@@ -21,8 +21,9 @@ constexpr int64_t kLargestFenceLead = 3600LL * 1'000'000;
 // held in between. Each answer about permits may have a fence of its own.
 bool tells_of_others(const TokenRecord &record) { return !record.lock->keys.traits().has_permits; }
 
-Obstacle obstacle_in(const protocol::AcquireAnswer &answer) {
+Obstacle obstacle_in(const protocol::AcquireAnswer &answer, bool is_semaphore) {
   using Kind = Obstacle::Kind;
+  if (answer.has_permits() && !is_semaphore) return {Kind::kOtherFormat, "semaphore"};
   if (answer.is_left_to_others()) return {Kind::kLeftToOthers, {}, answer.pttl_ms};
   if (answer.type == "none") return {Kind::kWaiters};
   if (answer.holder.empty()) return {Kind::kOtherFormat, std::string(answer.type)};
@@ -234,7 +235,7 @@ void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answ
   }
   note_other_limit(record, answer);
   lock.blocker = answer.token().substr(0, protocol::kCidSize);
-  lock.obstacle = obstacle_in(answer);
+  lock.obstacle = obstacle_in(answer, lock.keys.traits().has_permits);
   cleanups_.saw_busy(lock, now);
   if (!acquisition->is_queueable()) {
     if (awaits_name(record, now)) return;

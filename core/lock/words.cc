@@ -127,12 +127,12 @@ Text name_of(const operate::Holder &holder) noexcept {
 std::string busy(Text lock, const Obstacle &obstacle, const operate::Holder &holder) noexcept {
   using Kind = Obstacle::Kind;
   const Kind kind = obstacle.kind;
-  const bool has_end = kind != Kind::kWaiters && kind != Kind::kOtherFormat;
+  // A cap that has no end of its own has another one after each request.
+  const bool has_end = kind != Kind::kWaiters && kind != Kind::kOtherFormat && kind != Kind::kCap;
   const bool is_limited = has_end && obstacle.pttl_ms >= 0;
   const Text until = kind == Kind::kLeftToOthers ? " for "
                      : !is_limited               ? (has_end ? " without a time limit" : "")
                      : kind == Kind::kPermits    ? ", enough leases end in "
-                     : kind == Kind::kCap        ? ", the cap or enough leases end in "
                                                  : ", its lease ends in ";
   const MessagePart time = is_limited ? MessagePart(obstacle.pttl_ms) : MessagePart(Text());
   return message_of({LockName{lock}, " is busy: ", text_of(kind), obstacle.key_type, end_of(kind),

@@ -117,8 +117,8 @@ bool AcquireAnswer::is_foreign() const {
 }
 
 bool AcquireAnswer::is_foreign_to(Format format) const {
-  const bool is_of_others = traits(format).has_permits ? is_token(holder) || is_shared()
-                                                       : has_permits();
+  const bool is_of_others =
+      traits(format).has_permits ? is_token(holder) || is_shared() : has_permits();
   return is_foreign() || is_of_others;
 }
 

@@ -217,3 +217,25 @@ def test_stats_write_nothing(pool: World) -> None:
     finally:
         pool.admin.cmd("CONFIG", "SET", "min-replicas-to-write", 0)
     assert (pool.holder(), pool.readers()) == before
+
+
+def test_ended_leases_are_in_no_number(pool: World) -> None:
+    dead, living = asker(pool, 2, 5), asker(pool, 1, 5)
+    over = dead.hold()
+    living.hold()
+    assert pool.inspect()[8] == 2 and pool.inspect()[10] == 3
+    pool.end_lease(over)
+    assert pool.inspect()[8] == 1 and pool.inspect()[10] == 1 == stats(pool)[0]
+
+
+def test_a_try_is_repeated_until_all_ended_leases_are_dropped(pool: World) -> None:
+    client = asker(pool, 1, 600)
+    for _ in range(600):
+        client.hold()
+    entries = pool.admin.cmd("ZRANGE", pool.lock.r, 0, -1)
+    pool.admin.cmd("ZADD", pool.lock.r, *(word for entry in entries for word in (1, entry)))
+    asker(pool, 1, 601).hold()
+    big = asker(pool, 599, 600)
+    busy = as_busy(big.try_acquire(big.token()))
+    assert busy.flags == 1, "there are more"
+    assert isinstance(big.try_acquire(big.token()), Held)

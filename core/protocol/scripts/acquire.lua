@@ -121,4 +121,8 @@ if has_new_head then
   end
   --@end
 end
+--@only permits
+-- A try is repeated at once.
+served = has_more and 1 or served
+--@end
 --@include fragments/refusal.lua

@@ -55,6 +55,9 @@ if kind == 'string' then
   if alone then
     is_shared, holding = false, 1
     holders = {alone, string.format('%013.0f', now + redis.call('PTTL', K))}
+  elseif is_shared then
+    --@include fragments/permits/count_ended.lua
+    count = count - ended
   end
 end
 --@end

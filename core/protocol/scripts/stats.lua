@@ -5,7 +5,8 @@
 --
 -- KEYS: K, Q, F, R, W, which is the cap.
 -- ARGV: none.
--- Returns {now, used, seen, cap, cap_ms, waiting}. used: the permits that are out. seen: the limit
+-- Returns {now, used, seen, cap, cap_ms, waiting}. used: the permits that are out; see
+--         count_ended.lua. seen: the limit
 --         of the last caller that got some; 0 if none are out. cap: -1 without one. cap_ms: until
 --         its end, -1 without an end of its own. waiting: the number of waiters.
 -- Statuses: RL_OK.
@@ -18,10 +19,8 @@ if type(holder) == 'string' then
 end
 used = tonumber(used or 0)
 if alone == '' then
-  -- It writes nothing: who wants to know may do so while the server takes no writes.
-  for _, entry in ipairs(redis.call('ZRANGEBYSCORE', R, '-inf', now, 'LIMIT', 0, @MAX_ENTRIES@)) do
-    used = used - (tonumber(string.sub(entry, @TOKEN_SIZE@ + 1)) or 0)
-  end
+  --@include fragments/permits/count_ended.lua
+  used = used - ended
 end
 --@include fragments/permits/cap.lua
 return {now, used, used > 0 and tonumber(seen) or 0, cap or -1,

@@ -10,7 +10,8 @@
 -- Out: readers, the number of holders; 0 if K is free or not of this format. used, the permits that
 --      are out. seen: the limit of the last caller that got some. holder: false if the last lease
 --      is over. is_open: the head of the queue may be able to get permits.
-local readers, used, seen = 0, nil, nil
+--      has_more: there may be more ended leases.
+local readers, used, seen, has_more = 0, nil, nil, false
 if type(holder) == 'string' then
   local alone
   used, seen = string.match(holder, '^@PERMITS@(%d+)/(%d+)$')
@@ -32,6 +33,7 @@ if used then
   else
     redis.call('ZREM', R, unpack(ended))
   end
+  has_more = #ended == @MAX_ENTRIES@
   readers = redis.call('ZCARD', R)
   holder = readers > 0 and holder
   if holder and #ended > 0 then

@@ -7,6 +7,7 @@ import io.redlatch.internal.rlc.RlcConstants;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_lease;
 import java.lang.ref.Cleaner;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -20,7 +21,8 @@ import org.jspecify.annotations.Nullable;
 final class CallSession implements Runnable {
   static final Cleaner CLEANER = Cleaner.create();
 
-  /** The end of the line of the library's log. */
+  /** The begin, and the end, of the line of the library's log. */
+  private static final String WARNING = "warning ";
   private static final String SELF_WAIT = ": a thread waits for a lock that it holds itself";
 
   private final SWIGTYPE_p_rl_client handle;
@@ -74,21 +76,26 @@ final class CallSession implements Runnable {
   }
 
   /** Writes that a thread waits for its own lock, if the log says so and no logTo() writes it. */
-  void noticeSelfWait(String name) {
-    if (hasSelfWait("warning lock " + Text.quoted(name) + SELF_WAIT)) {
-      Warnings.ofLog("lock " + Text.quoted(name) + SELF_WAIT);
+  void noticeSelfWait(List<String> names) {
+    for (String line : selfWaits(names.stream().map(CallSession::selfWait).toList())) {
+      Warnings.ofLog(line);
     }
   }
 
-  /** True if the log has the line; all others are kept for logTo(). */
-  private synchronized boolean hasSelfWait(String wanted) {
+  private static String selfWait(String name) {
+    return "lock " + Text.quoted(name) + SELF_WAIT;
+  }
+
+  /** Those of the lines that the log has as warnings; all others are kept for logTo(). */
+  private synchronized List<String> selfWaits(List<String> wanted) {
+    List<String> found = new ArrayList<>();
     if (bridge != null && !bridge.isClosed()) {
-      return false;
+      return found;
     }
-    boolean isFound = false;
     for (String line; !(line = nextUnread()).isEmpty(); ) {
-      if (line.equals(wanted)) {
-        isFound = true;
+      String text = line.startsWith(WARNING) ? line.substring(WARNING.length()) : "";
+      if (wanted.contains(text)) {
+        found.add(text);
         continue;
       }
       unread.add(line);
@@ -96,7 +103,7 @@ final class CallSession implements Runnable {
         unread.poll();
       }
     }
-    return isFound;
+    return found;
   }
 
   private String nextUnread() {

@@ -129,7 +129,7 @@ public final class NamedLock {
   /** The log may be the only place of the reason, such as that this thread has the lock itself. */
   private void noticeLongWait(Request request) {
     request.lookAtWaiter();
-    session.noticeSelfWait(name());
+    session.noticeSelfWait(names);
   }
 
   private Request start(long waitMs) {

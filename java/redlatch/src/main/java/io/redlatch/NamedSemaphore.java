@@ -5,6 +5,7 @@ package io.redlatch;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
 import io.redlatch.internal.rlc.Rlc;
+import io.redlatch.internal.rlc.RlcConstants;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -52,6 +53,11 @@ public final class NamedSemaphore {
   private final LockOptions options;
 
   NamedSemaphore(Redlatch client, NamedLock lock, byte[] name, int limit, LockOptions options) {
+    if (limit < 1 || limit > RlcConstants.RL_MAX_PERMITS) {
+      String allowed = "option 'limit' must be 1 to " + RlcConstants.RL_MAX_PERMITS;
+      String why = allowed + " (got '" + limit + "')";
+      throw RedlatchException.of(Status.E_INVALID, "acquire", lock.name(), why);
+    }
     this.client = client;
     this.lock = lock;
     this.name = name;

@@ -194,8 +194,9 @@ public final class Redlatch implements AutoCloseable {
    * Returns the semaphore `name`, as UTF-8. At most `limit` of its permits are out at once, over
    * all processes. Sends nothing.
    *
-   * @param limit 1 or more; an acquire refuses another one. It counts for the acquisitions of
-   *     this object, and other callers may name another limit.
+   * @param limit 1 or more. It counts for the acquisitions of this object, and other callers may
+   *     name another limit.
+   * @throws RedlatchException with {@link Status#E_INVALID} if the limit is out of its range.
    */
   public NamedSemaphore semaphore(String name, int limit) {
     return semaphore(Text.bytes(name, "name"), limit);
