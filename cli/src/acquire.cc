@@ -112,16 +112,20 @@ rl_status trial_connect(const CommandClient& client, const Log& log) {
   return RL_OK;
 }
 
-// `message`: of the library, which says which name is busy.
+// `message`: of the library, which says which of several names is busy.
+std::string busy_name(const Arguments& arguments, const std::string& message) {
+  for (const std::string& name : arguments.run_names()) {
+    if (message.find(lock_words(name)) != std::string::npos) return name;
+  }
+  return arguments.names.front();
+}
+
 [[noreturn]] void fail_busy(const CommandClient& client, const Arguments& arguments,
                             const std::string& message, std::int64_t waited_ms,
                             const Reports& reports) {
-  const std::string& name = arguments.names.front();
+  const std::string name = busy_name(arguments, message);
   std::string text = lock_words(name) + " is busy";
-  if (!arguments.run.others.empty()) {
-    text = escaped(message);
-  } else if (arguments.verbosity >= (arguments.run.skips_busy ? 1 : 0) ||
-             arguments.run.status_fd >= 0) {
+  if (arguments.verbosity >= (arguments.run.skips_busy ? 1 : 0) || arguments.run.status_fd >= 0) {
     if (client.is_quorum()) {
       text += ": " + quorum_sentence(QuorumView(arguments).report_on(name));
     } else if (const InfoHandle info = client.try_inspect(name)) {
@@ -129,8 +133,7 @@ rl_status trial_connect(const CommandClient& client, const Log& log) {
       text += ": " + report_sentence(report) + (report.is_endless() ? kOtherName : "");
     }
   }
-  if (arguments.run.wait_ms > 0 && arguments.run.others.empty())
-    text += "; waited " + seconds_text(waited_ms);
+  if (arguments.run.wait_ms > 0) text += "; waited " + seconds_text(waited_ms);
   reports.events.send(reports.events.make("busy").text("message", text));
   if (!arguments.run.skips_busy) throw Failure{arguments.run.conflict_exit_code, text};
   reports.log.detail(text);
