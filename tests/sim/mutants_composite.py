@@ -23,7 +23,7 @@ COMPOSITE_MUTANTS = (
     Mutant(
         "kept-behind",
         "what is behind the name that is waited for stays held",
-        12,
+        77,
         Edit(
             "composite/composite.cc",
             "  drop_from(std::max<size_t>(missing, 1), now);\n",
@@ -39,7 +39,7 @@ COMPOSITE_MUTANTS = (
     Mutant(
         "lasting-whole",
         "a lease outlives a part that was lost",
-        10,
+        2,
         Edit(
             "composite/composite.cc",
             "    if (!part.is_ours(now)) return lose(&part, now);\n",
@@ -91,7 +91,7 @@ COMPOSITE_MUTANTS = (
     Mutant(
         "kept-parts",
         "an acquire that fails keeps the names that it has",
-        10,
+        2,
         Edit(
             "composite/composite.cc",
             "  const auto keep = shared_from_this();\n"
