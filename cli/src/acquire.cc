@@ -227,6 +227,7 @@ void report_acquired(const CommandClient& client, const Arguments& arguments, co
   JsonObject event = reports.events.make("acquired");
   event.number("fence", fence).text("holder", client.holder());
   event.text("mode", arguments.run.mode());
+  if (arguments.run.limit > 0) event.number("permits", rl_lease_permits(lease));
   event.number("waited_ms", took_us / 1000).number("ttl_ms", arguments.run.ttl_ms);
   reports.events.send(event);
 }

@@ -36,9 +36,11 @@ protocol::Format usual_format(bool is_reentrant) {
       [is_reentrant](auto one) { return protocol::traits(one).has_owner == is_reentrant; });
 }
 
-Outcome not_for_semaphore(std::string_view name, std::string_view allowed, const std::string &got) {
+Outcome not_for_semaphore(std::string_view name, std::string_view allowed, std::string_view why,
+                          const std::string &got) {
   return failure(Status::kInvalid, "option '" + std::string(name) + "' must " +
-                                       std::string(allowed) + " for a semaphore" + got);
+                                       std::string(allowed) + " for a semaphore, which " +
+                                       std::string(why) + " (got " + got + ")");
 }
 
 // Options that do not go with `permits` and `limit`.
@@ -50,14 +52,17 @@ Outcome check_semaphore(const AcquireSettings &settings) {
     outcome.message += " (got " + std::to_string(settings.permits) + ")";
     return outcome;
   }
-  if (settings.is_reentrant) return not_for_semaphore("reentrant", "be no", " (got yes)");
+  constexpr std::string_view kWhyNoOwner = "gives other permits to a caller that has some";
+  if (settings.is_reentrant) return not_for_semaphore("reentrant", "be no", kWhyNoOwner, "yes");
   if (!settings.owner.empty()) {
-    return not_for_semaphore("owner", "not be set", " (got " + quoted(settings.owner) + ")");
+    return not_for_semaphore("owner", "not be set", kWhyNoOwner, quoted(settings.owner));
   }
   if (settings.format_number != 0) {
-    return not_for_semaphore("format", "be auto", " (got " + option_of(settings, "format") + ")");
+    return not_for_semaphore("format", "be auto", "has one format", option_of(settings, "format"));
   }
-  if (settings.mode_number != 0) return not_for_semaphore("mode", "be write", " (got read)");
+  if (settings.mode_number != 0) {
+    return not_for_semaphore("mode", "be write", "has no readers", "read");
+  }
   return {};
 }
 

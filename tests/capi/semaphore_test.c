@@ -194,10 +194,18 @@ static void what_is_no_semaphore_is_refused(void) {
   static const struct {
     const char *name, *value, *message;
   } wrong[] = {
-      {"owner", "me", "option 'owner' must not be set for a semaphore (got 'me')"},
-      {"format", "hash", "option 'format' must be auto for a semaphore (got hash)"},
-      {"mode", "read", "option 'mode' must be write for a semaphore (got read)"},
-      {"reentrant", "yes", "option 'reentrant' must be no for a semaphore (got yes)"},
+      {"owner", "me",
+       "option 'owner' must not be set for a semaphore, which gives other permits to a caller that "
+       "has "
+       "some (got 'me')"},
+      {"format", "hash",
+       "option 'format' must be auto for a semaphore, which has one format (got hash)"},
+      {"mode", "read",
+       "option 'mode' must be write for a semaphore, which has no readers (got read)"},
+      {"reentrant", "yes",
+       "option 'reentrant' must be no for a semaphore, which gives other permits to a caller that "
+       "has "
+       "some (got yes)"},
       {"permits", "4", "option 'permits' must be 1 to 3, the limit (got 4)"},
       {"permits", "0", "option 'permits' must be 1 to 1000000 (got '0')"},
       {"permits", "-1", "option 'permits' must be 1 to 1000000 (got '-1')"},
