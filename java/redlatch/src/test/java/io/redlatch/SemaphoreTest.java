@@ -234,7 +234,7 @@ class SemaphoreTest extends ServerTest {
             "(got 4)", () -> three.acquire(4),
             "option 'limit' must be 1 to 1000000 (got '0')", () -> client.semaphore("x", 0),
             "option 'limit' must be 1 to 1000000 (got '-1')", () -> client.semaphore("x", -1),
-            "(got '1000001')", client.semaphore("x", 1000001)::acquire,
+            "(got '1000001')", () -> client.semaphore("x", 1000001),
             "name must be 1 to 1024 bytes", client.semaphore("", 3)::acquire,
             "owner", three.with(options.owner("me"))::acquire,
             "reentrant", three.with(options.reentrant(true))::acquire,
