@@ -149,3 +149,13 @@ def test_a_quorum_has_no_semaphores(cli: Cli, name: str) -> None:
     done = cli.run("run", *urls, "--permits", "3", name, "true")
     assert done.returncode == USAGE
     assert "--permits: a lock on several servers is not a semaphore" in done.stderr
+
+
+def test_the_event_of_a_grant_has_its_permits(cli: Cli, name: str, tmp_path: Path) -> None:
+    with (tmp_path / "events").open("w+") as told:
+        fd = told.fileno()
+        words = ("run", "--permits", "5:2", f"--status-fd={fd}", name, "true")
+        assert cli.run(*words, pass_fds=[fd]).returncode == 0
+        told.seek(0)
+        (acquired,) = [json.loads(line) for line in told if '"acquired"' in line]
+    assert (acquired["mode"], acquired["permits"]) == ("permits", 2)
