@@ -191,6 +191,7 @@ void Beliefs::client_died(int client) {
 }
 
 void Beliefs::excuse_all() {
+  excused_all_at_ = schedule_.now();
   for (auto &[name, entry] : names_) {
     for (Belief &belief : entry.beliefs) belief.holder.is_excused = true;
   }

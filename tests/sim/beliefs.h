@@ -65,6 +65,7 @@ class Beliefs {
 
   // Exclusion is not promised to any present believer: the server has lost what it acknowledged.
   void excuse_all();
+  Nanos excused_all_at() const { return excused_all_at_; }  // the last time
   // Exclusion is not promised to any believer with this token, now or later.
   void excuse(const std::string &token);
 
@@ -108,6 +109,7 @@ class Beliefs {
   const Checker *checker_ = nullptr;
   std::map<std::string, Name> names_;
   std::set<std::string> excused_;  // tokens
+  Nanos excused_all_at_ = -1;
   struct Forged {
     Nanos until = 0;
     int64_t highest_fence = 0;

@@ -124,6 +124,7 @@ bool Client::is_through() const {
 void Client::start(const RequestPtr &request, std::function<void()> done) {
   tell("starts", *request);
   note_start(*request);
+  if (request->several.names) begun_.emplace(request.get(), context_.schedule.now());
   calls_.emplace(request.get(), std::pair(request, std::move(done)));
   // A caller that asks for a downgrade counts as a reader from now on.
   if (request->op == lock::Request::Op::kDowngrade) {
@@ -195,6 +196,7 @@ void Client::finished(lock::Request &request) {
   context_.trace.mix(static_cast<uint64_t>(request.status.load()) + 17);
   done_.push_back(std::move(found->second.second));
   calls_.erase(found);
+  begun_.erase(&request);
 }
 
 void Client::count_permits(const lock::Lease &lease, int limit, Beliefs::Holder &holder) const {
@@ -211,12 +213,18 @@ void Client::believe(const lock::Request &request) {
   holder.is_attached = request.op == lock::Request::Op::kAttach;
   count_permits(*request.lease, request.options.limit, holder);
   context_.checker.granted(request, last_reply_at_, holder);
-  if (request.several.names) believe_in_others(*request.several.names, holder);
+  if (request.several.names) {
+    Beliefs::Holder of_others = holder;
+    of_others.is_excused =
+        holder.is_excused || context_.beliefs.excused_all_at() >= begun_[&request];
+    believe_in_others(*request.several.names, std::move(of_others));
+  }
   context_.beliefs.begin(request.lease->name, std::move(holder));
   given_up_.erase(request.lease->token);
 }
 
-// Of several names: each but the first, which `holder` is for.
+// Of several names: each but the first, whose token `holder` has. Only the library knows the tokens
+// of the others: what has excused one of them since the request began excuses all.
 void Client::believe_in_others(std::span<const lock::NamedMode> names, Beliefs::Holder holder) {
   holder.max_local_handoffs = -1;
   for (const lock::NamedMode &other : names.subspan(1)) {
