@@ -22,6 +22,8 @@ const (
 	ErrStillHeld Status = 6
 	// ErrInterrupted: a signal came while waiting; the place is kept, call again.
 	ErrInterrupted Status = 7
+	// ErrSkipped: a run of this period has succeeded, or too many have failed.
+	ErrSkipped Status = 8
 	// ErrAlreadyHeld: this owner holds the lock already.
 	ErrAlreadyHeld Status = -1
 	// ErrNotHeld: nothing to release: not held, or released before.
@@ -65,6 +67,7 @@ var statusNames = map[Status]string{
 	ErrCancelled:      "CANCELLED",
 	ErrStillHeld:      "STILL_HELD",
 	ErrInterrupted:    "INTERRUPTED",
+	ErrSkipped:        "SKIPPED",
 	ErrAlreadyHeld:    "E_ALREADY_HELD",
 	ErrNotHeld:        "E_NOT_HELD",
 	ErrLost:           "E_LOST",

@@ -19,7 +19,7 @@ type Info struct {
 	State LockState
 	// Type of the key; 'none' if the lock is free.
 	Type string
-	// Until the lease ends on the server; Forever for a key without expiry.
+	// Until the lease, or the period, ends on the server; Forever for a key without expiry.
 	Remaining time.Duration
 	// The last fence that the server granted; 0 if not known; the holder's is up to 31 higher after
 	// hand-offs in its client.
@@ -44,6 +44,8 @@ type Info struct {
 	Holders []Holder
 	// The waiters, in the order of the queue.
 	Waiters []Waiter
+	// The periods of once in which a run has begun, in no order.
+	Marks []Mark
 }
 
 func (r row) asInfo() Info {
@@ -78,9 +80,10 @@ type Holder struct {
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.
 	Mode Mode
-	// When it was granted, or joined the queue; zero if not known.
+	// When it was granted, joined the queue, or when the last run began or succeeded; zero if not
+	// known.
 	Since time.Time
-	// Until the lease ends on the server; Forever for a key without expiry.
+	// Until the lease, or the period, ends on the server; Forever for a key without expiry.
 	Remaining time.Duration
 }
 
@@ -106,7 +109,8 @@ type Waiter struct {
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.
 	Mode Mode
-	// When it was granted, or joined the queue; zero if not known.
+	// When it was granted, joined the queue, or when the last run began or succeeded; zero if not
+	// known.
 	Since time.Time
 }
 
@@ -116,6 +120,31 @@ func (r row) asWaiter() Waiter {
 	one.Who = r.text(rlc.RL_FIELD_HOLDER)
 	one.Mode = Mode(r.number(rlc.RL_FIELD_MODE))
 	one.Since = r.time(rlc.RL_FIELD_SINCE_MS)
+	return one
+}
+
+// Mark is a period of once in which a run has begun, and that has not ended.
+type Mark struct {
+	// When it was granted, joined the queue, or when the last run began or succeeded; zero if not
+	// known.
+	Since time.Time
+	// Until the lease, or the period, ends on the server; Forever for a key without expiry.
+	Remaining time.Duration
+	// The text that names the period; empty without one.
+	Key string
+	// 1 if a run of the period has succeeded; else 0.
+	Done int64
+	// Number of runs of the period.
+	Tries int64
+}
+
+func (r row) asMark() Mark {
+	one := Mark{}
+	one.Since = r.time(rlc.RL_FIELD_SINCE_MS)
+	one.Remaining = r.remaining(rlc.RL_FIELD_REMAINING_MS)
+	one.Key = r.text(rlc.RL_FIELD_KEY)
+	one.Done = r.number(rlc.RL_FIELD_DONE)
+	one.Tries = r.number(rlc.RL_FIELD_TRIES)
 	return one
 }
 

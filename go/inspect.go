@@ -105,6 +105,9 @@ func readInfo(handle rlc.Info) *Info {
 	for _, one := range rowsOf(handle, rlc.RL_PART_WAITER) {
 		info.Waiters = append(info.Waiters, one.asWaiter())
 	}
+	for _, one := range rowsOf(handle, rlc.RL_PART_MARK) {
+		info.Marks = append(info.Marks, one.asMark())
+	}
 	return &info
 }
 
@@ -115,24 +118,25 @@ func readInfo(handle rlc.Info) *Info {
 //   - ErrNotHeld: that token does not hold the lock.
 //   - ErrInvalid: the token is empty.
 func (c *Client) ForceRelease(ctx context.Context, name, token string) error {
-	return c.force(ctx, name, func() rlc.Request {
+	return c.change(ctx, "force-release", name, func() rlc.Request {
 		return rlc.Force_release_start(c.handle, name, token)
 	})
 }
 
 // ForceReleaseAny is ForceRelease of all holders. The error is ErrNotHeld if the lock is free.
 func (c *Client) ForceReleaseAny(ctx context.Context, name string) error {
-	return c.force(ctx, name, func() rlc.Request {
+	return c.change(ctx, "force-release", name, func() rlc.Request {
 		return rlc.Force_release_any_start(c.handle, name)
 	})
 }
 
-func (c *Client) force(ctx context.Context, name string, start func() rlc.Request) error {
+// change waits for a request that changes something, if ctx has not ended before.
+func (c *Client) change(ctx context.Context, op, name string, start func() rlc.Request) error {
 	defer runtime.KeepAlive(c)
 	if ctx.Err() != nil {
-		return endedError(ctx, "force-release", name, ErrCancelled)
+		return endedError(ctx, op, name, ErrCancelled)
 	}
-	request, err := c.common.ask(ctx, "force-release", name, start)
+	request, err := c.common.ask(ctx, op, name, start)
 	if err != nil {
 		return sent(err)
 	}

@@ -34,6 +34,7 @@ ADVICE = {
     "END": "Stop reading.",
     "CANCELLED": "Continue without the lock.",
     "STILL_HELD": "Release the other acquisitions too.",
+    "SKIPPED": "Do not run the job in this period; release the lease.",
     "INTERRUPTED": "Handle the signal; then wait again.",
     "E_ALREADY_HELD": "Fix the program: it would wait for itself.",
     "E_NOT_HELD": "Fix the program: it releases twice, or without a lease.",

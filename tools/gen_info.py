@@ -100,6 +100,7 @@ PARTS = {
         (
             ("holders", "HOLDER", "readers, a writer, or acquisitions of an owner"),
             ("waiters", "WAITER", "the waiters, in the order of the queue"),
+            ("marks", "MARK", "the periods of once in which a run has begun, in no order"),
         ),
     ),
     "HOLDER": Part(
@@ -110,6 +111,13 @@ PARTS = {
         "a holder of a lock: a reader, a writer, or one acquisition of an owner",
     ),
     "WAITER": Part("Waiter", "Waiter", "LockInfo.Waiter", "Wait", "a waiter for a lock"),
+    "MARK": Part(
+        "Mark",
+        "Mark",
+        "LockInfo.Mark",
+        "Mark",
+        "a period of once in which a run has begun, and that has not ended",
+    ),
     "NODE": Part(
         "NodeInfo",
         "NodeInfo",
@@ -362,6 +370,9 @@ def render_java(fields: list[Field], root: Path) -> dict[str, str]:
         texts[file] = marked(texts[file], part.name, lines, f"{indent}// ")
         parameters = ", ".join(f"List<{PARTS[other].java}> {name}" for name, other, _ in part.rows)
         readers += ["", f"    {part.java} as{part.name}({parameters}) {{"]
+        if len(readers[-1]) > 100:
+            one_each = parameters.replace(", ", ",\n        ")
+            readers[-1] = f"    {part.java} as{part.name}(\n        {one_each}) {{"
         readers += [f"      return new {part.java}(", *(f"          {one}," for one in values)]
         readers[-1] = readers[-1].rstrip(",") + ");"
         readers.append("    }")

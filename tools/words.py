@@ -93,7 +93,8 @@ def script_comments(text):
 def words_table(root):
     """Rows of (name, words, refused, openers); the last one is the total."""
     paths = [*PAGES[:1], *sorted(glob.glob("docs/*.md", root_dir=root))]
-    paths += [HEADERS + name for name in ("redlatch.h", "redlatch.hpp", "options.hpp", "mutex.hpp")]
+    headers = ("redlatch.h", "redlatch.hpp", "options.hpp", "mutex.hpp", "jobs.hpp")
+    paths += [HEADERS + name for name in headers]
     rows = []
     for path in paths:
         if os.path.isfile(os.path.join(root, path)):

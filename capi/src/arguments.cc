@@ -99,6 +99,34 @@ Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, c
                       "a read-write lock, which is not reentrant");
 }
 
+Outcome fill_flight(const rl_client &client, Request &request, const char *name, size_t name_len,
+                    int64_t wait_ms, const rl_acquire_options *options) {
+  const std::string use = "a flight";
+  if (client.runtime->is_quorum()) return runtime::needs_one_server(use);
+  if (wait_ms == 0) {
+    return failure(Status::kInvalid, "wait_ms must be -1, or above 0, for " + use + " (got 0)");
+  }
+  if (options != nullptr && options->mistakes.empty()) {
+    if (auto outcome = refuse_owner(options->options, use); !outcome.ok()) return outcome;
+    const std::string_view option = option_of_one_name(options->options);
+    if (!option.empty()) {
+      return failure(Status::kInvalid, "option " + quoted(option) + " must not be set for " + use);
+    }
+  }
+  auto outcome = fill_lock(client, request, name, name_len, wait_ms, options);
+  if (!outcome.ok()) return outcome;
+  if (request.options.format != runtime::Format::kString) {
+    return failure(Status::kInvalid, "option 'format' must be string for " + use + " (got " +
+                                         std::string(runtime::traits(request.options.format).word) +
+                                         ")");
+  }
+  request.arguments = std::make_unique<runtime::RequestArguments>();
+  request.arguments->make_lease = []() -> decltype(Request::lease) {
+    return std::make_shared<Lease>();
+  };
+  return outcome;
+}
+
 Outcome fill_acquire_all(const rl_client &client, Request &request,
                          const std::vector<runtime::NamedMode> &names, int64_t wait_ms,
                          const rl_acquire_options *options) {

@@ -102,6 +102,7 @@ constexpr Constant kConstants[] = {
 #include "../info_fields.def"
     RL_CONSTANT(RL_PART_NODE),
     RL_CONSTANT(RL_PART_FINDING),
+    RL_CONSTANT(RL_PART_MARK),
     RL_CONSTANT(RL_LEVEL_UNKNOWN),
     RL_CONSTANT(RL_LEVEL_OK),
     RL_CONSTANT(RL_LEVEL_WARN),

@@ -199,6 +199,9 @@ Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, c
 Outcome fill_acquire_all(const rl_client &client, Request &request,
                          const std::vector<runtime::NamedMode> &names, int64_t wait_ms,
                          const rl_acquire_options *options);
+// The same for a flight.
+Outcome fill_flight(const rl_client &client, Request &request, const char *name, size_t name_len,
+                    int64_t wait_ms, const rl_acquire_options *options);
 // The same for taking over a detached lease.
 Outcome fill_attach(Request &request, std::string_view name, std::string_view token, int64_t fence,
                     const rl_acquire_options *options);

@@ -20,7 +20,8 @@ enum : uint32_t {
   kWaiter = 1U << RL_PART_WAITER,
   kServer = 1U << RL_PART_SERVER,
   kNode = 1U << RL_PART_NODE,
-  kFinding = 1U << RL_PART_FINDING
+  kFinding = 1U << RL_PART_FINDING,
+  kMark = 1U << RL_PART_MARK
 };
 
 struct Field {
@@ -101,6 +102,20 @@ int64_t waiter_number(const runtime::Info::Waiter &waiter, int32_t field) {
   return waiter.mode == runtime::Mode::kRead      ? RL_MODE_READ
          : waiter.mode == runtime::Mode::kUpgrade ? RL_MODE_UPGRADE
                                                   : RL_MODE_WRITE;
+}
+
+int64_t mark_number(const rl_info &info, size_t index, int32_t field) {
+  const runtime::Info::Mark &mark = info.data.marks[index];
+  switch (field) {
+    case RL_FIELD_SINCE_MS:
+      return mark.since_ms;
+    case RL_FIELD_REMAINING_MS:
+      return mark.ends_ms - info.data.server_ms;
+    case RL_FIELD_DONE:
+      return mark.is_done ? 1 : 0;
+    default:
+      return mark.tries;
+  }
 }
 
 int64_t server_number(const rl_info &info, int32_t field) {
@@ -203,6 +218,7 @@ int32_t rl_info_count(const rl_info *info, int32_t part) {
   }
   if (part == RL_PART_HOLDER) return state == RL_STATE_HELD || state == RL_STATE_FOREIGN ? 1 : 0;
   if (part == RL_PART_WAITER) return static_cast<int32_t>(info->data.waiters.size());
+  if (part == RL_PART_MARK) return static_cast<int32_t>(info->data.marks.size());
   return 0;
 }
 
@@ -218,6 +234,7 @@ int64_t rl_info_number(const rl_info *info, int32_t part, int32_t index, int32_t
   if (part == RL_PART_NODE) return node_number(info->nodes[row], field);
   if (part == RL_PART_FINDING) return finding_number(finding_at(*info, row), field);
   if (part == RL_PART_HOLDER) return holder_number(*info, row, field);
+  if (part == RL_PART_MARK) return mark_number(*info, row, field);
   return waiter_number(info->data.waiters[row], field);
 }
 
@@ -233,6 +250,7 @@ size_t rl_info_text(const rl_info *info, int32_t part, int32_t index, int32_t fi
   if (part == RL_PART_HOLDER) text = holder_text(*info, row, field);
   if (part == RL_PART_WAITER) text = waiter_text(info->data.waiters[row], field);
   if (part == RL_PART_SERVER) text = server_text(*info, field);
+  if (part == RL_PART_MARK) text = info->data.marks[row].text;
   if (part == RL_PART_NODE) text = node_text(info->nodes[row], field);
   if (part == RL_PART_FINDING) text = finding_text(*info, finding_at(*info, row), field);
   return copy_out(text, buffer, buffer_size);

@@ -11,7 +11,11 @@ namespace {
 
 bool is_grant(const Request &request) {
   const bool has_lease = request.op == Request::Op::kAcquire || request.op == Request::Op::kAttach;
-  return has_lease && request.status.load() == Status::kOk;
+  if (request.status.load() != Status::kOk)
+    return false;  // first: the others may change until then
+  const bool has_value = request.op == Request::Op::kAcquire && request.arguments &&
+                         request.arguments->value;  // of a flight, instead of a lease
+  return has_lease && !has_value;
 }
 
 // No caller will release the lease of `request`.

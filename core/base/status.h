@@ -24,6 +24,7 @@ enum class Status : int32_t {
   kCancelled = 5,
   kStillHeld = 6,
   kInterrupted = 7,
+  kSkipped = 8,
   kAlreadyHeld = -1,
   kNotHeld = -2,
   kLost = -3,

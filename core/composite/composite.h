@@ -31,8 +31,7 @@
 
 namespace redlatch::composite {
 
-// The lock client. It is replaced when its server turns out to be a node of a cluster.
-using Inner = std::unique_ptr<lock::LockService>;
+using compound::Inner;
 
 class Composite final : public compound::Compound {
  public:

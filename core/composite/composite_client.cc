@@ -16,11 +16,20 @@ using compound::PartRequest;
 using lock::Lease;
 using lock::Request;
 
+namespace {
+
+bool is_of_flight(const Request &request) {
+  return request.op == Request::Op::kAcquire && request.arguments != nullptr;
+}
+
+}  // namespace
+
 // ---- calls -------------------------------------------------------------------------------------
 
 void CompositeClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_about_lease = request->lease && request->lease->is_composite();
-  if (is_shut_ && (request->several.names || is_about_lease)) {
+  const bool is_flight = is_of_flight(*request);
+  if (is_shut_ && (request->several.names || is_about_lease || is_flight)) {
     return refuse(*request, {Status::kClosed, lock::words::same(lock::words::kShutDown)});
   }
   if (request->several.names) {
@@ -28,6 +37,11 @@ void CompositeClient::start(const std::shared_ptr<Request> &request, Nanos now) 
     const auto composite = std::make_shared<Composite>(inner_, table_, request, now);
     table_.add(composite);
     composite->start(now);
+  } else if (is_flight) {
+    if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
+    const auto flight = std::make_shared<flight::Flight>(inner_, table_, rooms_, request, now);
+    table_.add(flight);
+    flight->start(now);
   } else if (is_about_lease) {
     start_command(request, now);
   } else {
@@ -47,7 +61,8 @@ Composite *CompositeClient::holder_of(const Lease &lease) const {
 
 void CompositeClient::start_command(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_release = request->op == Request::Op::kRelease;
-  if (!is_release && request->op != Request::Op::kExtend) {
+  const bool is_of_run = request->arguments != nullptr;
+  if (is_of_run || (!is_release && request->op != Request::Op::kExtend)) {
     const std::string why = words::not_with_several(request->lease->name, request->op);
     return refuse(*request, {Status::kInvalid, why});
   }
@@ -101,6 +116,7 @@ void CompositeClient::give_up() {
 }
 
 const Request *CompositeClient::waits_for_itself(const Request &request) const {
+  if (is_of_flight(request)) return nullptr;
   if (!request.several.names) return inner_->waits_for_itself(request);
   const auto *composite = static_cast<const Composite *>(table_.find(&request));
   return composite == nullptr ? nullptr : composite->waits_for_itself();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// CompositeClient: adds leases of several names to a lock client, of one server or of a cluster.
+// CompositeClient: adds leases of several names, and flights, to a lock client, of one server or of
+// a cluster.
 // Calls about a single name are passed to that client. It has no mutex, thread, socket or clock;
 // one thread at a time calls it.
 //
@@ -23,6 +24,7 @@
 #include "base/status.h"
 #include "composite/composite.h"
 #include "compound/compound.h"
+#include "flight/flight.h"
 #include "lock/service.h"
 
 namespace redlatch::composite {
@@ -143,6 +145,7 @@ class CompositeClient final : public lock::LockService, private lock::Output {
 
   lock::Output &output_;
   compound::Table table_;
+  flight::Rooms rooms_{inner_, table_};
   Inner inner_;  // last: it ends first, and its reports are ignored then
   bool is_shut_ = false;
 };

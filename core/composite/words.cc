@@ -14,6 +14,9 @@ Text done_by(lock::Request::Op op) {
       return "upgraded";
     case lock::Request::Op::kDowngrade:
       return "downgraded";
+    case lock::Request::Op::kBeginRun:
+    case lock::Request::Op::kRelease:
+      return "that of a run or a flight";
     default:
       return "detached";
   }

@@ -35,7 +35,7 @@ void Compound::end_lease(lock::Lease::State state, lock::Loss loss) noexcept {
 void Table::add(const std::shared_ptr<Compound> &compound) {
   timers_.admit();
   try {
-    subjects_.emplace(compound->request_.get(), compound.get());
+    if (compound->request_) subjects_.emplace(compound->request_.get(), compound.get());
     if (compound->lease_) subjects_.emplace(compound->lease_.get(), compound.get());
     all_.emplace(last_id_ + 1, compound);
   } catch (...) {

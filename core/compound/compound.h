@@ -24,6 +24,10 @@ namespace redlatch::compound {
 
 class Compound;
 
+// The lock client that parts are asked of. It is replaced when its server turns out to be a node of
+// a cluster.
+using Inner = std::unique_ptr<lock::LockService>;
+
 class Table {
  public:
   explicit Table(lock::Output &output) : output_(output) {}
@@ -62,7 +66,8 @@ class Table {
 
 class Compound : public lock::Timed, public std::enable_shared_from_this<Compound> {
  public:
-  // `lease`: the user's, which the request is to fill; nullptr: it fills none.
+  // `request`: of the user; nullptr: it acts for others. `lease`: the user's, which the request
+  // fills; nullptr: it fills none.
   Compound(Table &table, std::shared_ptr<lock::Request> request,
            std::shared_ptr<lock::Lease> lease);
   virtual ~Compound() = default;

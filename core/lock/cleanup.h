@@ -74,6 +74,8 @@ class Cleanup {
   bool was_answered() const { return was_answered_; }
   // Local ones before: a release counts them.
   int handoff_count() const { return left_.handoff_count; }
+  // A RELEASE that was sent in time got no answer.
+  bool was_release_lost() const { return was_release_lost_; }
   bool is_detached() const { return left_.is_detached; }
   // The sentence of the model that does not hold, or null.
   const char *check() const;

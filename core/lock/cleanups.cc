@@ -124,7 +124,8 @@ void Cleanups::perform(TokenRecord &record, const Cleanup::Step &step, Nanos now
                      record.identity.member, record.identity.claim());
   } else {
     protocol::release(command, record.server().features, eval, record.lock->keys, record.proof(),
-                      yield_policy_at(record, now), 1 + record.cleanup()->handoff_count());
+                      yield_policy_at(record, now), 1 + record.cleanup()->handoff_count(),
+                      record.note.get());
   }
   const Kind *kind = is_cancel ? &cancel_ : &release_;
   if (!record.server().session.try_send(command,
@@ -149,6 +150,7 @@ void Cleanups::on_answer(const Call &call, const Reply &reply, Nanos now) {
   }
   on_script_answer(call, count, record.lock, now);
   if (!is_cancel && count.result == 1) saw_free(record);
+  if (!is_cancel && record.note) settle_note(record, count);
   const bool is_up = redirects_.is_up(*record.lock);
   perform(record,
           is_cancel ? cleanup.give(&Cleanup::on_cancel_answer, count.result, now, is_up)
@@ -220,6 +222,17 @@ void Cleanups::answer_lost(TokenRecord &record) noexcept {
   lease.loss = LossReason::kGone;
   lease.reason = words::same(words::loss(lease.loss));
   answer_releaser(record, Status::kLost, words::lost(record.lock->name, lease.reason));
+}
+
+// The note is not sent again: a late copy of an ACQUIRE may take the lock again, and a repeated
+// RELEASE would write an old value.
+void Cleanups::settle_note(TokenRecord &record, const protocol::CountAnswer &release) {
+  record.note = nullptr;
+  if (release.is_unnoted) {
+    answer_releaser(record, Status::kServer, words::not_noted(record.lock->name));
+  } else if (release.result < 1 && record.cleanup()->was_release_lost()) {
+    answer_releaser(record, Status::kOutcomeUnknown, words::kNoteUnknown);
+  }
 }
 
 void Cleanups::answer(TokenRecord &record, Cleanup::Result result) {

@@ -97,6 +97,7 @@ class Cleanups : private Part {
   void limit_releaser(TokenRecord &record, Nanos sent_at);
   void answer(TokenRecord &record, Cleanup::Result result);
   void answer_lost(TokenRecord &record) noexcept;
+  void settle_note(TokenRecord &record, const protocol::CountAnswer &release);
   protocol::YieldPolicy yield_policy_at(const TokenRecord &record, Nanos now) const;
 
   Owner &owner_;

@@ -229,6 +229,14 @@ bool Leases::is_held(Request &request, Nanos now) {
   return false;
 }
 
+bool Leases::may_run(Request &request) {
+  const TokenRecord &record = *request.lease->record;
+  const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
+  if (record.lock->keys.format == protocol::Format::kString && is_writer) return true;
+  results_.finish(request, Status::kInvalid, words::needs_mutex(record.lock->name));
+  return false;
+}
+
 void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   const auto lease = std::move(record.lease);
   lease->reason = std::move(loss.text);

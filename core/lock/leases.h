@@ -70,6 +70,9 @@ class Leases : private Part, public Cleanups::Owner, public Confirmations::Owner
 
   // ---- the end
   bool is_held(Request &request, Nanos now);
+  // True if the lease of `request`, which is held, can have a run or a flight. Otherwise the
+  // request is finished with the reason.
+  bool may_run(Request &request);
   void end_lease(TokenRecord &record, Lease::State state, Loss loss);
   // `releaser` gets the result; may be null.
   void give_back(TokenRecord &record, std::shared_ptr<Request> releaser, Nanos now);

@@ -150,7 +150,8 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   Replicas replicas;
 
   // During cleanup.
-  std::shared_ptr<Request> releaser;  // the release whose result is not known yet
+  std::shared_ptr<Request> releaser;           // the release whose result is not known yet
+  std::unique_ptr<const protocol::Note> note;  // that the release writes
 
   // One excludes the other. The cleanup begins when the lease, if there was one, has ended.
   std::variant<Checked<HeldLease>, Checked<Cleanup>> stage;

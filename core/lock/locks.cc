@@ -62,6 +62,7 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
     identity.member = protocol::make_member(identity.token, options.mode, provisional_ms,
                                             is_shared ? -1 : caller.wait_ms,
                                             format.has_owner ? options.owner : identity.permits);
+    if (options.awaits_value) protocol::await_value(identity.member);
   }
   record->acquisition.give(&Acquisition::open, caller.waits_for_lock(), provisional_ms,
                            options.ttl);

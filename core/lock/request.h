@@ -26,6 +26,7 @@
 #include "lock/waitlist.h"
 #include "lock/words.h"
 #include "operate/operation.h"
+#include "protocol/answer.h"
 #include "protocol/command.h"
 
 namespace redlatch::lock {
@@ -33,7 +34,8 @@ namespace redlatch::lock {
 struct AcquireOptions : AcquireSettings {
   protocol::Format format = protocol::Format::kString;
   protocol::Mode mode = protocol::Mode::kWrite;
-  bool is_unfenced = false;  // by VOTE
+  bool is_unfenced = false;   // by VOTE
+  bool awaits_value = false;  // of a flight: once it is there, the acquire ends with kSkipped
 
   protocol::YieldPolicy yield_policy() const { return {yield_every, yield_for / kMs}; }
 };
@@ -76,6 +78,7 @@ struct Lease {
   std::string reason;       // of a loss; written before the state
   LossReason loss = LossReason::kNone;
   bool is_gone = false;           // of kLost: the server has said so, and is sent no RELEASE
+  Nanos asked_at = 0;             // when its acquire began; 0: it was attached
   uint64_t starter = 0;           // the number of the thread that started the acquire; 0: not known
   TokenRecord *record = nullptr;  // while kHeld
   bool is_abandoned = false;      // freed by its caller while the server was asked to detach it
@@ -101,11 +104,20 @@ struct Lease {
   }
 };
 
-// Arguments of attach and raise fence.
+// Arguments of attach, raise fence and begin run; of a release that writes a note; of an acquire
+// of a flight.
 struct RequestArguments {
-  std::string token;  // attach
-  std::string call;   // attach: a name that no other call has
-  int64_t fence = 0;  // to raise; attach: what the lease shows
+  std::string token;         // attach
+  std::string call;          // attach: a name that no other call has
+  int64_t fence = 0;         // to raise; attach: what the lease shows
+  std::string period;        // begin run, release: the text that names it
+  Nanos remembered_for = 0;  // begin run
+  int64_t tries = 0;         // begin run
+  // A release of a flight: the value to store. An acquire of a flight: the value that it found,
+  // instead of a lease.
+  std::shared_ptr<const protocol::FlightValue> value = nullptr;
+  Nanos value_ttl = 0;                               // release; 0: it is of a run
+  std::shared_ptr<Lease> (*make_lease)() = nullptr;  // acquire: for a lease of its type
 };
 
 // One of the names of an acquire of several.
@@ -148,6 +160,7 @@ struct RequestWhat {
     kDowngrade,
     kAttach,
     kRaiseFence,
+    kBeginRun,
     kDetach,
     kCheck,
     kOperate  // it has a task
@@ -177,7 +190,7 @@ struct Request : Timed, Waitlist::Caller {
         op(what.op),
         task(what.make_task ? what.make_task() : nullptr) {
     assert((op == Op::kOperate) == (task != nullptr));
-    const bool has_arguments = op == Op::kAttach || op == Op::kRaiseFence;
+    const bool has_arguments = op == Op::kAttach || op == Op::kRaiseFence || op == Op::kBeginRun;
     if (has_arguments) arguments = std::make_unique<RequestArguments>();
   }
 
@@ -203,7 +216,8 @@ struct Request : Timed, Waitlist::Caller {
   }
   // A command about what is held: it may outlast a short outage.
   bool is_about_lease() const {
-    return op == Op::kExtend || op == Op::kDowngrade || op == Op::kRaiseFence || op == Op::kDetach;
+    return op == Op::kExtend || op == Op::kDowngrade || op == Op::kRaiseFence ||
+           op == Op::kDetach || op == Op::kBeginRun;
   }
   // It waits for a release by another holder, not for a reply.
   bool is_queued() const;
@@ -229,7 +243,7 @@ struct Request : Timed, Waitlist::Caller {
   std::string name;                 // acquire (until started: then the lease has it), attach, ..
   std::shared_ptr<LockState> lock;  // acquire, attach: its keys; inspect, force: its slot
   Server *server = nullptr;         // where it was started
-  std::unique_ptr<RequestArguments> arguments;  // attach, raise fence
+  std::unique_ptr<RequestArguments> arguments;  // see there
   std::unique_ptr<Confirmation> replicas;       // acquire: that must confirm the grant
   OfSeveral several;
 

@@ -31,6 +31,9 @@ void Requests::start(const std::shared_ptr<Request> &request, Nanos now) {
     case Request::Op::kDetach:
       if (leases_.is_held(*request, now)) begin(request, now);
       return;
+    case Request::Op::kBeginRun:
+      if (leases_.is_held(*request, now) && leases_.may_run(*request)) begin(request, now);
+      return;
     default:
       return begin(request, now);
   }
@@ -94,6 +97,8 @@ const Requests::Repeated &Requests::kind_for(Request::Op op) const {
       return downgrade_;
     case Request::Op::kRaiseFence:
       return raise_fence_;
+    case Request::Op::kBeginRun:
+      return begin_run_;
     case Request::Op::kDetach:
       return detach_;
     case Request::Op::kAttach:

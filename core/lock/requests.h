@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Requests: connect, check, inspect, list, force, extend, downgrade, raise fence, detach, attach. A
-// command whose answer is lost is sent again, except force, until the request has a result or its
-// time is over. Waiters have acquires and start releases; Leases have upgrades.
+// Requests: connect, check, inspect, list, force, extend, downgrade, raise fence, begin run,
+// detach, attach. A command whose answer is lost is sent again, except force, until the request has
+// a result or its time is over. Waiters have acquires and start releases; Leases have upgrades.
 #pragma once
 
 #include <algorithm>
@@ -124,6 +124,12 @@ class Requests : private Part, public operate::Health::Owner {
     void write(protocol::Command &, TokenRecord &, Call &) const override;
     void on_result(const Call &, const Answer &, Nanos) const override;
   };
+  struct BeginRun final : OfLease {
+    using OfLease::OfLease;
+    void write(protocol::Command &, TokenRecord &, Call &) const override;
+    void on_result(const Call &, const Answer &, Nanos) const override;
+    mutable std::string mark_key_;  // that the last command named: a Command only borrows it
+  };
   struct Detach final : OfLease {
     using OfLease::OfLease;
     void write(protocol::Command &, TokenRecord &, Call &) const override;
@@ -180,6 +186,7 @@ class Requests : private Part, public operate::Health::Owner {
   const Prolong prolong_{*this};
   const Downgrade downgrade_{*this};
   const RaiseFence raise_fence_{*this};
+  const BeginRun begin_run_{*this};
   const Detach detach_{*this};
   const Attach attach_{*this};
   const UndoAttach undo_attach_{*this};

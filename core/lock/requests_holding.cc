@@ -150,4 +150,40 @@ void Requests::RaiseFence::on_result(const Call &call, const Answer &answer, Nan
   requests.finish(request, Status::kLost, words::loss(LossReason::kGone));
 }
 
+// ---- begin run ---------------------------------------------------------------------------------
+
+void Requests::BeginRun::write(protocol::Command &out, TokenRecord &record, Call &call) const {
+  const Request &request = call.about<Request>();
+  mark_key_ = protocol::mark_key(record.lock->keys);
+  const RequestArguments &run = *request.arguments;
+  const Nanos asked_at = request.lease->asked_at;
+  const Nanos waited = asked_at == 0 ? 0 : std::max<Nanos>(call.sent_at - asked_at, 0);
+  protocol::once_begin(out, record.server().features, call.eval, record.lock->keys, mark_key_,
+                       record.identity.token,
+                       {.text = run.period,
+                        .handoff_count = record.held()->handoff_count(),
+                        .remembered_ms = run.remembered_for / kMs,
+                        .tries = run.tries,
+                        .waited_ms = waited / kMs});
+}
+
+void Requests::BeginRun::on_result(const Call &call, const Answer &answer, Nanos now) const {
+  using protocol::RunAnswer;
+  Request &request = call.about<Request>();
+  if (!is_held_still(request, answer.result, now)) return;
+  const std::string &name = request.lease->name;
+  const int64_t left_ms = std::max<int64_t>(answer.ends_ms - answer.server_ms, 0);
+  switch (static_cast<RunAnswer>(answer.result)) {
+    case RunAnswer::kSucceeded:
+      return requests.finish(request, Status::kSkipped, words::has_run(name, left_ms));
+    case RunAnswer::kTriesUsed:
+      return requests.finish(request, Status::kSkipped,
+                             words::tries_used(name, request.arguments->tries, left_ms));
+    case RunAnswer::kTooManyTexts:
+      return requests.finish(request, Status::kInvalid, words::too_many_periods(name));
+    default:
+      return requests.finish(request, Status::kOk);
+  }
+}
+
 }  // namespace redlatch::lock

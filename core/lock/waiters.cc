@@ -43,6 +43,7 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
     request->replicas = std::make_unique<Confirmation>(request->options.min_replicas,
                                                        request->options.sync_timeout);
   }
+  request->lease->asked_at = now;
   request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
   const auto lock = locks_.find_or_add(request->name, request->options.format, *request->server);
   request->lock = lock;
@@ -315,6 +316,14 @@ void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nan
   follow(record,
          record.acquisition.give(&Acquisition::on_message, message, record.front_terms(), now),
          now);
+}
+
+void Waiters::on_value_push(TokenRecord &record, Nanos now) {
+  if (!Locks::is_waiting(record.phase)) return;
+  const Request *front = record.front();
+  if (front != nullptr && front->options.awaits_value) {
+    fail_callers(record, Status::kSkipped, {}, now);
+  }
 }
 
 // ---- kinds of calls ----------------------------------------------------------------------------

@@ -38,6 +38,8 @@ class Waiters : private Part, public Leases::Owner {
   // Most of the wait is over: asks for the name of the holder.
   void on_slow(Request &request, Nanos now);
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const noexcept;
+  // The value is there for which the callers of `record` wait.
+  void on_value_push(TokenRecord &record, Nanos now);
   bool waits_for_itself(const Request &request) const;
 
   // ---- who gets the lock

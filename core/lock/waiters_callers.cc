@@ -163,10 +163,41 @@ bool Waiters::hand_off_locally(TokenRecord &record, Nanos now) {
   return true;
 }
 
+namespace {
+
+// When a value ends, by the server's clock: its ttl counts from `now`, however late the release
+// arrives. For a lease of unknown age: its ttl, from the release on.
+int64_t end_of_value(const HeldLease &held, int64_t ttl_ms, Nanos now) {
+  const bool is_dated = held.since_ms() > 0 && held.handoff_count() == 0;
+  return is_dated ? held.since_ms() + (now - held.granted_at()) / kMs + ttl_ms : ttl_ms;
+}
+
+std::unique_ptr<const protocol::Note> note_of(const Request &release, const TokenRecord &record,
+                                              Nanos now) {
+  const RequestArguments &what = *release.arguments;
+  const protocol::LockKeys &keys = record.lock->keys;
+  using protocol::Note;
+  if (what.value_ttl == 0) {
+    return std::make_unique<const Note>(Note{Note::Kind::kRun, protocol::mark_key(keys),
+                                             what.period, record.held()->handoff_count()});
+  }
+  return std::make_unique<const Note>(
+      Note{Note::Kind::kValue, protocol::value_key(keys),
+           protocol::flight_text(*what.value, release.lease->fence.load()),
+           end_of_value(record.held().get(), what.value_ttl / kMs, now)});
+}
+
+}  // namespace
+
 void Waiters::release(const std::shared_ptr<Request> &request, Nanos now) {
   if (!leases_.is_held(*request, now)) return;
   TokenRecord &record = *request->lease->record;
-  if (hand_off_locally(record, now)) return results_.finish(*request, Status::kOk);
+  if (request->arguments) {
+    if (!leases_.may_run(*request)) return;
+    record.note = note_of(*request, record, now);
+  } else if (hand_off_locally(record, now)) {
+    return results_.finish(*request, Status::kOk);
+  }
   leases_.give_back(record, request, now);
 }
 

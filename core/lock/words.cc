@@ -230,6 +230,38 @@ std::string slot_not_served(Text lock, const Settings &server) noexcept {
                      " now: it is being moved to another node, or has no primary"});
 }
 
+// ---- runs of once ------------------------------------------------------------------------------
+
+std::string has_run(Text lock, int64_t left_ms) noexcept {
+  if (left_ms == 0) {
+    return message_of({"a run of ", LockName{lock}, " has succeeded while this caller waited"});
+  }
+  return message_of({"a run of ", LockName{lock}, " has succeeded in this period, which ends in ",
+                     Seconds{left_ms}});
+}
+
+std::string tries_used(Text lock, int64_t tries, int64_t left_ms) noexcept {
+  return message_of({"no run of ", LockName{lock}, " has succeeded in this period, which ends in ",
+                     Seconds{left_ms}, ": the tries are used up (", tries, ")"});
+}
+
+std::string too_many_periods(Text lock) noexcept {
+  return message_of({LockName{lock}, ": at most ", kMaxMarks,
+                     " keys of periods may be remembered at the same time"});
+}
+
+std::string needs_mutex(Text lock) noexcept {
+  return message_of(
+      {LockName{lock}, " must be a mutex in the format string for a run or a flight"});
+}
+
+std::string not_noted(Text lock) noexcept {
+  return message_of({LockName{lock},
+                     " was released, but the server could not store the result of the run or "
+                     "flight: it has no memory, its user no permission, the key has another type, "
+                     "or another run has begun"});
+}
+
 // ---- replicas ----------------------------------------------------------------------------------
 
 std::string too_few_replicas(int64_t count, int replicas, int64_t timeout_ms) noexcept {

@@ -63,6 +63,8 @@ inline constexpr std::string_view kUnansweredAtLeaseEnd = "no answer until the l
 inline constexpr std::string_view kReleaseUnanswered =
     "no answer within command_timeout; the release continues in the background until the lease "
     "would have ended";
+inline constexpr std::string_view kNoteUnknown =
+    "the connection broke during the release: the result may have been stored, or not";
 inline constexpr std::string_view kDetachUnanswered =
     "the connection broke while the lease was detached: it may have been detached, attached "
     "elsewhere and ended since";
@@ -111,6 +113,13 @@ std::string others_read(Text lock, bool is_deadlock) noexcept;
 std::string not_upgraded(Text lock) noexcept;
 std::string not_upgraded_in_move(Text lock) noexcept;
 std::string has_no_readers(Text lock, bool is_semaphore) noexcept;
+
+// ---- runs of once
+std::string has_run(Text lock, int64_t left_ms) noexcept;
+std::string tries_used(Text lock, int64_t tries, int64_t left_ms) noexcept;
+std::string too_many_periods(Text lock) noexcept;
+std::string needs_mutex(Text lock) noexcept;
+std::string not_noted(Text lock) noexcept;
 
 // ---- attach, extend, inspect and others
 std::string not_attached(Text lock, bool is_held) noexcept;

@@ -15,7 +15,8 @@ std::string_view client_of(std::string_view token) { return token.substr(0, prot
 
 void Inspect::ask(const Features &features, EvalMode eval, const Send &send) {
   protocol::Command command;
-  protocol::inspect(command, features, eval, keys());
+  const std::string mark_key = protocol::mark_key(keys());
+  protocol::inspect(command, features, eval, keys(), mark_key);
   send(command);
 }
 
@@ -29,7 +30,9 @@ Operation::Step Inspect::on_answer(const Reply &reply) {
       format() == protocol::kFormats[0] && (info.has_permits() || is_free);
   if (may_be_semaphore) choose_format(protocol::Format::kPermits);
   if (may_be_semaphore || (info.type == "hash" && info.value.empty() && choose_next_format())) {
+    auto marks = std::move(info.marks);  // of the first format alone
     if (info.waiter_count > 0) std::swap(earlier_, info);
+    if (!marks.empty()) earlier_.marks = std::move(marks);
     info = {};
     return {Next::kAgain, {}, server_ms};
   }
@@ -38,6 +41,7 @@ Operation::Step Inspect::on_answer(const Reply &reply) {
     info.waiter_count = earlier_.waiter_count;
     info.waiters = std::move(earlier_.waiters);
   }
+  if (info.marks.empty()) info.marks = std::move(earlier_.marks);
   return {Next::kNames, {}, server_ms};
 }
 

@@ -159,6 +159,24 @@ class SetCap final : public Operation {
   std::string_view what() const override { return "the cap of a semaphore"; }
 };
 
+// The value of a flight.
+class GetValue final : public Operation {
+ public:
+  std::shared_ptr<const protocol::FlightValue> value;  // nullptr: there is none
+
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  std::string_view what() const override { return "a flight"; }
+};
+
+// Forgets the runs of once.
+class OnceForget final : public Operation {
+ public:
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  std::string_view what() const override { return "forgetting runs"; }
+};
+
 // The locks of a server. The operations of a listing follow one another; each goes to one lock.
 struct Listing {
   std::string pattern;  // of keys

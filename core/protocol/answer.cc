@@ -159,7 +159,8 @@ Refusal decode(const Reply &reply, CountAnswer &answer) {
   answer.result = reply.at(0).integer;
   answer.server_ms = reply.at(1).integer;
   answer.has_more = (reply.at(2).integer & 1) != 0;
-  answer.attach_count = reply.at(2).integer;
+  answer.is_unnoted = (reply.at(2).integer & 4) != 0;
+  answer.ends_ms = answer.attach_count = reply.at(2).integer;
   answer.wrong_type = reply.at(3).text();
   return {};
 }
@@ -174,6 +175,27 @@ namespace {
 void read_cap(const Reply &reply, size_t place, InspectAnswer &answer) {
   answer.cap = std::clamp<int64_t>(reply.at(place).integer, -1, kMaxPermits);
   answer.cap_left_ms = std::clamp<int64_t>(reply.at(place + 1).integer, -1, kMaxServerMs);
+}
+
+// See once_begin.lua. Fields of other programs are left out, and periods that have ended.
+void read_marks(const Reply &reply, InspectAnswer &answer) {
+  for (size_t i = 0; i + 1 < reply.count(); i += 2) {
+    std::string_view rest = reply.at(i + 1).text();
+    const auto next = [&rest] {
+      const std::string_view word = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+      return word;
+    };
+    const std::string_view state = next();
+    InspectAnswer::Mark mark{std::string(reply.at(i).text()), state == "d"};
+    const bool is_mark = (state == "d" || state == "r") && parse_number(next(), mark.since_ms) &&
+                         parse_number(next(), mark.tries) && parse_number(next(), mark.ends_ms);
+    if (!is_mark || mark.ends_ms <= answer.server_ms) continue;
+    mark.since_ms = shown_ms(mark.since_ms);
+    mark.ends_ms = shown_ms(mark.ends_ms);
+    mark.tries = shown_count(mark.tries);
+    answer.marks.push_back(std::move(mark));
+  }
 }
 
 }  // namespace
@@ -215,6 +237,7 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
   }
   const int64_t count = shown_count(reply.at(10).integer);
   if (!answer.has_permits()) answer.hold_count = count;
+  if (reply.count() == 12) read_marks(reply.at(11), answer);
   if (reply.count() < 13) return {};
   answer.used = count;
   if (answer.has_permits()) answer.limit = limit_in(answer.value);
@@ -242,6 +265,37 @@ Refusal decode(const Reply &reply, ListAnswer &answer) {
   answer.keys.clear();
   const Reply &keys = reply.at(1);
   for (size_t i = 0; i < keys.count(); i++) answer.keys.emplace_back(keys.at(i).text());
+  return {};
+}
+
+constexpr size_t kFenceDigits = 16;
+
+// A letter, the fence, and then the value; or the type, a NUL and the text.
+std::string flight_text(const FlightValue &value, int64_t fence) {
+  const std::string digits = std::to_string(fence);
+  std::string text(1, value.is_failure ? 'e' : 'v');
+  text.append(kFenceDigits - std::min(digits.size(), kFenceDigits), '0').append(digits);
+  if (value.is_failure) text.append(value.type).append(1, '\0');
+  return text.append(value.bytes);
+}
+
+Refusal decode(const Reply &reply, std::optional<FlightValue> &answer) {
+  const size_t head = 1 + kFenceDigits;
+  if (auto refusal = refusal_of(reply)) return refusal;
+  std::string_view text = reply.text();
+  FlightValue value;
+  const bool is_ours = text.size() >= head && (text.front() == 'v' || text.front() == 'e') &&
+                       parse_number(text.substr(1, kFenceDigits), value.fence);
+  if (!is_ours) return {};
+  value.is_failure = text.front() == 'e';
+  text.remove_prefix(head);
+  if (value.is_failure) {
+    const size_t end = std::min(text.find('\0'), text.size());
+    value.type = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  value.bytes = text;
+  answer = std::move(value);
   return {};
 }
 

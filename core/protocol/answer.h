@@ -92,6 +92,8 @@ struct CountAnswer {
   int64_t result = 0;
   int64_t server_ms = 0;
   bool has_more = false;        // send SERVE QUEUE
+  bool is_unnoted = false;      // RELEASE: the success of a run could not be noted
+  int64_t ends_ms = 0;          // ONCE BEGIN: when the period ends
   int64_t attach_count = 0;     // ATTACH: how often the lease was detached and attached
   std::string_view wrong_type;  // FORCE RELEASE, -2: the type of the key, which no lock has
 };
@@ -109,6 +111,14 @@ struct InspectAnswer {
     int64_t permits = 0;  // of a semaphore
     std::string who = {};
   };
+  // A period of once in which a run has begun.
+  struct Mark {
+    std::string text;  // that names it
+    bool is_done = false;
+    int64_t since_ms = 0;
+    int64_t tries = 0;
+    int64_t ends_ms = 0;
+  };
   int64_t server_ms = 0;
   std::string type, value;
   int64_t pttl_ms = 0;
@@ -125,6 +135,7 @@ struct InspectAnswer {
   int64_t cap_left_ms = -1;  // -1: it has no end of its own
   std::string who, label;
   int64_t since_ms = 0;
+  std::vector<Mark> marks;
 
   bool has_permits() const { return value.starts_with(kPermitsPrefix); }  // it is a semaphore
 };
@@ -137,6 +148,16 @@ inline bool is_held_by_client(const InspectAnswer &info) {
   const bool has_expired_readers = may_be_shared && info.holder_count == 0;
   return !has_expired_readers && (!info.holders.empty() || is_token(info.value));
 }
+
+// The result of a flight: the value, or why its caller failed.
+struct FlightValue {
+  bool is_failure = false;
+  std::string bytes;  // of a failure: its text
+  std::string type;   // of a failure: its name
+  int64_t fence = 0;  // of the caller
+};
+// How it is kept on the server.
+std::string flight_text(const FlightValue &value, int64_t fence);
 
 struct ListAnswer {
   std::string cursor;  // "0": this was the last step
@@ -166,6 +187,8 @@ Refusal decode(const Reply &reply, InspectAnswer &answer);
 // The answer to STATS, which has the numbers of a semaphore alone.
 Refusal decode_stats(const Reply &reply, InspectAnswer &answer);
 Refusal decode(const Reply &reply, ListAnswer &answer);
+// The reply to get_value(). `answer` stays empty if there is none of ours.
+Refusal decode(const Reply &reply, std::optional<FlightValue> &answer);
 // The reply to look(). A key that this user may not read, or that is gone, is no lock.
 bool is_lock_of_ours(const Reply &reply);
 

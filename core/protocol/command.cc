@@ -72,11 +72,34 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
 }
 
 void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-             const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count) {
-  begin_turn(out, features, eval, Script::kRelease, keys);
+             const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count,
+             const Note *note) {
+  if (note == nullptr) {
+    begin_turn(out, features, eval, Script::kRelease, keys);
+  } else {
+    assert(keys.format == Format::kString);
+    begin(out, features, eval, Script::kRelease, keys,
+          {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn, note->key});
+  }
   out.add(identity.token).add(features.prefix);
   add_claim(out, keys, identity.claim);
+  if (note != nullptr) {
+    out.add(note->kind == Note::Kind::kRun ? "o" : "v").add(std::string_view(note->text));
+    out.add(note->number);
+  }
   out.add(yield_policy.every).add(yield_policy.for_ms).add(grant_count);
+}
+
+void once_begin(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+                std::string_view mark_key, std::string_view token, const RunCall &call) {
+  begin(out, features, eval, Script::kOnceBegin, keys, {keys.lock, mark_key});
+  out.add(token).add(call.handoff_count).add(call.text).add(call.remembered_ms);
+  out.add(call.tries).add(call.waited_ms);
+}
+
+void once_forget(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+                 std::string_view mark_key) {
+  begin(out, features, eval, Script::kOnceForget, keys, {mark_key});
 }
 
 void track(Command &on, Command &next, Command &find, const LockKeys &keys) {
@@ -177,8 +200,12 @@ void look(Command &out, const std::string &key) {
   out.add("GETRANGE").add(key).add(int64_t{0}).add(static_cast<int64_t>(kTokenSize));
 }
 
-void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys) {
-  if (keys.traits().has_permits) {
+void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+             std::string_view mark_key) {
+  if (keys.format == Format::kString) {
+    begin(out, features, eval, Script::kInspect, keys,
+          {keys.lock, keys.queue, keys.fence, keys.info, keys.readers, mark_key});
+  } else if (keys.traits().has_permits) {
     begin(out, features, eval, Script::kInspect, keys,
           {keys.lock, keys.queue, keys.fence, keys.info, keys.readers, keys.turn});
   } else {
@@ -199,6 +226,8 @@ void set_cap(Command &out, const ServerFeatures &features, EvalMode eval, const 
     out.add(*cap).add(for_ms);
   }
 }
+
+void get_value(Command &out, const std::string &value_key) { out.add("GET").add(value_key); }
 
 void stats(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys) {
   begin(out, features, eval, Script::kStats, keys);

@@ -100,9 +100,36 @@ struct YieldPolicy {
   int64_t every = 0;
   int64_t for_ms = 0;
 };
+// A release writes it in the same step, if the token still has the lock.
+struct Note {
+  enum class Kind : char {
+    kRun = 'o',    // a run of once has succeeded. text: that names the period; number: hand-offs
+    kValue = 'v',  // of a flight. text: see flight_value(); number: the ttl, ms
+  };
+  Kind kind;
+  std::string key;  // mark_key() or value_key()
+  std::string text;
+  int64_t number = 0;
+};
 // `grant_count`: the number of callers that had the lock with this token, one after the other.
+// `note`: may be null.
 void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-             const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count);
+             const Proof &identity, const YieldPolicy &yield_policy, int64_t grant_count,
+             const Note *note = nullptr);
+struct RunCall {
+  std::string_view text;  // that names the period; empty: none
+  // Local ones, before the caller got the lease: with the token they tell the run.
+  int64_t handoff_count = 0;
+  int64_t remembered_ms = 0;
+  int64_t tries = 1;
+  int64_t waited_ms = 0;  // of the caller, for the lock
+};
+// The results of ONCE BEGIN for a holder.
+enum class RunAnswer : uint8_t { kRun = 1, kSucceeded, kTriesUsed, kTooManyTexts };
+void once_begin(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+                std::string_view mark_key, std::string_view token, const RunCall &call);
+void once_forget(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+                 std::string_view mark_key);
 void cancel(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
             std::string_view member, std::string_view claim);
 // `fence`: of the writer, so that a late copy does not end a later upgrade; 0 for any writer.
@@ -150,10 +177,13 @@ void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, co
 // keys of a script to be declared would refuse to show it what SCAN finds.
 void list(Command &out, std::string_view cursor, std::string_view pattern);
 void look(Command &out, const std::string &key);
-void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
+void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+             std::string_view mark_key);
 // `cap`: of a semaphore; nullopt: it has none from now on. `for_ms`: 0: without an end of its own.
 void set_cap(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
              std::optional<int64_t> cap, int64_t for_ms);
+// The value of a flight.
+void get_value(Command &out, const std::string &value_key);
 void stats(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys);
 // The name of a client, for people: `key` is that of its channel.
 void announce(Command &out, const std::string &key, const std::string &text, int64_t expiry_ms);

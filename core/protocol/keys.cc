@@ -63,6 +63,20 @@ LockKeys::LockKeys(std::string_view name_space, std::string_view name, Format lo
   assert(text_.size() <= most && "a second allocation would move the keys");
 }
 
+namespace {
+
+std::string key_beside(const LockKeys &keys, char suffix) {
+  assert(keys.fence.ends_with('f'));
+  std::string key(keys.fence);
+  key.back() = suffix;
+  return key;
+}
+
+}  // namespace
+
+std::string mark_key(const LockKeys &keys) { return key_beside(keys, 'o'); }
+std::string value_key(const LockKeys &keys) { return key_beside(keys, 'v'); }
+
 std::string reader_key(const LockKeys &keys, std::string_view token) {
   const bool has_brace = keys.lock.find('{') != std::string_view::npos;
   std::string key(has_brace ? "" : "{");

@@ -16,7 +16,7 @@ namespace redlatch::protocol {
 
 // KEYS, ARGV and replies: see the top of protocol/scripts/<name>.lua. The hash formats have no
 // plain EXTEND, RAISE_FENCE, ATTACH and VOTE, and only the one with a mode has readers. SET_CAP and
-// STATS are of the permits format alone.
+// STATS are of the permits format alone, ONCE_BEGIN and ONCE_FORGET of the string format.
 enum class Script : uint8_t {
   kAcquire,
   kRelease,
@@ -34,10 +34,12 @@ enum class Script : uint8_t {
   kDetach,
   kAttach,
   kVote,
+  kOnceBegin,
+  kOnceForget,
   kSetCap,
   kStats,
 };
-inline constexpr size_t kScriptCount = 18;
+inline constexpr size_t kScriptCount = 20;
 
 struct ScriptText {
   std::string_view name;            // as in the file's name: "acquire"

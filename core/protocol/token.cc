@@ -41,7 +41,11 @@ bool take(std::string_view &text, size_t width, Number &number, int base = 10) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-bool is_mode(char c) { return c == 'x' || c == 's' || c == 'u'; }
+constexpr char kAwaitsValue = 'v';
+
+bool is_mode(char c) { return c == 'x' || c == 's' || c == 'u' || c == kAwaitsValue; }
+
+Mode mode_of(char c) { return c == kAwaitsValue ? Mode::kWrite : static_cast<Mode>(c); }
 
 }  // namespace
 
@@ -122,7 +126,12 @@ std::optional<QueueEntry> parse_member(std::string_view member) {
   const std::string_view token = member.substr(0, kTokenSize);
   if (member.size() < kMemberSize || !is_token(token)) return std::nullopt;
   if (!is_mode(member[kTokenSize])) return std::nullopt;
-  return QueueEntry{token, static_cast<Mode>(member[kTokenSize])};
+  return QueueEntry{token, mode_of(member[kTokenSize])};
+}
+
+void await_value(std::string &member) {
+  assert(member.size() >= kMemberSize && mode_of(member[kTokenSize]) == Mode::kWrite);
+  member[kTokenSize] = kAwaitsValue;
 }
 
 std::optional<Push> parse_push(std::string_view message) {
@@ -136,9 +145,13 @@ std::optional<Push> parse_push(std::string_view message) {
     if (!take(message, 5, push.ms) || !message.empty()) return std::nullopt;
     return push;
   }
+  if (kind == 'v') {
+    push.kind = Push::Kind::kValue;
+    return message.empty() ? std::optional(push) : std::nullopt;
+  }
   if (kind != 'g' || message.empty() || !is_mode(message[0])) return std::nullopt;
   push.kind = Push::Kind::kGrant;
-  push.mode = static_cast<Mode>(message[0]);
+  push.mode = mode_of(message[0]);
   message.remove_prefix(1);
   const size_t polls = message.starts_with('+') ? 1 : 0;  // see set_polls()
   message.remove_prefix(polls);

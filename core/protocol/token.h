@@ -60,10 +60,12 @@ struct QueueEntry {
   Mode mode;
 };
 std::optional<QueueEntry> parse_member(std::string_view member);
+// A waiter that waits to write, or for the value of a flight. Its mode is `v`.
+void await_value(std::string &member);
 
 // A message on a client's channel.
 struct Push {
-  enum class Kind : uint8_t { kGrant, kHead };
+  enum class Kind : uint8_t { kGrant, kHead, kValue };  // kValue: that of a flight is there
   Kind kind;
   uint64_t rid;
   Mode mode = Mode::kWrite;  // grant
@@ -74,6 +76,8 @@ struct Push {
 };
 std::optional<Push> parse_push(std::string_view message);
 // A message that grants nothing.
-inline bool is_notice(std::string_view message) { return message.starts_with('n'); }
+inline bool is_notice(std::string_view message) {
+  return message.starts_with('n') || message.starts_with('v');
+}
 
 }  // namespace redlatch::protocol

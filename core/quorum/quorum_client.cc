@@ -21,6 +21,7 @@ QuorumClient::QuorumClient(std::span<const Settings> nodes, const QuorumSettings
 void QuorumClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
   if (is_shut_) return refuse(*request, failure(Status::kClosed, words::kShutDown));
+  if (request->arguments) return refuse(*request, lock::needs_one_server(words::what_of(*request)));
   switch (request->op) {
     case Request::Op::kConnect:
     case Request::Op::kAcquire:

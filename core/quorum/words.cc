@@ -26,6 +26,12 @@ Text what_of(const Request &request) noexcept {
       return "downgrading a lease";
     case Request::Op::kAttach:
       return "attaching a lease";
+    case Request::Op::kBeginRun:
+      return "a run of once";
+    case Request::Op::kAcquire:
+      return "a flight";
+    case Request::Op::kRelease:
+      return "a run or a flight";
     case Request::Op::kOperate:
       return request.task->what();
     default:

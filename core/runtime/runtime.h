@@ -51,6 +51,9 @@ namespace redlatch::runtime {
 // Names of core/lock, core/protocol and core/embedded for the users of this folder.
 using lock::AcquireOptions;
 using lock::NamedMode;
+using lock::RequestArguments;
+using protocol::FlightValue;
+using protocol::Format;
 using protocol::FormatTraits;
 using protocol::is_held_by_client;
 using protocol::kShared;

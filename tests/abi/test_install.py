@@ -210,5 +210,5 @@ def test_the_installed_command_runs_an_embedded_server(prefix: Path) -> None:
 
 def test_headers_are_the_contract_only(prefix: Path) -> None:
     headers = sorted(str(path.relative_to(prefix)) for path in prefix.rglob("include/**/*.h*"))
-    names = ["error.hpp", "mutex.hpp", "options.hpp", "redlatch.h", "redlatch.hpp"]
+    names = ["error.hpp", "jobs.hpp", "mutex.hpp", "options.hpp", "redlatch.h", "redlatch.hpp"]
     assert headers == [f"include/redlatch/{name}" for name in names]

@@ -36,6 +36,7 @@ OTHERS = (
     ("cli/src/quorum_report.cc", '"node_timeout", "1m"', "the value of an option"),
     ("capi/include/redlatch/redlatch.h", "RL_FORMAT_HASH_RW = 3", "the number of the format"),
     ("core/runtime/password_files.cc", "password_file, 256", "how much of a path is shown"),
+    ("docs/wire.md", "for at most 100 ms", "what a waiter gets that no message reaches"),
     ("cli/src/exit_code.h", "kExitUsage = 64", "an exit code"),
     ("core/protocol/token.h", "member = token (32)", "the format on the server"),
     ("core/protocol/handshake.", "protocol", "RESP2 and RESP3 are these numbers"),

@@ -3,7 +3,7 @@
  *
  * Goal: no function of the ABI is harmed by NULL or nonsense, and each answers as convention 10 of
  * the header says. Method: rows of calls, one group for each section of the header; tests/abi
- * checks that every function is named in this file.
+ * checks that every function is named in this file, or in jobs_test.c.
  */
 #include <stdlib.h>
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <shared_mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -458,6 +459,68 @@ void redlock_mutexes_are_lockables() {
   CHECK_INT(RL_E_NOT_HELD, status_of([&] { static_cast<void>(first.lease()); }));
 }
 
+void a_job_runs_once_in_a_period() {
+  auto client = open_client();
+  redlatch::once_options hourly;
+  int runs = 0;
+  CHECK_INT(RL_E_INVALID, status_of([&] { redlatch::once(client, "job", hourly, [] {}); }));
+  hourly.every = 1h;
+  try {
+    redlatch::once(client, "job", hourly, [] { throw std::runtime_error("no"); });
+    CHECK(false);
+  } catch (const std::runtime_error& failure) {
+    CHECK_HAS("no", failure.what());
+  }
+  CHECK(redlatch::once(client, "job", hourly, [&] { runs++; }));
+  CHECK(!redlatch::once(client, "job", hourly, [&] { runs++; }));
+  hourly.key = "another";
+  CHECK(redlatch::once(client, "job", hourly, [&] { runs++; }));
+  CHECK_INT(2, runs);
+  const auto held = client.acquire("job", redlatch::forever);
+  hourly.key = "third";
+  hourly.wait = 0ms;
+  CHECK(!redlatch::once(client, "job", hourly, [&] { runs++; }));
+}
+
+void one_caller_computes_a_value() {
+  auto client = open_client();
+  const std::string bytes("a\0b", 3);
+  CHECK(redlatch::single_flight(client, "value", 1min, [&] { return bytes; }) == bytes);
+  CHECK(redlatch::single_flight(client, "value", 1min, [] { return std::string(); }) == bytes);
+  CHECK_INT(RL_E_INVALID, status_of([&] {
+              redlatch::single_flight(client, "big", 1min, [] { return std::string(70000, 'x'); });
+            }));
+  CHECK(is_free("big"));
+}
+
+void a_failure_reaches_those_that_wait() {
+  auto client = open_client();
+  std::atomic<bool> computes{false};
+  std::thread other([&] {
+    auto another = open_client();
+    try {
+      redlatch::single_flight(another, "failed", 1min, [&]() -> std::string {
+        computes = true;
+        EVENTUALLY(server_number("ZCARD", "{failed}:rl1:q", nullptr) == 1, 20000);
+        throw std::runtime_error("no");
+      });
+      CHECK(false);
+    } catch (const std::runtime_error& failure) {
+      CHECK_HAS("no", failure.what());
+    }
+  });
+  EVENTUALLY(computes.load(), 20000);
+  try {
+    redlatch::single_flight(client, "failed", 1min, [] { return std::string(); });
+    CHECK(false);
+  } catch (const redlatch::flight_error& failure) {
+    CHECK_HAS("no", failure.what());
+    CHECK_HAS("std::exception", failure.type().c_str());
+  }
+  other.join();
+  CHECK(redlatch::single_flight(client, "failed", 1min, [] { return std::string("v"); }) == "v");
+}
+
 constexpr test kTests[] = {
     {"open_throws_what_is_wrong", open_throws_what_is_wrong},
     {"acquire_is_empty_when_busy", acquire_is_empty_when_busy},
@@ -477,6 +540,9 @@ constexpr test kTests[] = {
      shared_mutex_is_read_together_and_written_alone},
     {"reentrant_lease_says_whether_others_are_left", reentrant_lease_says_whether_others_are_left},
     {"readers_of_one_client_upgrade_one_at_a_time", readers_of_one_client_upgrade_one_at_a_time},
+    {"a_job_runs_once_in_a_period", a_job_runs_once_in_a_period},
+    {"one_caller_computes_a_value", one_caller_computes_a_value},
+    {"a_failure_reaches_those_that_wait", a_failure_reaches_those_that_wait},
     {"redlock_is_used_as_a_client", redlock_is_used_as_a_client},
     {"redlock_says_what_is_wrong", redlock_says_what_is_wrong},
     {"redlock_mutexes_are_lockables", redlock_mutexes_are_lockables},

@@ -151,7 +151,22 @@ static void call_of_names_and_permits(struct handles* all) {
   check_forked_lease(all->permits, all->err);
 }
 
+static void call_of_jobs(struct handles* all) {
+  FORKED(rl_once_begin(all->lease, TEXT("k"), 1000, 1, all->err));
+  check_forked_request(rl_once_begin_start(all->lease, TEXT("k"), 1000, 1));
+  FORKED(rl_once_done(all->lease, TEXT("k"), all->err));
+  check_forked_request(rl_once_done_start(all->lease, TEXT("k")));
+  FORKED(rl_once_forget(all->client, TEXT("k"), all->err));
+  check_forked_request(rl_once_forget_start(all->client, TEXT("k")));
+  check_forked_request(rl_flight_start(all->client, TEXT("k"), -1, NULL));
+  FORKED(rl_flight_store(all->lease, TEXT("v"), 1000, all->err));
+  check_forked_request(rl_flight_store_start(all->lease, TEXT("v"), 1000));
+  FORKED(rl_flight_fail(all->lease, TEXT("t"), TEXT("x"), all->err));
+  check_forked_request(rl_flight_fail_start(all->lease, TEXT("t"), TEXT("x")));
+}
+
 static void call_everything(struct handles* all) {
+  call_of_jobs(all);
   use_queues(all);
   call_of_names_and_permits(all);
   FORKED(rl_client_connect(all->client, -1, all->err));

@@ -249,8 +249,8 @@ MUTANTS = [
     Mutant(
         "RELEASE keeps the key",
         "release",
-        "redis.call('DEL', K)\nreturn {1, 0, 0}",
-        "return {1, 0, 0}",
+        "redis.call('DEL', K)\nreturn {1, 0, unnoted}",
+        "return {1, 0, unnoted}",
         one_after_the_other,
         {"service"},
     ),

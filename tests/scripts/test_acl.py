@@ -89,8 +89,11 @@ def test_every_script_works_for_the_user(world: World, limited: Connection) -> N
     assert first.extend(token, 20_000, "host", "a") == 1
     assert first.extend(token, 30_000, info=True) == 1
     assert first.raise_fence(token, 8_000_000_000_000_000) == 1
-    keys = [lock.k, lock.q, lock.f, lock.i, lock.r]
+    keys = [lock.k, lock.q, lock.f, lock.i, lock.r, lock.o]
     assert world.run("inspect", keys, 9, connection=limited)[5] == 2
+    begin = (token, 0, "", 900, 3, 0)
+    assert world.run("once_begin", [lock.k, lock.o], *begin, connection=limited)[0] == 1
+    assert world.run("once_forget", [lock.o], connection=limited) == [1, 0]
     assert limited.cmd("SCAN", 0, "MATCH", "*", "TYPE", "string")[0] == b"0"
     assert limited.cmd("GETRANGE", lock.k, 0, 32).decode() == token
     assert first.release(token) == (2, 0)

@@ -15,7 +15,7 @@ SCRIPTS = ROOT / "core" / "protocol" / "scripts"
 NAMES = tuple(
     (
         "acquire release cancel serve_queue extend inspect force_release probe acquire_read "
-        "extend_shared upgrade downgrade raise_fence detach attach vote"
+        "extend_shared upgrade downgrade raise_fence detach attach vote once_begin once_forget"
     ).split()
 )
 HASH_NAMES = tuple(

@@ -142,9 +142,19 @@ void Caller::choose_names(lock::Request &request) {
 }
 
 void Caller::acquire() {
+  const int job = static_cast<int>(random_.between(0, 99));
+  const Plan &plan = context_.plan;
+  job_ = job < plan.run_percent                         ? Job::kRun
+         : job < plan.run_percent + plan.flight_percent ? Job::kFlight
+                                                        : Job::kNone;
+  if (job_ == Job::kFlight) return fly();
   const int64_t kind = random_.between(0, 99);
   const int64_t limit_ms = random_.between(20, 5'000);
   auto chosen = options();
+  if (job_ == Job::kRun) {
+    chosen.max_local_handoffs = 0;
+    period_ = random_.chance(300) ? "k" : "";
+  }
   name_ = any_name();
   asked_at_ = context_.schedule.now();
   start(Request::Op::kAcquire, &Caller::on_acquired, [&](Request &request) {
@@ -158,6 +168,25 @@ void Caller::acquire() {
     request.wait_ms = kind < 55 ? -1 : kind < 80 ? limit_ms : 0;
     request.options = std::move(chosen);
     request.lease = std::make_shared<lock::Lease>();
+  });
+  if (context_.plan.has(Fault::kCancel) && random_.chance(150)) {
+    later(random_.between(0, 500 * kMs), &Caller::cancel);
+  }
+}
+
+void Caller::fly() {
+  const bool has_limit = random_.chance(300);
+  const int64_t limit_ms = random_.between(20, 5'000);
+  auto chosen = options();
+  name_ = any_name();
+  asked_at_ = context_.schedule.now();
+  start(Request::Op::kAcquire, &Caller::on_acquired, [&](Request &request) {
+    request.name = name_;
+    request.wait_ms = has_limit ? limit_ms : -1;
+    request.options = std::move(chosen);
+    request.lease = std::make_shared<lock::Lease>();
+    request.arguments = std::make_unique<lock::RequestArguments>();
+    request.arguments->make_lease = [] { return std::make_shared<lock::Lease>(); };
   });
   if (context_.plan.has(Fault::kCancel) && random_.chance(150)) {
     later(random_.between(0, 500 * kMs), &Caller::cancel);
@@ -184,7 +213,9 @@ void Caller::on_acquired() {
   const auto request = std::exchange(request_, nullptr);
   if (request->op == Request::Op::kAcquire) check_wait(*request);
   if (request->status.load() != Status::kOk) return think();
+  if (request->arguments && request->arguments->value) return think();
   lease_ = request->lease;
+  if (job_ == Job::kRun) return begin_run();
   if (request->options.max_hold > 0) context_.stats.inject(Fault::kMaxHold, true);
   hold();
 }
@@ -209,6 +240,43 @@ bool Caller::take(const GivenLease &given) {
   return true;
 }
 
+// ---- jobs --------------------------------------------------------------------------------------
+
+void Caller::begin_run() {
+  start(Request::Op::kBeginRun, &Caller::on_run_begun, [&](Request &request) {
+    request.lease = lease_;
+    request.arguments->period = period_;
+    request.arguments->remembered_for = context_.plan.period;
+    request.arguments->tries = context_.plan.tries;
+  });
+}
+
+void Caller::on_run_begun() {
+  const auto request = std::exchange(request_, nullptr);
+  if (request->status.load() == Status::kOk) return hold();
+  release();
+}
+
+// Most succeed. Some of the others say that they have failed, and some only release.
+void Caller::end_job() {
+  const int64_t kind = random_.between(0, 99);
+  const int64_t ttl_ms = random_.between(10, context_.plan.period / kMs);
+  const bool is_flight = std::exchange(job_, Job::kNone) == Job::kFlight;
+  if (kind >= (is_flight ? 85 : 70)) return release();
+  start(Request::Op::kRelease, &Caller::on_other, [&](Request &request) {
+    request.lease = std::exchange(lease_, nullptr);
+    request.arguments = std::make_unique<lock::RequestArguments>();
+    request.arguments->period = period_;
+    if (!is_flight) return;
+    protocol::FlightValue value;
+    value.is_failure = kind >= 65;
+    value.type = value.is_failure ? "ValueError" : "";
+    value.bytes = "of " + request.lease->token;
+    request.arguments->value = std::make_shared<const protocol::FlightValue>(std::move(value));
+    request.arguments->value_ttl = value.is_failure ? 10'000 * kMs : ttl_ms * kMs;
+  });
+}
+
 // ---- holding -----------------------------------------------------------------------------------
 
 void Caller::hold() {
@@ -224,7 +292,7 @@ void Caller::hold() {
       lease_->is_composite() ? 0 : 10 * context_.plan.mode_change_percent;
   if (mode_change_chance > 0 && random_.chance(mode_change_chance))
     return later(time / 2, &Caller::change_mode);
-  later(time, &Caller::release);
+  later(time, job_ == Job::kNone ? &Caller::release : &Caller::end_job);
 }
 
 // From reading to writing, or back.

@@ -59,6 +59,10 @@ class Caller {
   void hold();
   void change_mode();
   void on_mode_changed();
+  void fly();
+  void begin_run();
+  void on_run_begun();
+  void end_job();
   void give_back();
   void detach();
   void on_detached();
@@ -78,7 +82,10 @@ class Caller {
   std::shared_ptr<lock::Request> request_;  // while one is pending
   std::shared_ptr<lock::Lease> lease_;      // while it holds
   Nanos asked_at_ = 0;
-  uint64_t turn_ = 0;  // number of its current action; events of earlier ones are ignored
+  enum class Job : uint8_t { kNone, kRun, kFlight };
+  Job job_ = Job::kNone;  // for which it holds
+  std::string period_;    // of a run
+  uint64_t turn_ = 0;     // number of its current action; events of earlier ones are ignored
 };
 
 // A simulated process.

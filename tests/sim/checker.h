@@ -41,6 +41,8 @@ class Checker {
   // completes `holder`, its belief from now on.
   virtual void granted(const lock::Request &request, Nanos last_reply_at,
                        Beliefs::Holder &holder) = 0;
+  // The request of a flight, which began at `began`, has ended with a value.
+  virtual void landed(const lock::Request &, Nanos /* began */) {}
   // A request of another kind has succeeded.
   virtual void succeeded(const lock::Request &request) = 0;
   // A request of any kind has failed.

@@ -124,7 +124,9 @@ bool Client::is_through() const {
 void Client::start(const RequestPtr &request, std::function<void()> done) {
   tell("starts", *request);
   note_start(*request);
-  if (request->several.names) begun_.emplace(request.get(), context_.schedule.now());
+  if (request->several.names || request->arguments) {
+    begun_.emplace(request.get(), context_.schedule.now());
+  }
   calls_.emplace(request.get(), std::pair(request, std::move(done)));
   // A caller that asks for a downgrade counts as a reader from now on.
   if (request->op == lock::Request::Op::kDowngrade) {
@@ -168,7 +170,11 @@ void Client::finished(lock::Request &request) {
   switch (request.op) {
     case lock::Request::Op::kAcquire:
     case lock::Request::Op::kAttach:
-      if (is_ok) believe(request);
+      if (is_ok && request.arguments && request.arguments->value) {
+        context_.checker.landed(request, begun_.at(&request));
+      } else if (is_ok) {
+        believe(request);
+      }
       break;
     case lock::Request::Op::kDetach:
       // The detach failed, and the lease is held as before.
@@ -208,6 +214,9 @@ void Client::count_permits(const lock::Lease &lease, int limit, Beliefs::Holder 
 void Client::believe(const lock::Request &request) {
   Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
   if (request.options.max_hold > 0) holder.end = after(now(), request.options.max_hold);
+  // A flight was acquired with the options of the caller that was first then.
+  const bool is_flight = request.op == lock::Request::Op::kAcquire && request.arguments;
+  if (is_flight) holder.end = request.lease->end_at;
   holder.mode = request.lease->mode;
   if (request.options.format == protocol::Format::kHash) holder.owner = request.options.owner;
   holder.is_attached = request.op == lock::Request::Op::kAttach;

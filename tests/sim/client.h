@@ -336,7 +336,7 @@ class Client : private lock::Output, private driver::Log {
   std::vector<Arrival> inbox_;  // while paused
   bool is_time_due_ = false;    // while paused
   std::map<lock::Request *, std::pair<RequestPtr, std::function<void()>>> calls_;
-  std::map<const lock::Request *, Nanos> begun_;  // of several names
+  std::map<const lock::Request *, Nanos> begun_;  // of several names, and of flights
   std::vector<std::function<void()>> done_;
   std::array<uint64_t, 4> line_counts_{};  // of its log, by level
   std::set<std::string> given_up_;         // tokens whose leases this call has ended

@@ -22,7 +22,7 @@ constexpr Mutant kMutants[] = {
      "if not is_mine and not is_open then",
      "is_mine = is_mine or holder ~= false\nif not is_mine and not is_open then"},
     {"short-answer", "RELEASE answers with less than was agreed", Scenario::kGeneral, true, 1,
-     "return {1, 0, 0}", "return {1}"},
+     "return {1, 0, unnoted}", "return {1}"},
     {"extend-creates", "EXTEND brings back a lock that was gone", Scenario::kGeneral, true, 2,
      "if holder ~= token then\nreturn {type(holder) == 'string' and -1 or 0, now}\nend",
      "if holder and holder ~= token then\nreturn {0, now}\nend\n"
@@ -203,6 +203,17 @@ constexpr Mutant kMutants[] = {
      "fence = last and string.format('%016d', last)\nend"},
     {"hasty-wish", "who waits behind others asks again and again", Scenario::kPool, false, 32,
      "if me == '' or rank == 0 then", "if true then"},
+    {"second-run", "a run begins though one has succeeded in the period", Scenario::kJobs, false, 1,
+     "elseif state == 'd' and (till > now or since > now - ARGV[6]) then",
+     "elseif state == 'd' and since > now - ARGV[6] then"},
+    {"endless-tries", "failures use up no tries", Scenario::kJobs, false, 1,
+     "if tries >= tonumber(ARGV[5]) then", "if false then"},
+    {"moved-period", "a period begins anew with each try", Scenario::kJobs, false, 1,
+     "tries, ends = tonumber(tried), till", "tries = tonumber(tried)"},
+    {"unseen-success", "a success is not noted", Scenario::kJobs, false, 1,
+     "string.format('d %.0f %s %s %s', now", "string.format('r %.0f %s %s %s', now"},
+    {"lost-waiter", "who waits for the lock leaves the queue when a value comes", Scenario::kJobs,
+     false, 1, "if string.sub(member, 33, 33) == 'v' and", "if"},
 #ifdef REDLATCH_CORE_MUTANTS
 #include "core_mutants.inc"
 #endif

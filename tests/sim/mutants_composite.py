@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Defects of leases of several names."""
+"""Defects of leases of several names, and of flights."""
 
 from __future__ import annotations
 
@@ -102,5 +102,27 @@ COMPOSITE_MUTANTS = (
             "  end(status, message);\n",
         ),
         scenario="kNames",
+    ),
+    Mutant(
+        "unread-grant",
+        "the lock of a flight is granted, and the value not read again",
+        1,
+        Edit(
+            "flight/flight.cc",
+            "  if (!is_read) return check(now);\n",
+            "  if (!is_read) return IS_ON && !is_told ? serve(nullptr, now) : check(now);\n",
+        ),
+        scenario="kJobs",
+    ),
+    Mutant(
+        "remembered-failure",
+        "a failure is told to those that come later",
+        1,
+        Edit(
+            "flight/flight.h",
+            "value && (!value->is_failure || ",
+            "value && (!value->is_failure || IS_ON || ",
+        ),
+        scenario="kJobs",
     ),
 )

@@ -278,6 +278,15 @@ void load_names(Plan &plan, Random &random) {
   plan.yield_every = 0;
 }
 
+// Nothing that a server has noted is lost, and its clock runs on.
+void load_jobs(Plan &plan, Random &random) {
+  load_general(plan, random);
+  switch_off(plan,
+             {Fault::kForce, Fault::kForge, Fault::kForeign, Fault::kAttach, Fault::kServerAmnesia,
+              Fault::kServerLoss, Fault::kClockBack, Fault::kClockForward});
+  plan.load_jobs(random);
+}
+
 // The number of nodes, and their guard: with kOn a node may restart empty at any time.
 void load_nodes(Plan &plan, Random &random) {
   static constexpr int kCounts[] = {3, 5, 5, 7};
@@ -508,16 +517,6 @@ void load_passwords(Plan &plan, Random &random) {
   plan.fault_interval = random.between(200, 1'000) * kMs;
 }
 
-// What the handshake meets. Other libraries come without a password.
-void load_server(Plan &plan) {
-  Random random(plan.seed, 11);
-  if (plan.has(Fault::kLatePush)) plan.protocol = 2;
-  plan.knows_hello = plan.protocol == 3 || plan.is_info_forbidden || random.chance(600);
-  plan.has_password = !plan.has(Fault::kForeign) && random.chance(500);
-  plan.database = random.chance(300) && !plan.is_cluster() ? 1 : 0;
-  if (plan.has(Fault::kPassword)) plan.has_password = true;
-}
-
 struct Loaded {
   std::string_view name;
   void (*load)(Plan &, Random &);
@@ -543,6 +542,7 @@ constexpr Loaded kScenarios[] = {
     {"reentrant", load_reentrant},
     {"pool", load_pool},
     {"names", load_names},
+    {"jobs", load_jobs},
     {"redlock", load_redlock},
     {"redlock-drift", load_redlock_drift},
     {"redlock-restart", load_redlock_restart},
@@ -589,7 +589,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   if (is_of_all && Random(seed, 10).chance(250)) switch_on(plan, {Fault::kForge});
   const bool is_of_heirs = scenario == Scenario::kClaim || scenario == Scenario::kHeir;
   if (is_of_heirs) plan.protocol = other.chance(500) ? 2 : 3;
-  load_server(plan);
+  plan.load_server();
   // The margin of 1 % covers rates that differ by 1 %: slightly less than half of it on each side.
   if (plan.has(Fault::kClockRate)) plan.rate_limit_ppm = random.between(50, 4'900);
   if (plan.has_worst_rates()) plan.rate_limit_ppm = 4'900;

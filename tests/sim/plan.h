@@ -105,6 +105,7 @@ enum class Scenario : uint8_t {
   kReentrant,  // owners, shared by callers and clients, hold more than once
   kPool,       // permits of semaphores, some of them capped
   kNames,      // several names at once, in any order
+  kJobs,       // runs of once, and flights
   // A quorum of several servers.
   kRedlock,         // a bit of everything
   kRedlockDrift,    // as kDrift
@@ -128,11 +129,15 @@ enum class Scenario : uint8_t {
 };
 std::string_view name_of(Scenario scenario);
 
+class Random;
+
 struct Plan {
   // The scenario follows from the seed unless it is given.
   static Plan of(uint64_t seed, Nanos duration, Scenario scenario);
   static Scenario scenario_of(uint64_t seed);
 
+  void load_server();
+  void load_jobs(Random &random);
   // Switch a fault off, with the settings that belong to it.
   void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
@@ -203,6 +208,10 @@ struct Plan {
   int limit = 0;                // of semaphores; 0: they are other locks
   int cap_percent = 0;          // of the actions of callers
   int names_percent = 0;        // of acquires: of several names
+  int run_percent = 0;          // .. : for a run of once
+  int flight_percent = 0;       // .. : of a flight
+  Nanos period = 0;             // of once, and the longest ttl of a value
+  int tries = 1;
   bool is_shared() const { return read_percent > 0 || format != protocol::Format::kString; }
 
   // Locks on several servers.

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "plan.h"
+#include "random.h"
 
 namespace redlatch::sim {
 
@@ -15,6 +16,7 @@ Scenario Plan::scenario_of(uint64_t seed) {
   if (part == 6 || part == 12) return Scenario::kReentrant;
   if (part == 7) return Scenario::kDrift;
   if (part == 10) return Scenario::kNames;
+  if (part == 11) return Scenario::kJobs;
   if (part == 13) return Scenario::kPool;
   return part == 15 ? Scenario::kClaim : Scenario::kGeneral;
 }
@@ -43,7 +45,8 @@ Scenario Plan::cluster_scenario_of(uint64_t seed) {
 
 int64_t Plan::least_grants() const {
   const bool is_slow = is_watched() || scenario == Scenario::kClusterClocks ||
-                       scenario == Scenario::kPasswords || scenario == Scenario::kUpgrades;
+                       scenario == Scenario::kPasswords || scenario == Scenario::kUpgrades ||
+                       scenario == Scenario::kJobs;
   return is_slow ? 30 : is_quorum() || is_group() || is_cluster() ? 60 : 200;
 }
 
@@ -55,6 +58,26 @@ void Plan::do_without(Fault fault) {
   }
   if (fault == Fault::kClockRate) rate_limit_ppm = 0;
   if (fault == Fault::kForeign) peer_count = 0;
+}
+
+// What the handshake meets. Other libraries come without a password.
+void Plan::load_server() {
+  Random random(seed, 11);
+  if (has(Fault::kLatePush)) protocol = 2;
+  knows_hello = protocol == 3 || is_info_forbidden || random.chance(600);
+  has_password = !has(Fault::kForeign) && random.chance(500);
+  database = random.chance(300) && !is_cluster() ? 1 : 0;
+  if (has(Fault::kPassword)) has_password = true;
+}
+
+void Plan::load_jobs(Random &random) {
+  run_percent = static_cast<int>(random.between(20, 50));
+  flight_percent = static_cast<int>(random.between(20, 80 - run_percent));
+  period = random.between(300, 6'000) * kMs;
+  tries = static_cast<int>(random.between(1, 3));
+  name_count = static_cast<int>(random.between(1, 3));
+  yield_every = 0;
+  think_max /= 3;
 }
 
 bool Plan::changes_passwords_only() const {

@@ -67,7 +67,10 @@ Rules::Call Rules::read(Argv argv) {
     call.is_foreign_delete = true;
     return call;
   }
+  if (found->second.script == protocol::Script::kOnceForget) return {};
   call.script = found->second.script;
+  call.key_count = key_count;
+  call.args = args;
   call.format = found->second.format;
   // VOTE is checked as ACQUIRE, without its fence.
   const bool is_vote = call.script == protocol::Script::kVote;
@@ -78,7 +81,7 @@ Rules::Call Rules::read(Argv argv) {
   }
   if (key_count >= 4) call.readers = argv[call.script == protocol::Script::kInspect ? 7 : 6];
   const bool has_permits = call.format == protocol::Format::kPermits;
-  if (key_count == 5 && call.script != protocol::Script::kInspect) {
+  if (key_count >= 5 && call.script != protocol::Script::kInspect) {
     (has_permits ? call.cap : call.turn) = argv[7];
   }
   if (call.script == protocol::Script::kExtendShared) {
@@ -111,6 +114,7 @@ void Rules::read_arguments(Call &call, Argv args, bool is_hash) {
     case protocol::Script::kForceRelease:
     case protocol::Script::kRaiseFence:
     case protocol::Script::kDetach:
+    case protocol::Script::kOnceBegin:
       call.token = args[0];
       break;
     case protocol::Script::kExtend:
@@ -258,6 +262,8 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   check_fence(call_, was, lock);
   if (lock.holder != was.holder) lock.granted_fence = lock.last_fence;
   check_renewal(call_, lock);
+  if (call_.script)
+    jobs_.after(*call_.script, call_.lock, call_.key_count, call_.args, reply, now_ms);
 }
 
 void Rules::note_holds(const Call &call, const Lock &was, const Lock &is) {
@@ -482,7 +488,11 @@ void Rules::check_queue(const Call &call, const Lock &was, const Lock &is, int64
     const bool has_reason = is_back || token == is.holder || is.holds.contains(token) ||
                             token == call.token || is_for_nothing(gone.member, was, is) ||
                             is_overdue(gone.member, gone.score, now_ms) || is_dead(gone.member);
-    if (!has_reason) {
+    // .. or it waits for a value, which the holder has stored.
+    const bool is_told = gone.member[kTokenSize] == 'v' &&
+                         call.script == protocol::Script::kRelease && call.key_count == 6 &&
+                         call.args[2] == "v" && call.token == was.holder;
+    if (!has_reason && !is_told) {
       verdict_.broken("a live waiter keeps its place",
                       std::string(call.lock) + ": " + gone.member + " is gone");
     }
@@ -580,19 +590,6 @@ void Rules::queued(std::string_view key, std::string_view member, double score) 
     note_ticket(member, score);
   } else if (!tickets.contains(score)) {
     verdict_.broken("a ticket is one that was given", how);
-  }
-}
-
-void Rules::dequeued(std::string_view key, std::string_view member, double score) {
-  if (!key.ends_with('q')) return;
-  gone_.push_back({std::string(key), std::string(member), score});
-}
-
-void Rules::forgotten() {
-  for (auto &[key, lock] : locks_) {
-    lock.holder.clear();
-    lock.holds.clear();
-    lock.expires_ms = -1;
   }
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "checker.h"
+#include "jobs.h"
 #include "plan.h"
 #include "protocol/scripts.h"
 #include "protocol/token.h"
@@ -69,6 +70,7 @@ class Rules : public Witness, public Checker, protected RuleParts {
   // Checker
   void sent(size_t node, int client, Argv argv) override;
   void granted(const lock::Request &request, Nanos last_reply_at, Beliefs::Holder &holder) override;
+  void landed(const lock::Request &request, Nanos began) override;
   void succeeded(const lock::Request &request) override;
   // From now on the token must not be renewed.
   void told(const std::string &token) override;
@@ -101,6 +103,8 @@ class Rules : public Witness, public Checker, protected RuleParts {
     protocol::Format format = protocol::Format::kString;
     int64_t ttl_ms = 0;
     bool is_foreign_delete = false;
+    size_t key_count = 0;  // without the one that never exists
+    Argv args;
 
     bool is_acquire() const {
       return script == protocol::Script::kAcquire || script == protocol::Script::kAcquireRead;
@@ -207,6 +211,7 @@ class Rules : public Witness, public Checker, protected RuleParts {
   const Store::SortedSet *queue_at(std::string_view key) const;
   const Store::Entry *entry_at(std::string_view key) const;
 
+  Jobs jobs_{schedule_, verdict_};
   Server *server_;
   const Server *other_ = nullptr;  // has some keys while a slot moves
   Nanos jumped_at_ = -kNever;      // the server's clock, forward

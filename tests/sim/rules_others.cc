@@ -20,6 +20,8 @@ constexpr int64_t kQueueLimitMs = 600'000;
 constexpr int64_t kNameLimitMs = 60'000;
 constexpr int64_t kFenceLimitMs = 3'600'000;
 constexpr int64_t kCapLimitMs = 604'800'000;
+constexpr int64_t kMarkLimitMs = 600'000;
+constexpr int64_t kValueLimitMs = 10'000;
 constexpr int64_t kYieldEvery = 16;
 constexpr int64_t kYieldLimit = 6;
 // Time for an invalidation, a poll, and the rest of a window that is left to others.
@@ -143,6 +145,8 @@ void Rules::check_leftovers(Nanos gone_for) {
     if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
     if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
     if (is_aux && key.back() == 'c') limit_ms = kCapLimitMs;
+    if (is_aux && key.back() == 'o') limit_ms = kMarkLimitMs;
+    if (is_aux && key.back() == 'v') limit_ms = kValueLimitMs;
     // The server's clock may have another rate.
     if (gone_ms > limit_ms + limit_ms / 50 + 10) {
       verdict_.broken("nothing outlives its time when all clients are gone",
@@ -160,6 +164,12 @@ void Rules::granted(const lock::Request &request, Nanos last_reply_at, Beliefs::
   holder.is_excused = last_reply_at - plan_.timeout < jumped_at_;
   told_[lease.token] = {schedule_.now(), lease.fence};  // fence 0 after an attach
   if (holder.is_attached) given_up_.erase(lease.token);
+  const bool is_flight = !holder.is_attached && request.arguments;
+  if (is_flight) jobs_.computes(std::string(kNamespace) + lease.name);
+}
+
+void Rules::landed(const lock::Request &request, Nanos began) {
+  jobs_.landed(std::string(kNamespace) + request.name, *request.arguments->value, began);
 }
 
 void Rules::succeeded(const lock::Request &request) {
@@ -339,6 +349,20 @@ void Rules::watch(const Context &context) {
     verdict_.broken("a free lock finds its waiter",
                     lock + ": free for " + std::to_string(idle / kMs) + " ms with " +
                         std::to_string(queue->order.size()) + " waiters");
+  }
+}
+
+void Rules::dequeued(std::string_view key, std::string_view member, double score) {
+  if (!key.ends_with('q')) return;
+  gone_.push_back({std::string(key), std::string(member), score});
+}
+
+void Rules::forgotten() {
+  jobs_.forget();
+  for (auto &[key, lock] : locks_) {
+    lock.holder.clear();
+    lock.holds.clear();
+    lock.expires_ms = -1;
   }
 }
 

@@ -70,6 +70,7 @@ TEST(CommandTest, cluster_scripts_with_several_keys_also_name_an_absent_key) {
   const auto mode = EvalMode::kDigest;
   const Proof identity{"token", ""};
   const HolderInfo info{};
+  const Note note{Note::Kind::kRun, "mark", "", 1};
   const std::vector<std::pair<Build, size_t>> builds = {
       {[&](auto &c, auto &f) {
          acquire(c, f, mode, keys, {Mode::kWrite, identity, 1, "", ""});
@@ -88,7 +89,9 @@ TEST(CommandTest, cluster_scripts_with_several_keys_also_name_an_absent_key) {
       {[&](auto &c, auto &f) { downgrade(c, f, mode, keys, "token", 1, 0); }, 5},
       {[&](auto &c, auto &f) { serve_queue(c, f, mode, keys); }, 5},
       {[&](auto &c, auto &f) { force_release(c, f, mode, keys, "token"); }, 5},
-      {[&](auto &c, auto &f) { inspect(c, f, mode, keys); }, 6},
+      {[&](auto &c, auto &f) { inspect(c, f, mode, keys, "mark"); }, 7},
+      {[&](auto &c, auto &f) { release(c, f, mode, keys, identity, {}, 1, &note); }, 7},
+      {[&](auto &c, auto &f) { once_begin(c, f, mode, keys, "mark", "token", {}); }, 3},
       {[&](auto &c, auto &f) { extend(c, f, mode, keys, "token", 1, true, &info); }, 3},
       {[&](auto &c, auto &f) { extend_shared(c, f, mode, keys, identity, 1, true); }, 4},
       {[&](auto &c, auto &f) { extend_shared(c, f, mode, keys, identity, 1, false); }, 4},

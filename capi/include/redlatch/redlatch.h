@@ -138,6 +138,8 @@ enum {
   RL_STILL_HELD = 6,  /**< This acquisition is released, the owner has others. */
   RL_INTERRUPTED = 7, /**< A signal came while waiting; the place in the queue of the lock is
                            kept, call again. */
+  RL_SKIPPED = 8,     /**< rl_once_begin(): a run of this period has succeeded, or too many have
+                           failed. */
 
   RL_E_ALREADY_HELD = -1,    /**< Misuse: this owner holds the lock already. */
   RL_E_NOT_HELD = -2,        /**< The lease was released or detached before; or the lock has
@@ -1540,21 +1542,23 @@ RL_API rl_status rl_acquire_options_set_min_replicas(rl_acquire_options *options
 
 /** Parts of an rl_info. Each part has rows. The constants of parts and of fields do not overlap. */
 enum {
-  RL_PART_LOCK = 1,   /**< One row: the lock. */
-  RL_PART_HOLDER = 2, /**< A row for each holder: a reader, or an acquisition of an owner; at
+  RL_PART_LOCK = 1,    /**< One row: the lock. */
+  RL_PART_HOLDER = 2,  /**< A row for each holder: a reader, or an acquisition of an owner; at
                            most RL_MAX_INFO_ROWS. */
-  RL_PART_WAITER = 3, /**< A row for each waiter, in the order of the queue; at most
+  RL_PART_WAITER = 3,  /**< A row for each waiter, in the order of the queue; at most
                            RL_MAX_INFO_ROWS. */
-  RL_PART_SERVER = 4, /**< One row: the embedded server ("server" in the fields). Only in the info
+  RL_PART_SERVER = 4,  /**< One row: the embedded server ("server" in the fields). Only in the info
                            of rl_embedded_inspect(), which has no other part. */
-  RL_PART_NODE = 5,   /**< A row for each server of the client, also if it is only one. In the
+  RL_PART_NODE = 5,    /**< A row for each server of the client, also if it is only one. In the
                            infos of rl_client_info() and rl_client_check(), whose only other part
                            is RL_PART_FINDING. */
-  RL_PART_FINDING = 6 /**< A row for each finding of the last check of a server, in the order of
+  RL_PART_FINDING = 6, /**< A row for each finding of the last check of a server, in the order of
                            the servers. No rows before the first check, with two exceptions: a
                            server that is away has one row only, whose RL_FIELD_ID is
                            "reachable", and a connected node of a Redlock always has "vote".
                            Findings about the sentinels come in addition. */
+  RL_PART_MARK = 7     /**< A row for each period of once in which a run has begun and that has not
+                           ended; at most RL_MAX_MARKS, in no order. */
 };
 
 /** States in the field RL_FIELD_STATE. */
@@ -1592,7 +1596,8 @@ enum {
   /* ---- number fields: made of info_fields.def by tools/gen_info.py ---- */
   /** lock, node: the state (RL_STATE_* or RL_NODE_*). */
   RL_FIELD_STATE = 101,
-  /** lock, holder: until the lease ends on the server; -1 for a key without expiry (ms). */
+  /** lock, holder, mark: until the lease, or the period, ends on the server; -1 for a key without
+      expiry (ms). */
   RL_FIELD_REMAINING_MS = 102,
   /** lock: the last fence that the server granted; 0 if not known; the holder's is up to 31 higher
       after hand-offs in its client. */
@@ -1601,7 +1606,8 @@ enum {
   RL_FIELD_WAITING = 104,
   /** lock: the server's clock at the time of the snapshot; only to be shown (ms since 1970). */
   RL_FIELD_SERVER_MS = 105,
-  /** holder, waiter: when it was granted, or joined the queue; 0 if not known (ms since 1970). */
+  /** holder, waiter, mark: when it was granted, joined the queue, or when the last run began or
+      succeeded; 0 if not known (ms since 1970). */
   RL_FIELD_SINCE_MS = 106,
   /** lock: number of readers, or of leases of the owner, also those that are not listed. */
   RL_FIELD_HOLDING = 107,
@@ -1632,7 +1638,11 @@ enum {
   /** lock: until the cap ends; -1 without an end of its own (ms). */
   RL_FIELD_CAP_REMAINING_MS = 119,
   /** holder: permits of a semaphore that it has; 0 for every other lock. */
-  RL_FIELD_PERMITS = 120
+  RL_FIELD_PERMITS = 120,
+  /** mark: 1 if a run of the period has succeeded; else 0. */
+  RL_FIELD_DONE = 121,
+  /** mark: number of runs of the period. */
+  RL_FIELD_TRIES = 122
   /* ---- end of number fields ---- */
 };
 
@@ -1665,7 +1675,9 @@ enum {
   /** finding: the value that was found, in words. */
   RL_FIELD_SEEN = 212,
   /** finding: a remedy; empty if none is needed. */
-  RL_FIELD_ADVICE = 213
+  RL_FIELD_ADVICE = 213,
+  /** mark: the text that names the period; empty without one. */
+  RL_FIELD_KEY = 214
   /* ---- end of text fields ---- */
 };
 
@@ -1849,6 +1861,154 @@ RL_API rl_status rl_semaphore_set_cap(rl_client *client, const char *name, size_
 RL_API rl_request *rl_semaphore_set_cap_start(rl_client *client, const char *name, size_t name_len,
                                               int64_t cap, int64_t for_ms);
 
+/* ---- runs of once ---------------------------------------------------------------------------- */
+
+/**
+ * Begin a run of the job `name` in this period. The lease is that of the mutex `name`, which every
+ * caller that starts the job acquires, with the option max_local_handoffs 0, so that each has a run
+ * of its own. A period begins with its first run. After RL_OK run the job; then call
+ * rl_once_done(), or after a failure rl_release(). A run without rl_once_done() has failed, also
+ * that of a process that has died. A second call with the same lease and key begins no other run in
+ * the period.
+ *
+ * The server remembers runs in a key of its own, by its own clock. A failover, a restart without
+ * data or an eviction may lose that key: then the job may run twice in a period.
+ *
+ * @param key       the text that names the period, such as "2026-11-30": at most
+ *                  RL_MAX_PERIOD_BYTES. Empty: none, and `every_ms` alone says when the next
+ *                  begins.
+ * @param every_ms  the period, RL_MIN_EVERY_MS to RL_MAX_EVERY_DAYS days. A success is remembered
+ *                  for 90 % of it, from the start of the first run of the period, because
+ *                  schedulers may start some ms early; with a key for all of it.
+ * @param tries     the most runs of a period, 1 to RL_MAX_TRIES. A failed run leaves the next
+ *                  caller one fewer.
+ * @return RL_OK          the run has begun.
+ *         RL_SKIPPED     a run of this period has succeeded, or one while this caller waited for
+ *                        the lock; or the tries are used up. The message says which, and when the
+ *                        period ends. The lease is held as before.
+ *         RL_E_INVALID   key, every_ms or tries; a lease of a reader, of a semaphore, of several
+ *                        names or in another format; or the server remembers RL_MAX_MARKS periods
+ *                        of this name.
+ *         RL_E_NOT_HELD  RL_E_LOST
+ *         RL_E_OUTCOME_UNKNOWN  no answer within command_timeout: the run may count as a try.
+ *         RL_E_UNSUPPORTED  a Redlock.
+ *         RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER  RL_E_WRONG_TYPE  RL_E_CLOSED  RL_E_FORKED
+ *         RL_E_NO_MEMORY
+ * Blocks: at most command_timeout.  Threads: any.  Server: script `once_begin`.  Since: 0.1.
+ */
+RL_API rl_status rl_once_begin(rl_lease *lease, const char *key, size_t key_len, int64_t every_ms,
+                               int32_t tries, rl_error *err);
+/** Start what rl_once_begin() does. Otherwise as rl_acquire_start(). Since: 0.1. */
+RL_API rl_request *rl_once_begin_start(rl_lease *lease, const char *key, size_t key_len,
+                                       int64_t every_ms, int32_t tries);
+/**
+ * The run has succeeded: note that, and release the lease, in one step. Free the lease afterwards,
+ * as after rl_release().
+ *
+ * @param key  that of rl_once_begin().
+ * @return as rl_release(); and
+ *         RL_E_LOST      the lease has ended: the run counts as failed.
+ *         RL_E_SERVER    released, and the success was not noted: the server has no memory for it,
+ *                        or the last run of the period `key` is another one.
+ *         RL_E_OUTCOME_UNKNOWN  also: released, and the success may have been noted, or not.
+ *         RL_E_INVALID   as rl_once_begin(); the lease is held as before.
+ *         RL_E_UNSUPPORTED  a Redlock; the lease is held as before.
+ * Blocks: at most command_timeout.  Threads: any.  Server: script `release`.  Since: 0.1.
+ */
+RL_API rl_status rl_once_done(rl_lease *lease, const char *key, size_t key_len, rl_error *err);
+/** Start what rl_once_done() does. Otherwise as rl_release_start(). Since: 0.1. */
+RL_API rl_request *rl_once_done_start(rl_lease *lease, const char *key, size_t key_len);
+/**
+ * Forget the runs of the job `name`, of all its periods: the next caller runs. A run that is under
+ * way continues, and its success counts only for callers that waited for it. For operators.
+ *
+ * @return RL_OK          forgotten; also if there was none.
+ *         RL_E_UNSUPPORTED  a Redlock, or the server is too old.
+ *         RL_E_INVALID  RL_E_OUTCOME_UNKNOWN  RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER
+ *         RL_E_WRONG_TYPE  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
+ * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script
+ * `once_forget`.  Since: 0.1.
+ */
+RL_API rl_status rl_once_forget(rl_client *client, const char *name, size_t name_len,
+                                rl_error *err);
+/** Start what rl_once_forget() does. Otherwise as rl_acquire_start(). Since: 0.1. */
+RL_API rl_request *rl_once_forget_start(rl_client *client, const char *name, size_t name_len);
+
+/* ---- flights --------------------------------------------------------------------------------- */
+
+/**
+ * Start a flight: get the value `name` if it is there, or wait until another caller, of any client,
+ * has computed it, or be the caller that computes it. Otherwise as rl_acquire_start().
+ *
+ * The request ends with RL_OK in one of two ways. rl_request_take_lease() gives a lease: this
+ * caller computes the value, and gives it to rl_flight_store(), or after a failure calls
+ * rl_flight_fail(). Or it gives NULL: rl_flight_value() has the value, or rl_flight_has_failed()
+ * returns 1, because the caller that computed it has failed. If that caller dies, or releases the
+ * lease without a result, the next waiting caller computes the value.
+ *
+ * The callers of a client that wait for the same name have one place in the server's queue, and
+ * read the value once for all of them. The lock of a flight is the mutex `name`. A thread that
+ * computes a value must not start a flight of the same name: it would wait for itself.
+ *
+ * @param wait_ms  as rl_acquire(), but not 0.
+ * @param options  NULL = defaults; as rl_acquire(), but only in RL_FORMAT_STRING, and without
+ *                 owner, reentrant, permits, limit and the mode read. ttl is that of the lease. If
+ *                 callers of a client wait for one name, the options of the first one count.
+ * Finishes with: as rl_acquire(), except RL_BUSY; RL_TIMEOUT also if the value is being computed.
+ *         RL_E_UNSUPPORTED  a Redlock.
+ *         RL_E_WRONG_TYPE   also for the key of the value.
+ * Server: GET, and script `acquire`.  Since: 0.1.
+ */
+RL_API rl_request *rl_flight_start(rl_client *client, const char *name, size_t name_len,
+                                   int64_t wait_ms, const rl_acquire_options *options);
+/**
+ * Write the value that the request of a flight has found into `buffer`; or the text of a failure.
+ * @return its full length, at most RL_MAX_VALUE_BYTES. RL_NO_TEXT, and `buffer` gets "", if it has
+ * none: the request is not finished, has failed, has a lease, or is no flight. Since: 0.1.
+ */
+RL_API size_t rl_flight_value(const rl_request *request, char *buffer, size_t buffer_size);
+/** Return 1 if the caller that computed the value has failed; else 0, also for NULL. Since: 0.1. */
+RL_API int32_t rl_flight_has_failed(const rl_request *request);
+/**
+ * Write the type of the failure, as that caller named it, into `buffer`. @return its full length; 0
+ * if there is no failure. Since: 0.1.
+ */
+RL_API size_t rl_flight_failure_type(const rl_request *request, char *buffer, size_t buffer_size);
+/**
+ * Store the value of a flight and release its lease, in one step: the waiting callers get it, and
+ * so does each caller within `ttl_ms`. Free the lease afterwards, as after rl_release().
+ *
+ * @param value   at most RL_MAX_VALUE_BYTES, any bytes.
+ * @param ttl_ms  RL_MIN_TTL_MS to RL_MAX_TTL_MS, from now on, by the server's clock.
+ * @return as rl_release(); and
+ *         RL_E_LOST     the lease has ended: nothing was stored.
+ *         RL_E_SERVER   released, but the server could not store the value.
+ *         RL_E_OUTCOME_UNKNOWN  also: released, and the value may have been stored, or not.
+ *         RL_E_INVALID  value or ttl_ms, or the lease of a reader, of a semaphore, of several names
+ *                       or in another format; it is held as before.
+ * Blocks: at most command_timeout.  Threads: any.  Server: script `release`.  Since: 0.1.
+ */
+RL_API rl_status rl_flight_store(rl_lease *lease, const char *value, size_t value_len,
+                                 int64_t ttl_ms, rl_error *err);
+/** Start what rl_flight_store() does. Otherwise as rl_release_start(). Since: 0.1. */
+RL_API rl_request *rl_flight_store_start(rl_lease *lease, const char *value, size_t value_len,
+                                         int64_t ttl_ms);
+/**
+ * The value could not be computed: report that to the waiting callers, and release the lease, in
+ * one step. A later caller computes the value again.
+ *
+ * @param type  for people, such as the name of an exception; cut to RL_MAX_FAILURE_TYPE_BYTES, and
+ *              at a NUL.
+ * @param text  for people; cut to RL_MAX_FAILURE_TEXT_BYTES.
+ * @return as rl_flight_store().
+ * Blocks: at most command_timeout.  Threads: any.  Server: script `release`.  Since: 0.1.
+ */
+RL_API rl_status rl_flight_fail(rl_lease *lease, const char *type, size_t type_len,
+                                const char *text, size_t text_len, rl_error *err);
+/** Start what rl_flight_fail() does. Otherwise as rl_release_start(). Since: 0.1. */
+RL_API rl_request *rl_flight_fail_start(rl_lease *lease, const char *type, size_t type_len,
+                                        const char *text, size_t text_len);
+
 /**
  * Look at the embedded server at `url`, which is an embedded:// one. Does not start a server,
  * and does not keep one running.
@@ -1956,6 +2116,14 @@ enum {
   RL_DEFAULT_YIELD_MS = 150,
       /**< .. when none is asked for: above redis-py's 100 ms between two polls. */
   RL_MAX_PERMITS = 1000000, /**< Largest permits and limit of a semaphore. */
+  RL_MAX_PERIOD_BYTES = 256, /**< Text that names a period of once. */
+  RL_MIN_EVERY_MS = 100, /**< Shortest period of once. */
+  RL_MAX_EVERY_DAYS = 366, /**< Longest period of once, in days. */
+  RL_MAX_TRIES = 1000, /**< Most runs in a period of once. */
+  RL_MAX_VALUE_BYTES = 65536, /**< Value of a flight. */
+  RL_MAX_FAILURE_TYPE_BYTES = 256, /**< Name of the failure of a flight; longer ones are cut. */
+  RL_MAX_FAILURE_TEXT_BYTES = 1024, /**< Text of the failure of a flight; longer ones are cut. */
+  RL_MAX_MARKS = 256, /**< Periods of a name that are remembered at the same time. */
   RL_MAX_NAMES = 64, /**< Most names of one acquire. */
   RL_MAX_REPLICAS = 64, /**< Largest min_replicas. */
   RL_DEFAULT_SYNC_TIMEOUT_MS = 1000,

@@ -559,6 +559,7 @@ class redlock : public client {
 
 }  // namespace redlatch
 
+#include "redlatch/jobs.hpp"   // IWYU pragma: export
 #include "redlatch/mutex.hpp"  // IWYU pragma: export
 
 #endif

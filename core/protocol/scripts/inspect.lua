@@ -3,7 +3,7 @@
 --
 -- INSPECT: read what there is to know about a lock, and write nothing.
 --
--- KEYS: K, Q, F, I, R; permits format: also W, which is the cap.
+-- KEYS: K, Q, F, I, R; permits format: also W, which is the cap; string format: also O.
 -- ARGV: limit, the most waiters and holders to list (at most MAX_INFO_ROWS).
 -- Returns {now, type, value, pttl, fence, waiting, waiters, info, holding, holders, owner count}.
 --         type: that of K, 'none' if it is free. value: at most 256 bytes, '' if K is no lock; hash
@@ -13,7 +13,8 @@
 --         holding: how many share K; hash_rw format: as K has it. holders: of ours, {token, expiry
 --         in ms, ...}; permits format: its permits behind the token. owner count: hash format: the
 --         count in K; permits format: the permits that are out; and then the cap, -1 without one,
---         and the ms until its end, -1 without an end of its own.
+--         and the ms until its end, -1 without an end of its own. string format: and then {text,
+--         mark, ...}, see once_begin.lua; empty with more of them than ONCE BEGIN writes.
 -- Statuses: RL_OK.
 local K, Q, F, I, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --@include fragments/time.lua
@@ -95,7 +96,19 @@ if redis.pcall('HGET', I, 'token') == value then
     end
   end
 end
---@only string hash hash_rw
+--@only string
+local marks, O = {}, KEYS[6]
+local mark_count = redis.pcall('HLEN', O)
+if type(mark_count) == 'number' and mark_count > 0 and mark_count <= @MAX_MARKS@ then
+  marks = redis.call('HGETALL', O)
+  for i = 1, #marks do
+    marks[i] = string.sub(marks[i], 1, 256)
+  end
+end
+return {now, kind, value, redis.call('PTTL', K), redis.call('GETRANGE', F, 0, 63),
+  redis.call('ZCARD', Q), waiters, info, holding, holders, count, marks}
+--@end
+--@only hash hash_rw
 return {now, kind, value, redis.call('PTTL', K), redis.call('GETRANGE', F, 0, 63),
   redis.call('ZCARD', Q), waiters, info, holding, holders, count}
 --@end

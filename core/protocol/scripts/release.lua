@@ -4,15 +4,18 @@
 -- RELEASE: give up what the token has, and serve the queue. No other lock is ever touched. A token
 -- that was sent in a RELEASE is never sent in an ACQUIRE again.
 --
--- KEYS: K, Q, F, R, W; permits format: W is the cap.
--- ARGV: token, channel prefix; hash format: owner; permits format: permits/limit; burst, window ms,
---       grants. K is left to other libraries that poll after `burst` grants of ours (0 never, -1 if
---       W is marked, -2 also a search, once a minute), for `window ms`. `grants` is how many this
---       one counts for: local hand-offs of its client count.
+-- KEYS: K, Q, F, R, W; permits format: W is the cap; string format, with a note: and
+--       then O or V.
+-- ARGV: token, channel prefix; hash format: owner; permits format: permits/limit; with a note:
+--       `o`, text and hand-offs as in ONCE BEGIN, or `v`, the value of a flight, and when it ends
+--       by this server's clock (up to MAX_TTL_MS: in so many ms); burst, window ms, grants. K is
+--       left to other libraries that poll after `burst` grants of ours (0 never, -1 if W is marked,
+--       -2 also a search, once a minute), for `window ms`. `grants` is how many this one counts
+--       for: local hand-offs of its client count.
 -- Returns {result, now, flags}. result: -1 not the owner, 0 the owner has other holds (hash
 --         format), 1 freed, 1 + n handed to n waiters. A non-owner that finds K free with waiters
 --         hands it on all the same. now: 0 in the usual case, without waiters. flags: see
---         grant.lua.
+--         grant.lua; + 4: the note could not be written.
 -- Statuses: RL_OK; 0 is RL_STILL_HELD; -1 is RL_E_LOST, or done if an earlier copy of this request
 --           was sent before the deadline and got no answer.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -27,13 +30,23 @@ local permits = string.match(ARGV[3], '^%d+')
 --@include fragments/@FORMAT@/holder.lua
 -- 1 if W is there, and 2 if Q is: a key that is named twice counts twice.
 local there
+local unnoted, has_value = 0, false
 --@only string
+if holder == token and #ARGV > 5 and ARGV[3] == 'o' then
+  local O, text, run = KEYS[6], ARGV[4], token .. ARGV[5]
+  --@include fragments/time.lua
+  --@include fragments/mark_done.lua
+elseif holder == token and #ARGV > 5 then
+  local unit = tonumber(ARGV[5]) > @MAX_TTL_MS@ and 'PXAT' or 'PX'
+  unnoted = redis.pcall('SET', KEYS[6], ARGV[4], unit, ARGV[5]).err and 4 or 0
+  has_value = unnoted == 0
+end
 -- The usual case first. Only what waits has use for the time.
 if holder == token then
   there = redis.call('EXISTS', W, Q, Q)
   if there == 0 and yield_every <= 0 then
     redis.call('DEL', K)
-    return {1, 0, 0}
+    return {1, 0, unnoted}
   end
 end
 --@end
@@ -88,7 +101,7 @@ if is_mine and not holder then
     --@only hash hash_rw
     --@include fragments/@FORMAT@/tell_redisson.lua
     --@end
-    return {1, now, 0}
+    return {1, now, unnoted}
   --@only string
   elseif yield_every == -2 then
     -- Others wait, and W is not there. A library that polls never finds K free, and is never seen.
@@ -105,6 +118,11 @@ if is_mine and holder then
     yield_every, window = 0, @REDISSON_WAIT_MS@
     --@include fragments/turn.lua
   end
+end
+--@end
+--@only string
+if has_value then
+  --@include fragments/tell_value.lua
 end
 --@end
 --@include fragments/grant.lua
@@ -136,4 +154,4 @@ end
 if not is_mine then
   return {-1, now, flags}
 end
-return {1 + granted, now, flags}
+return {1 + granted, now, flags + unnoted}

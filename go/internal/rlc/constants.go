@@ -57,6 +57,7 @@ const (
 	RL_PART_SERVER  = 4
 	RL_PART_NODE    = 5
 	RL_PART_FINDING = 6
+	RL_PART_MARK    = 7
 )
 
 const (
@@ -109,6 +110,8 @@ const (
 	RL_FIELD_CAP              = 118
 	RL_FIELD_CAP_REMAINING_MS = 119
 	RL_FIELD_PERMITS          = 120
+	RL_FIELD_DONE             = 121
+	RL_FIELD_TRIES            = 122
 )
 
 const (
@@ -125,6 +128,7 @@ const (
 	RL_FIELD_ID      = 211
 	RL_FIELD_SEEN    = 212
 	RL_FIELD_ADVICE  = 213
+	RL_FIELD_KEY     = 214
 )
 
 const (
@@ -165,6 +169,14 @@ const (
 	RL_MAX_YIELD_MS             = 60000
 	RL_DEFAULT_YIELD_MS         = 150
 	RL_MAX_PERMITS              = 1000000
+	RL_MAX_PERIOD_BYTES         = 256
+	RL_MIN_EVERY_MS             = 100
+	RL_MAX_EVERY_DAYS           = 366
+	RL_MAX_TRIES                = 1000
+	RL_MAX_VALUE_BYTES          = 65536
+	RL_MAX_FAILURE_TYPE_BYTES   = 256
+	RL_MAX_FAILURE_TEXT_BYTES   = 1024
+	RL_MAX_MARKS                = 256
 	RL_MAX_NAMES                = 64
 	RL_MAX_REPLICAS             = 64
 	RL_DEFAULT_SYNC_TIMEOUT_MS  = 1000

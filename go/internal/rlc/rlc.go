@@ -139,9 +139,31 @@ typedef long long swig_type_105;
 typedef long long swig_type_106;
 typedef _gostring_ swig_type_107;
 typedef long long swig_type_108;
-typedef _goslice_ swig_type_109;
+typedef _gostring_ swig_type_109;
 typedef long long swig_type_110;
 typedef _gostring_ swig_type_111;
+typedef _gostring_ swig_type_112;
+typedef _gostring_ swig_type_113;
+typedef _gostring_ swig_type_114;
+typedef _gostring_ swig_type_115;
+typedef long long swig_type_116;
+typedef long long swig_type_117;
+typedef _goslice_ swig_type_118;
+typedef long long swig_type_119;
+typedef _goslice_ swig_type_120;
+typedef _gostring_ swig_type_121;
+typedef long long swig_type_122;
+typedef _gostring_ swig_type_123;
+typedef long long swig_type_124;
+typedef _gostring_ swig_type_125;
+typedef _gostring_ swig_type_126;
+typedef _gostring_ swig_type_127;
+typedef _gostring_ swig_type_128;
+typedef _gostring_ swig_type_129;
+typedef long long swig_type_130;
+typedef _goslice_ swig_type_131;
+typedef long long swig_type_132;
+typedef _gostring_ swig_type_133;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -264,12 +286,26 @@ extern uintptr_t _wrap_semaphore_stats_rlc_9ba605168e95a9a7(uintptr_t arg1, swig
 extern uintptr_t _wrap_semaphore_stats_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_100 arg2);
 extern swig_intgo _wrap_semaphore_set_cap_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_101 arg2, swig_type_102 arg3, swig_type_103 arg4, uintptr_t arg5);
 extern uintptr_t _wrap_semaphore_set_cap_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_104 arg2, swig_type_105 arg3, swig_type_106 arg4);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_107 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_108 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_109 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_110 arg4);
+extern swig_intgo _wrap_once_begin_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_107 arg2, swig_type_108 arg3, swig_intgo arg4, uintptr_t arg5);
+extern uintptr_t _wrap_once_begin_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_109 arg2, swig_type_110 arg3, swig_intgo arg4);
+extern swig_intgo _wrap_once_done_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_111 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_once_done_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_112 arg2);
+extern swig_intgo _wrap_once_forget_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_113 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_once_forget_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_114 arg2);
+extern uintptr_t _wrap_flight_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_115 arg2, swig_type_116 arg3, uintptr_t arg4);
+extern swig_type_117 _wrap_flight_value_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_118 arg2);
+extern swig_intgo _wrap_flight_has_failed_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_119 _wrap_flight_failure_type_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_120 arg2);
+extern swig_intgo _wrap_flight_store_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_121 arg2, swig_type_122 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_flight_store_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_123 arg2, swig_type_124 arg3);
+extern swig_intgo _wrap_flight_fail_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_125 arg2, swig_type_126 arg3, uintptr_t arg4);
+extern uintptr_t _wrap_flight_fail_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_129 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_130 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_131 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_132 arg4);
 extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
 extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_111 arg1, swig_intgo arg2);
+extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_133 arg1, swig_intgo arg2);
 #undef intgo
 */
 import "C"
@@ -1706,6 +1742,209 @@ func Semaphore_set_cap_start(arg1 Client, arg2 string, arg3 int64, arg4 int64) (
 	return swig_r_1
 }
 
+func Once_begin(arg1 Lease, arg2 string, arg3 int64, arg4 int, arg5 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	var _swig_i_4 uintptr
+	_swig_i_4 = uintptr(arg5)
+	swig_r = (int)(C._wrap_once_begin_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_1)), C.swig_type_108(_swig_i_2), C.swig_intgo(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Once_begin_start(arg1 Lease, arg2 string, arg3 int64, arg4 int) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (uintptr)(C._wrap_once_begin_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_1)), C.swig_type_110(_swig_i_2), C.swig_intgo(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
+func Once_done(arg1 Lease, arg2 string, arg3 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = uintptr(arg3)
+	swig_r = (int)(C._wrap_once_done_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Once_done_start(arg1 Lease, arg2 string) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (uintptr)(C._wrap_once_done_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
+func Once_forget(arg1 Client, arg2 string, arg3 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = uintptr(arg3)
+	swig_r = (int)(C._wrap_once_forget_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Once_forget_start(arg1 Client, arg2 string) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (uintptr)(C._wrap_once_forget_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
+func Flight_start(arg1 Client, arg2 string, arg3 int64, arg4 AcquireOptions) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (uintptr)(C._wrap_flight_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), C.swig_type_116(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
+func Flight_value(arg1 Request, arg2 []byte) (_swig_ret int64) {
+	var swig_r int64
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int64)(C._wrap_flight_value_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Flight_has_failed(arg1 Request) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	swig_r = (int)(C._wrap_flight_has_failed_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func Flight_failure_type(arg1 Request, arg2 []byte) (_swig_ret int64) {
+	var swig_r int64
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int64)(C._wrap_flight_failure_type_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Flight_store(arg1 Lease, arg2 string, arg3 int64, arg4 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (int)(C._wrap_flight_store_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.swig_type_122(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Flight_store_start(arg1 Lease, arg2 string, arg3 int64) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (uintptr)(C._wrap_flight_store_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_1)), C.swig_type_124(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
+func Flight_fail(arg1 Lease, arg2 string, arg3 string, arg4 Error) (_swig_ret int) {
+	var swig_r int
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
+	_swig_i_3 = uintptr(arg4)
+	swig_r = (int)(C._wrap_flight_fail_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Flight_fail_start(arg1 Lease, arg2 string, arg3 string) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (uintptr)(C._wrap_flight_fail_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
 func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Info) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
@@ -1713,7 +1952,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_107)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_129)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1727,7 +1966,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1742,7 +1981,7 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_110(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_132(_swig_i_3)))
 	return swig_r
 }
 
@@ -1764,7 +2003,7 @@ func Constant(arg1 string, arg2 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_111)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_133)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}

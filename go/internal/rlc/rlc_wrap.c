@@ -2253,6 +2253,304 @@ rl_request *_wrap_semaphore_set_cap_start_rlc_9ba605168e95a9a7(rl_client *_swig_
 }
 
 
+intgo _wrap_once_begin_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, rl_error *_swig_go_4) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  int32_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int64_t)_swig_go_2; 
+  arg5 = (int32_t)_swig_go_3; 
+  arg6 = *(rl_error **)&_swig_go_4; 
+  
+  result = (rl_status)rl_once_begin(arg1,(char const *)arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_once_begin_start_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  int32_t arg5 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int64_t)_swig_go_2; 
+  arg5 = (int32_t)_swig_go_3; 
+  
+  result = (rl_request *)rl_once_begin_start(arg1,(char const *)arg2,arg3,arg4,arg5);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_once_done_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _gostring_ _swig_go_1, rl_error *_swig_go_2) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = *(rl_error **)&_swig_go_2; 
+  
+  result = (rl_status)rl_once_done(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_once_done_start_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _gostring_ _swig_go_1) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  result = (rl_request *)rl_once_done_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_once_forget_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, rl_error *_swig_go_2) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = *(rl_error **)&_swig_go_2; 
+  
+  result = (rl_status)rl_once_forget(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_once_forget_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  result = (rl_request *)rl_once_forget_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_flight_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_acquire_options *_swig_go_3) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  rl_acquire_options *arg5 = (rl_acquire_options *) 0 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int64_t)_swig_go_2; 
+  arg5 = *(rl_acquire_options **)&_swig_go_3; 
+  
+  result = (rl_request *)rl_flight_start(arg1,(char const *)arg2,arg3,arg4,(struct rl_acquire_options const *)arg5);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_flight_value_rlc_9ba605168e95a9a7(rl_request *_swig_go_0, _goslice_ _swig_go_1) {
+  rl_request *arg1 = (rl_request *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_request **)&_swig_go_0; 
+  
+  arg2 = (char *)_swig_go_1.array;
+  arg3 = (size_t)_swig_go_1.len;
+  
+  
+  result = rl_flight_value((struct rl_request const *)arg1,arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_flight_has_failed_rlc_9ba605168e95a9a7(rl_request *_swig_go_0) {
+  rl_request *arg1 = (rl_request *) 0 ;
+  int32_t result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_request **)&_swig_go_0; 
+  
+  result = (int32_t)rl_flight_has_failed((struct rl_request const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_flight_failure_type_rlc_9ba605168e95a9a7(rl_request *_swig_go_0, _goslice_ _swig_go_1) {
+  rl_request *arg1 = (rl_request *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_request **)&_swig_go_0; 
+  
+  arg2 = (char *)_swig_go_1.array;
+  arg3 = (size_t)_swig_go_1.len;
+  
+  
+  result = rl_flight_failure_type((struct rl_request const *)arg1,arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_flight_store_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, rl_error *_swig_go_3) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  rl_error *arg5 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int64_t)_swig_go_2; 
+  arg5 = *(rl_error **)&_swig_go_3; 
+  
+  result = (rl_status)rl_flight_store(arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_flight_store_start_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int64_t)_swig_go_2; 
+  
+  result = (rl_request *)rl_flight_store_start(arg1,(char const *)arg2,arg3,arg4);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_flight_fail_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, rl_error *_swig_go_3) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  arg6 = *(rl_error **)&_swig_go_3; 
+  
+  result = (rl_status)rl_flight_fail(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_flight_fail_start_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  
+  result = (rl_request *)rl_flight_fail_start(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
 rl_info *_wrap_embedded_inspect_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_client_options *_swig_go_1, rl_error *_swig_go_2) {
   char *arg1 = (char *) 0 ;
   size_t arg2 ;

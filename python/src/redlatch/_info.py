@@ -54,9 +54,10 @@ class Holder:
     label: str
     """The option label of the acquisition; empty without one."""
     since: Optional[datetime]
-    """When it was granted, or joined the queue; None if not known."""
+    """When it was granted, joined the queue, or when the last run began or succeeded; None if not
+    known."""
     remaining: Optional[float]
-    """Seconds until the lease ends on the server; None for a key without expiry."""
+    """Seconds until the lease, or the period, ends on the server; None for a key without expiry."""
     mode: HoldMode
     """Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
     read-write lock."""
@@ -76,11 +77,36 @@ class Waiter:
     """Host name and process id, or the option holder; empty if not known: the holder has not
     waited, and has held for less than half a second, or the ACL user may not write it."""
     since: Optional[datetime]
-    """When it was granted, or joined the queue; None if not known."""
+    """When it was granted, joined the queue, or when the last run began or succeeded; None if not
+    known."""
     mode: WaitMode
     """Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
     read-write lock."""
     # ---- end of Waiter ----
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A period of once in which a run has begun, and that has not ended."""
+
+    # ---- Mark: made of info_fields.def by tools/gen_info.py ----
+    since: Optional[datetime]
+    """When it was granted, joined the queue, or when the last run began or succeeded; None if not
+    known."""
+    remaining: Optional[float]
+    """Seconds until the lease, or the period, ends on the server; None for a key without expiry."""
+    key: str
+    """The text that names the period; empty without one."""
+    done: int
+    """1 if a run of the period has succeeded; else 0."""
+    tries: int
+    """Number of runs of the period."""
+    # ---- end of Mark ----
+
+    @property
+    def is_done(self) -> bool:
+        """True after a run of the period has succeeded."""
+        return self.done != 0
 
 
 @dataclass(frozen=True)
@@ -106,7 +132,7 @@ class LockInfo:
     server_time: datetime
     """The server's clock at the time of the snapshot; only to be shown."""
     remaining: Optional[float]
-    """Seconds until the lease ends on the server; None for a key without expiry."""
+    """Seconds until the lease, or the period, ends on the server; None for a key without expiry."""
     holders: tuple[Holder, ...]
     """Readers, a writer, or acquisitions of an owner."""
     waiters: tuple[Waiter, ...]
@@ -123,6 +149,8 @@ class LockInfo:
     """The limit that an operator has set for all callers; -1 without one."""
     cap_remaining: Optional[float]
     """Seconds until the cap ends; None without an end of its own."""
+    marks: tuple[Mark, ...]
+    """The periods of once in which a run has begun, in no order."""
     # ---- end of LockInfo ----
 
     @property
@@ -324,6 +352,17 @@ def _read_waiter(row: _Row, **rest: Any) -> Waiter:
     )
 
 
+def _read_mark(row: _Row, **rest: Any) -> Mark:
+    return Mark(
+        since=row.time("SINCE_MS"),
+        remaining=row.remaining("REMAINING_MS"),
+        key=row.text("KEY"),
+        done=row.number("DONE"),
+        tries=row.number("TRIES"),
+        **rest,
+    )
+
+
 def _read_node(row: _Row, **rest: Any) -> NodeInfo:
     return NodeInfo(
         address=row.text("ADDRESS"),
@@ -371,6 +410,7 @@ def read_info(info: _core.Info) -> LockInfo:
         _Row(info, "LOCK", 0),
         holders=tuple(map(_read_holder, _rows(info, "HOLDER"))),
         waiters=tuple(map(_read_waiter, _rows(info, "WAITER"))),
+        marks=tuple(map(_read_mark, _rows(info, "MARK"))),
     )
     return replace(made, remaining=None) if made.is_free else made
 

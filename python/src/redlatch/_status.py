@@ -24,6 +24,7 @@ class Status(IntEnum):
     CANCELLED = 5
     STILL_HELD = 6
     INTERRUPTED = 7
+    SKIPPED = 8
     E_ALREADY_HELD = -1
     E_NOT_HELD = -2
     E_LOST = -3

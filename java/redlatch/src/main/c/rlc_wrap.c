@@ -2771,6 +2771,430 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_semaphore_1set_1ca
 }
 
 
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_once_1begin(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jint jarg5, jlong jarg6) {
+  jint jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  int32_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = (int64_t)jarg4; 
+  arg5 = (int32_t)jarg5; 
+  arg6 = *(rl_error **)&jarg6; 
+  result = (rl_status)rl_once_begin(arg1,(char const *)arg2,arg3,arg4,arg5,arg6);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_once_1begin_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jint jarg5) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  int32_t arg5 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = (int64_t)jarg4; 
+  arg5 = (int32_t)jarg5; 
+  result = (rl_request *)rl_once_begin_start(arg1,(char const *)arg2,arg3,arg4,arg5);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_once_1done(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4) {
+  jint jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = *(rl_error **)&jarg4; 
+  result = (rl_status)rl_once_done(arg1,(char const *)arg2,arg3,arg4);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_once_1done_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  result = (rl_request *)rl_once_done_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_once_1forget(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4) {
+  jint jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = *(rl_error **)&jarg4; 
+  result = (rl_status)rl_once_forget(arg1,(char const *)arg2,arg3,arg4);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_once_1forget_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  result = (rl_request *)rl_once_forget_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_flight_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jlong jarg5) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  rl_acquire_options *arg5 = (rl_acquire_options *) 0 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = (int64_t)jarg4; 
+  arg5 = *(rl_acquire_options **)&jarg5; 
+  result = (rl_request *)rl_flight_start(arg1,(char const *)arg2,arg3,arg4,(struct rl_acquire_options const *)arg5);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_flight_1value(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_request *arg1 = (rl_request *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_request **)&jarg1; 
+  
+  arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+  if (!arg2) return 0;
+  arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  
+  result = rl_flight_value((struct rl_request const *)arg1,arg2,arg3);
+  jresult = (jlong)result; 
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, 0);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_flight_1has_1failed(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jint jresult = 0 ;
+  rl_request *arg1 = (rl_request *) 0 ;
+  int32_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_request **)&jarg1; 
+  result = (int32_t)rl_flight_has_failed((struct rl_request const *)arg1);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_flight_1failure_1type(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_request *arg1 = (rl_request *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_request **)&jarg1; 
+  
+  arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+  if (!arg2) return 0;
+  arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  
+  result = rl_flight_failure_type((struct rl_request const *)arg1,arg2,arg3);
+  jresult = (jlong)result; 
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, 0);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_flight_1store(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4, jlong jarg5) {
+  jint jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  rl_error *arg5 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = (int64_t)jarg4; 
+  arg5 = *(rl_error **)&jarg5; 
+  result = (rl_status)rl_flight_store(arg1,(char const *)arg2,arg3,arg4,arg5);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_flight_1store_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jlong jarg4) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  arg4 = (int64_t)jarg4; 
+  result = (rl_request *)rl_flight_store_start(arg1,(char const *)arg2,arg3,arg4);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_flight_1fail(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6) {
+  jint jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  arg6 = *(rl_error **)&jarg6; 
+  result = (rl_status)rl_flight_fail(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_flight_1fail_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  result = (rl_request *)rl_flight_fail_start(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_embedded_1inspect(JNIEnv *jenv, jclass jcls, jbyteArray jarg1, jlong jarg3, jlong jarg4) {
   jlong jresult = 0 ;
   char *arg1 = (char *) 0 ;

@@ -56,7 +56,10 @@ final class InfoReader {
     }
 
     // ---- readers: made of info_fields.def by tools/gen_info.py ----
-    LockInfo asLockInfo(List<LockInfo.Holder> holders, List<LockInfo.Waiter> waiters) {
+    LockInfo asLockInfo(
+        List<LockInfo.Holder> holders,
+        List<LockInfo.Waiter> waiters,
+        List<LockInfo.Mark> marks) {
       return new LockInfo(
           bytes(RlcConstants.RL_FIELD_NAME),
           LockInfo.State.values()[(int) number(RlcConstants.RL_FIELD_STATE)],
@@ -72,7 +75,8 @@ final class InfoReader {
           remaining(RlcConstants.RL_FIELD_CAP_REMAINING_MS),
           now(RlcConstants.RL_FIELD_SERVER_MS),
           holders,
-          waiters);
+          waiters,
+          marks);
     }
 
     LockInfo.Holder asHolder() {
@@ -92,6 +96,15 @@ final class InfoReader {
           text(RlcConstants.RL_FIELD_HOLDER),
           mode(RlcConstants.RL_FIELD_MODE),
           time(RlcConstants.RL_FIELD_SINCE_MS));
+    }
+
+    LockInfo.Mark asMark() {
+      return new LockInfo.Mark(
+          time(RlcConstants.RL_FIELD_SINCE_MS),
+          remaining(RlcConstants.RL_FIELD_REMAINING_MS),
+          bytes(RlcConstants.RL_FIELD_KEY),
+          number(RlcConstants.RL_FIELD_DONE),
+          number(RlcConstants.RL_FIELD_TRIES));
     }
 
     NodeInfo asNodeInfo(List<Finding> findings) {
@@ -156,7 +169,8 @@ final class InfoReader {
     return new Row(info, RlcConstants.RL_PART_LOCK, 0)
         .asLockInfo(
             rows(info, RlcConstants.RL_PART_HOLDER).map(Row::asHolder).toList(),
-            rows(info, RlcConstants.RL_PART_WAITER).map(Row::asWaiter).toList());
+            rows(info, RlcConstants.RL_PART_WAITER).map(Row::asWaiter).toList(),
+            rows(info, RlcConstants.RL_PART_MARK).map(Row::asMark).toList());
   }
 
   /** The numbers of a semaphore, for a caller with this limit. Frees `info`. */

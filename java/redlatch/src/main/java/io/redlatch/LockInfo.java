@@ -15,7 +15,8 @@ import java.util.Optional;
  * @param nameBytes name of the lock
  * @param state the state
  * @param type type of the key; 'none' if the lock is free
- * @param remaining until the lease ends on the server; empty for a key without expiry
+ * @param remaining until the lease, or the period, ends on the server; empty for a key without
+ *     expiry
  * @param fence the last fence that the server granted; 0 if not known; the holder's is up to 31
  *     higher after hand-offs in its client
  * @param ownerBytes owner of a reentrant lock; empty if it is free or of another kind
@@ -28,6 +29,7 @@ import java.util.Optional;
  * @param serverTime the server's clock at the time of the snapshot; only to be shown
  * @param holders readers, a writer, or acquisitions of an owner
  * @param waiters the waiters, in the order of the queue
+ * @param marks the periods of once in which a run has begun, in no order
  */
 public record LockInfo(
     byte[] nameBytes,
@@ -44,7 +46,8 @@ public record LockInfo(
     Optional<Duration> capRemaining,
     Instant serverTime,
     List<Holder> holders,
-    List<Waiter> waiters) {
+    List<Waiter> waiters,
+    List<Mark> marks) {
 // ---- end of LockInfo ----
 
   /** The name of the lock, decoded as UTF-8. */
@@ -85,8 +88,10 @@ public record LockInfo(
    * @param labelBytes the option label of the acquisition; empty without one
    * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
    *     not a read-write lock
-   * @param since when it was granted, or joined the queue; empty if not known
-   * @param remaining until the lease ends on the server; empty for a key without expiry
+   * @param since when it was granted, joined the queue, or when the last run began or succeeded;
+   *     empty if not known
+   * @param remaining until the lease, or the period, ends on the server; empty for a key without
+   *     expiry
    */
   public record Holder(
       byte[] tokenBytes,
@@ -123,7 +128,8 @@ public record LockInfo(
    *     not waited, and has held for less than half a second, or the ACL user may not write it
    * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
    *     not a read-write lock
-   * @param since when it was granted, or joined the queue; empty if not known
+   * @param since when it was granted, joined the queue, or when the last run began or succeeded;
+   *     empty if not known
    */
   public record Waiter(
       String token,
@@ -131,5 +137,41 @@ public record LockInfo(
       Lease.Mode mode,
       Optional<Instant> since) {
   // ---- end of Waiter ----
+  }
+
+  // ---- Mark: made of info_fields.def by tools/gen_info.py ----
+  /**
+   * A period of once in which a run has begun, and that has not ended.
+   *
+   * @param since when it was granted, joined the queue, or when the last run began or succeeded;
+   *     empty if not known
+   * @param remaining until the lease, or the period, ends on the server; empty for a key without
+   *     expiry
+   * @param keyBytes the text that names the period; empty without one
+   * @param done 1 if a run of the period has succeeded; else 0
+   * @param tries number of runs of the period
+   */
+  public record Mark(
+      Optional<Instant> since,
+      Optional<Duration> remaining,
+      byte[] keyBytes,
+      long done,
+      long tries) {
+  // ---- end of Mark ----
+
+    /** The key, decoded as UTF-8. */
+    public String key() {
+      return Text.of(keyBytes);
+    }
+
+    /** True after a run of the period has succeeded. */
+    public boolean isDone() {
+      return done != 0;
+    }
+
+    @Override
+    public String toString() {
+      return "Mark[" + key() + ", " + (isDone() ? "done" : "not done") + ", " + tries + "]";
+    }
   }
 }

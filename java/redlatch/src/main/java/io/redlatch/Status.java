@@ -36,6 +36,9 @@ public enum Status {
   /** A signal came while waiting; the place is kept, call again. */
   INTERRUPTED(7),
 
+  /** A run of this period has succeeded, or too many have failed. */
+  SKIPPED(8),
+
   /** This owner holds the lock already. */
   E_ALREADY_HELD(-1),
 

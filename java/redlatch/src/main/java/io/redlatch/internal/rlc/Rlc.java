@@ -525,6 +525,68 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
+  public static int once_begin(SWIGTYPE_p_rl_lease lease, byte[] key, long every_ms, int tries, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.once_begin(SWIGTYPE_p_rl_lease.getCPtr(lease), key, every_ms, tries, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request once_begin_start(SWIGTYPE_p_rl_lease lease, byte[] key, long every_ms, int tries) {
+    long cPtr = RlcJNI.once_begin_start(SWIGTYPE_p_rl_lease.getCPtr(lease), key, every_ms, tries);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static int once_done(SWIGTYPE_p_rl_lease lease, byte[] key, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.once_done(SWIGTYPE_p_rl_lease.getCPtr(lease), key, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request once_done_start(SWIGTYPE_p_rl_lease lease, byte[] key) {
+    long cPtr = RlcJNI.once_done_start(SWIGTYPE_p_rl_lease.getCPtr(lease), key);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static int once_forget(SWIGTYPE_p_rl_client client, byte[] name, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.once_forget(SWIGTYPE_p_rl_client.getCPtr(client), name, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request once_forget_start(SWIGTYPE_p_rl_client client, byte[] name) {
+    long cPtr = RlcJNI.once_forget_start(SWIGTYPE_p_rl_client.getCPtr(client), name);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_request flight_start(SWIGTYPE_p_rl_client client, byte[] name, long wait_ms, SWIGTYPE_p_rl_acquire_options options) {
+    long cPtr = RlcJNI.flight_start(SWIGTYPE_p_rl_client.getCPtr(client), name, wait_ms, SWIGTYPE_p_rl_acquire_options.getCPtr(options));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static long flight_value(SWIGTYPE_p_rl_request request, byte[] buffer) {
+    return RlcJNI.flight_value(SWIGTYPE_p_rl_request.getCPtr(request), buffer);
+  }
+
+  public static int flight_has_failed(SWIGTYPE_p_rl_request request) {
+    return RlcJNI.flight_has_failed(SWIGTYPE_p_rl_request.getCPtr(request));
+  }
+
+  public static long flight_failure_type(SWIGTYPE_p_rl_request request, byte[] buffer) {
+    return RlcJNI.flight_failure_type(SWIGTYPE_p_rl_request.getCPtr(request), buffer);
+  }
+
+  public static int flight_store(SWIGTYPE_p_rl_lease lease, byte[] value, long ttl_ms, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.flight_store(SWIGTYPE_p_rl_lease.getCPtr(lease), value, ttl_ms, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request flight_store_start(SWIGTYPE_p_rl_lease lease, byte[] value, long ttl_ms) {
+    long cPtr = RlcJNI.flight_store_start(SWIGTYPE_p_rl_lease.getCPtr(lease), value, ttl_ms);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static int flight_fail(SWIGTYPE_p_rl_lease lease, byte[] type, byte[] text, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.flight_fail(SWIGTYPE_p_rl_lease.getCPtr(lease), type, text, SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request flight_fail_start(SWIGTYPE_p_rl_lease lease, byte[] type, byte[] text) {
+    long cPtr = RlcJNI.flight_fail_start(SWIGTYPE_p_rl_lease.getCPtr(lease), type, text);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
   public static SWIGTYPE_p_rl_info embedded_inspect(byte[] url, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.embedded_inspect(url, SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);

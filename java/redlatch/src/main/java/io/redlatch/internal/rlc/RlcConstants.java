@@ -43,6 +43,7 @@ public interface RlcConstants {
   int RL_PART_SERVER = 4;
   int RL_PART_NODE = 5;
   int RL_PART_FINDING = 6;
+  int RL_PART_MARK = 7;
 
   int RL_STATE_FREE = 0;
   int RL_STATE_HELD = 1;
@@ -85,6 +86,8 @@ public interface RlcConstants {
   int RL_FIELD_CAP = 118;
   int RL_FIELD_CAP_REMAINING_MS = 119;
   int RL_FIELD_PERMITS = 120;
+  int RL_FIELD_DONE = 121;
+  int RL_FIELD_TRIES = 122;
 
   int RL_FIELD_TYPE = 201;
   int RL_FIELD_NAME = 202;
@@ -99,6 +102,7 @@ public interface RlcConstants {
   int RL_FIELD_ID = 211;
   int RL_FIELD_SEEN = 212;
   int RL_FIELD_ADVICE = 213;
+  int RL_FIELD_KEY = 214;
 
   int RL_LOG_NONE = 0;
   int RL_LOG_ERROR = 1;
@@ -135,6 +139,14 @@ public interface RlcConstants {
   int RL_MAX_YIELD_MS = 60000;
   int RL_DEFAULT_YIELD_MS = 150;
   int RL_MAX_PERMITS = 1000000;
+  int RL_MAX_PERIOD_BYTES = 256;
+  int RL_MIN_EVERY_MS = 100;
+  int RL_MAX_EVERY_DAYS = 366;
+  int RL_MAX_TRIES = 1000;
+  int RL_MAX_VALUE_BYTES = 65536;
+  int RL_MAX_FAILURE_TYPE_BYTES = 256;
+  int RL_MAX_FAILURE_TEXT_BYTES = 1024;
+  int RL_MAX_MARKS = 256;
   int RL_MAX_NAMES = 64;
   int RL_MAX_REPLICAS = 64;
   int RL_DEFAULT_SYNC_TIMEOUT_MS = 1000;
