@@ -409,6 +409,73 @@ void bind_semaphore(py::module_ &m) {
         });
 }
 
+void bind_once(py::module_ &m) {
+  m.def("once_begin_start",
+        [](Lease &lease, const py::bytes &key, int64_t every_ms, int32_t tries, int64_t drive_ms) {
+          return driven(drive_ms, [&, k = Text(key)] {
+            return rl_once_begin_start(get(lease), k.data, k.size, every_ms, tries);
+          });
+        });
+  m.def("once_begin_watched", [](Lease &lease, const py::bytes &key, int64_t every_ms,
+                                 int32_t tries, Queue &queue, int64_t tag) {
+    const Text k(key);
+    return watched(rl_once_begin_start(get(lease), k.data, k.size, every_ms, tries), queue, tag);
+  });
+  m.def("once_done", [](Lease &lease, const py::bytes &key, Error &e) {
+    return without_gil(
+        [&, k = Text(key)] { return rl_once_done(get(lease), k.data, k.size, get(e)); });
+  });
+  m.def("once_done_watched", [](Lease &lease, const py::bytes &key, Queue &queue, int64_t tag) {
+    const Text k(key);
+    return watched(rl_once_done_start(get(lease), k.data, k.size), queue, tag);
+  });
+  m.def("once_forget", [](Client &client, const py::bytes &name, Error &e) {
+    return without_gil(
+        [&, n = Text(name)] { return rl_once_forget(get(client), n.data, n.size, get(e)); });
+  });
+  m.def("once_forget_watched",
+        [](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
+          const Text n(name);
+          return watched(rl_once_forget_start(get(client), n.data, n.size), queue, tag);
+        });
+}
+
+void bind_flights(py::module_ &m) {
+  bind_acquire(m, "flight_start", rl_flight_start);
+  bind_acquire_watched(m, "flight_watched", rl_flight_start);
+  m.def("flight_value", [](const Request &request) {
+    return read_text([r = get(request)](char *buffer, size_t size) {
+      const size_t length = rl_flight_value(r, buffer, size);
+      return length == RL_NO_TEXT ? 0 : length;
+    });
+  });
+  m.def("flight_has_failed",
+        [](const Request &request) { return rl_flight_has_failed(get(request)); });
+  m.def("flight_failure_type", [](const Request &request) {
+    return read_text([&](auto... b) { return rl_flight_failure_type(get(request), b...); });
+  });
+  m.def("flight_store", [](Lease &lease, const py::bytes &value, int64_t ttl_ms, Error &e) {
+    return without_gil([&, v = Text(value)] {
+      return rl_flight_store(get(lease), v.data, v.size, ttl_ms, get(e));
+    });
+  });
+  m.def("flight_store_watched",
+        [](Lease &lease, const py::bytes &value, int64_t ttl_ms, Queue &queue, int64_t tag) {
+          const Text v(value);
+          return watched(rl_flight_store_start(get(lease), v.data, v.size, ttl_ms), queue, tag);
+        });
+  m.def("flight_fail", [](Lease &lease, const py::bytes &type, const py::bytes &text, Error &e) {
+    return without_gil([&, k = Text(type), t = Text(text)] {
+      return rl_flight_fail(get(lease), k.data, k.size, t.data, t.size, get(e));
+    });
+  });
+  m.def("flight_fail_watched", [](Lease &lease, const py::bytes &type, const py::bytes &text,
+                                  Queue &queue, int64_t tag) {
+    const Text k(type), t(text);
+    return watched(rl_flight_fail_start(get(lease), k.data, k.size, t.data, t.size), queue, tag);
+  });
+}
+
 void bind_names(py::module_ &m) {
   m.def("names_new", [] { return wrap<Names>(rl_names_new()); });
   m.def("names_add", [](Names &names, const py::bytes &name, int32_t mode, Error &e) {
@@ -471,6 +538,8 @@ PYBIND11_MODULE(_core_unchecked, m, py::mod_gil_not_used()) {
   bind_queues(m);
   bind_lease(m);
   bind_semaphore(m);
+  bind_once(m);
+  bind_flights(m);
   bind_names(m);
   bind_info(m);
 }

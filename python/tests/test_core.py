@@ -32,6 +32,7 @@ NOT_USED = {
     "rl_acquire_all": "likewise",
     "rl_embedded_inspect": "for operators: `redlatch server` shows it",
     "rl_lease_part_count": "the list of names has it",
+    "rl_once_begin": "goes on after a signal; once_begin_start() does not",
     "rl_queue_drive": "the library reads for the loop, which keeps the GIL for less time",
     "rl_queue_next_event": "a tag is enough: the table has who waits, and the request its result",
     "rl_redlock_acquire": "the same as rl_acquire",

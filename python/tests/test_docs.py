@@ -18,17 +18,20 @@ from support.servers import Server, available_kinds
 
 PAGE = (ROOT / "docs/python.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+LEASE = r"\d+ (29\.\d+|30\.0) False\n"
+# Blocks with a test of their own.
+OTHERS = r"Redlock\(|\.once\(|\.single_flight\("
 
 
-def run_block(text: str, folder: Path) -> None:
+def run_block(text: str, folder: Path, output: str = LEASE) -> None:
     (folder / "first.py").write_text(text)
     command = [sys.executable, str(folder / "first.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert re.fullmatch(r"\d+ (29\.\d+|30\.0) False\n", done.stdout), done
+    assert re.fullmatch(output, done.stdout), done
     assert done.stderr == "" and done.returncode == 0
 
 
-@pytest.mark.parametrize("block", [b for b in BLOCKS[:-1] if "Redlock(" not in b])
+@pytest.mark.parametrize("block", [b for b in BLOCKS[:-1] if not re.search(OTHERS, b)])
 def test_block_runs(block: str, server: Server, tmp_path: Path) -> None:
     assert "redis://localhost:6379" in block
     run_block(block.replace("redis://localhost:6379", server.url), tmp_path)
@@ -46,8 +49,23 @@ def test_block_of_several_servers_runs(tmp_path: Path) -> None:
         run_block(block.replace("fenced=True)", "fenced=True, restart_guard=False)"), tmp_path)
 
 
+def test_block_of_a_job_runs(server: Server, tmp_path: Path) -> None:
+    [block] = [b for b in BLOCKS if ".once(" in b]
+    [output] = re.findall(r"sep=.*  # (.*)\n", block)
+    assert "redis://localhost:6379" in block
+    run_block(block.replace("redis://localhost:6379", server.url), tmp_path, f"{output}\n")
+
+
+def test_block_of_a_flight_runs(server: Server, tmp_path: Path) -> None:
+    [block] = [b for b in BLOCKS if ".single_flight(" in b]
+    [output] = re.findall(r"\)  # (.*)\n", block)
+    lines = output.replace(", ", "\n") + "\n"
+    assert "redis://localhost:6379" in block
+    run_block(block.replace("redis://localhost:6379", server.url), tmp_path, lines)
+
+
 def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
-    assert len(BLOCKS) == 8
+    assert len(BLOCKS) == 10
     pytester.makepyfile(test_page=BLOCKS[-1])
     arguments = ["-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)

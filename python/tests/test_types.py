@@ -9,6 +9,7 @@ error is itself one if there is none: so nothing here is Any by accident.
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Optional
 
 import pytest
@@ -67,6 +68,74 @@ def test_wrong_calls_of_several_names(client: redlatch.Client) -> None:
         client.lock_path(["a", "b"])  # type: ignore[arg-type]
     with pytest.raises(AttributeError):
         client.lock_all(["a"]).release()  # type: ignore[attr-defined]
+
+
+def test_jobs(client: redlatch.Client) -> None:
+    @client.once("report:{day}", every=timedelta(hours=1), key="{day}", ttl=20, label="it")
+    def report(day: str, shift: int = 1) -> int:
+        return shift
+
+    got: Optional[int] = report("mon", shift=2)
+    sure: int = report("mon")  # type: ignore[assignment]
+    assert got == 2 and not sure
+    with pytest.raises(TypeError):
+        report(shift=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        client.once("report")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        client.once("report", every=60, owner="me")  # type: ignore[call-arg]
+    client.once_forget("report:mon")
+    report(1)  # type: ignore[arg-type]
+
+
+def test_jobs_for_tasks(client: redlatch.Client) -> None:
+    @client.aio.once("report", every=60, tries=1, skip_if_busy=True, on_lost="cancel")
+    async def report(day: str) -> str:
+        return day
+
+    async def main() -> None:
+        got: Optional[str] = await report("mon")
+        sure: str = await report("mon")  # type: ignore[assignment]
+        assert got == "mon" and not sure
+        with pytest.raises(TypeError):
+            await report(day="mon", night=1)  # type: ignore[call-arg]
+        await client.aio.once_forget("report")
+
+    asyncio.run(main())
+
+    def now() -> None: ...
+
+    with pytest.raises(TypeError):
+        client.aio.once("report", every=60)(now)  # type: ignore[arg-type]
+
+
+def test_flights(client: redlatch.Client) -> None:
+    value: bytes = client.single_flight("price", timedelta(hours=1), lambda: b"one", timeout=1)
+    text: str = client.single_flight(b"price", 60, lambda: b"two")  # type: ignore[assignment]
+    assert value == text == b"one"  # type: ignore[comparison-overlap]
+    with pytest.raises(redlatch.Invalid):
+        client.single_flight("text", 60, lambda: "one")  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError):
+        client.single_flight("price", 60)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        client.single_flight("price", 60, lambda: b"", owner="me")  # type: ignore[call-arg]
+
+    async def later() -> bytes:
+        return b"two"
+
+    async def main() -> None:
+        value: bytes = await client.aio.single_flight("later", 60, later, lease_ttl=20, label="it")
+        text: str = await client.aio.single_flight("price", 60, later)  # type: ignore[assignment]
+        assert value == b"two" and text
+        fly = client.aio.single_flight
+        with pytest.raises(TypeError):
+            await fly("x", 60, lambda: b"")  # type: ignore[arg-type, return-value]
+
+    asyncio.run(main())
+    error = redlatch.SingleFlightError("no", redlatch.Status.OK)
+    error.type, error.text = "Refused", "no"
+    number: int = error.type  # type: ignore[assignment]
+    assert number
 
 
 def test_twins_for_tasks(client: redlatch.Client) -> None:

@@ -33,6 +33,7 @@ from ._errors import (
     NotReplicated,
     OutcomeUnknown,
     ServerError,
+    SingleFlightError,
     Unavailable,
     Unsupported,
     WrongType,
@@ -47,6 +48,7 @@ from ._info import (
     NodeRole,
     NodeState,
     SemaphoreStats,
+    Mark,
     Waiter,
 )
 from ._lease import Lease, LostReason
@@ -104,9 +106,11 @@ __all__ = [
     "Semaphore",
     "SemaphoreStats",
     "ServerError",
+    "SingleFlightError",
     "Status",
     "Unavailable",
     "Unsupported",
+    "Mark",
     "Waiter",
     "WrongType",
     "connect",

@@ -4,20 +4,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Optional, overload
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, TypeVar, overload
 
 from . import _core
 from ._advice import made
 from ._aio_base import AioBase, info_of
 from ._aio_lease import AsyncLease, OnLost
 from ._aio_locks import AsyncLock, AsyncLocks, AsyncRLock, AsyncRWLock, AsyncSemaphore
-from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, to_bytes, to_wait_ms
+from ._convert import (
+    ANY_HOLDER,
+    NO_LIMIT,
+    Duration,
+    Name,
+    Seconds,
+    check_fence,
+    to_bytes,
+    to_wait_ms,
+)
 from ._errors import NotHeld, error_of
+from ._flight import Flight, fly_async, no_flight
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, read_info
 from ._kinds import All, Mutex, Owner, Permits, Reentrant, no_semaphore
 from ._names import NameAndMode, Names, no_names
+from ._once import Terms, decorated_async, no_once
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, make_options, make_redlock_options
 from ._pump import pump_here
@@ -26,6 +37,10 @@ from ._wait import raise_unless_ok
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ._once import P
+
+T = TypeVar("T")
 
 
 class Aio(AioBase):
@@ -140,6 +155,50 @@ class Aio(AioBase):
         """
         return made(AsyncLocks, self, Names.of_path(path), timeout, All(keywords), on_lost)
 
+    def once(
+        self,
+        name: Name,
+        *,
+        every: Duration,
+        key: Name = "",
+        tries: int = 3,
+        skip_if_busy: bool = False,
+        timeout: Seconds = NO_LIMIT,
+        on_lost: OnLost = "ignore",
+        **keywords: Unpack[Keywords],
+    ) -> Callable[
+        [Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, Optional[T]]]
+    ]:
+        """Return a decorator: the async function runs once in a period, on one host.
+
+        on_lost  as for lock(), of a run
+
+        Otherwise as Client.once(). A run that is cancelled has failed.
+        """
+        terms = Terms(name, every, key, tries, skip_if_busy, timeout, keywords)
+        return decorated_async(self, terms, on_lost)
+
+    async def single_flight(
+        self,
+        key: Name,
+        ttl: Duration,
+        f: Callable[[], Awaitable[bytes]],
+        *,
+        timeout: Seconds = NO_LIMIT,
+        lease_ttl: Seconds = None,
+        max_hold: Seconds = None,
+        label: Optional[Name] = None,
+    ) -> bytes:
+        """Return the value of `key`. One caller on all hosts computes it; the others wait for it.
+
+        f  an async function, or another one that returns an awaitable
+
+        Otherwise as Client.single_flight(). If the task is cancelled while it waits, the others get
+        the value all the same; while it computes, the next caller that waits computes.
+        """
+        flight = Flight(self._client, key, ttl, timeout, lease_ttl, max_hold, label)
+        return await fly_async(self, flight, f)
+
     async def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
     ) -> AsyncLease:
@@ -203,6 +262,13 @@ class Aio(AioBase):
             )
         )
 
+    async def once_forget(self, name: Name) -> None:
+        """Forget the runs of the job `name`, of all its periods. As Client.once_forget()."""
+        name_bytes = to_bytes(name, "name")
+        await self._ask(
+            lambda handle, queue, tag: _core.once_forget_watched(handle, name_bytes, queue, tag)
+        )
+
     async def list(self, pattern: Name = "") -> AsyncIterator[LockInfo]:
         """Iterate over the locks that redlatch clients hold, by `async for`. As Client.list()."""
         text = to_bytes(pattern, "pattern")
@@ -240,6 +306,20 @@ class RedlockAio(AioBase):
     def lock_path(self, path: Name, **keywords: object) -> NoReturn:
         """Raise Unsupported: the nodes have no common order of waiters."""
         raise no_names()
+
+    def once(self, name: Name, **keywords: object) -> NoReturn:
+        """Raise Unsupported: the nodes do not remember runs."""
+        raise no_once()
+
+    def once_forget(self, name: Name) -> NoReturn:
+        """Raise Unsupported: the nodes do not remember runs."""
+        raise no_once()
+
+    def single_flight(
+        self, key: Name, ttl: Duration, f: Callable[[], object], **keywords: object
+    ) -> NoReturn:
+        """Raise Unsupported: the nodes store no values."""
+        raise no_flight()
 
     def lock(
         self,

@@ -210,7 +210,7 @@ class Base(Unique):
                 if not error.status.retryable or time.monotonic() >= end:
                     raise
 
-    def _ask(self, call: Call[T], *arguments: Any) -> T:
+    def _ask(self, call: Callable[..., T], *arguments: Any) -> T:
         """The answer to a call of the client. A forked process gets a handle of its own first."""
         handle = self._handle
         while True:

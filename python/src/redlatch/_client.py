@@ -6,21 +6,32 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Optional, overload
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, overload
 
 from . import _core
 from ._advice import URL, Made, made, takes_url, warn_of_with
 from ._aio import Aio
 from ._base import Base, options_from_env, options_of
-from ._convert import ANY_HOLDER, NO_LIMIT, Name, Seconds, check_fence, shown, to_bytes
+from ._convert import (
+    ANY_HOLDER,
+    NO_LIMIT,
+    Duration,
+    Name,
+    Seconds,
+    check_fence,
+    shown,
+    to_bytes,
+)
 from ._credentials import Provider
 from ._errors import NotHeld
+from ._flight import Flight, fly
 from ._force import TRIES, check_arguments, token_of
 from ._info import LockInfo, SemaphoreStats, read_info, read_stats
 from ._lease import Lease
 from ._kinds import All, Mutex, Owner, Permits, Reentrant
 from ._lock import Lock, Locks, RLock, RWLock, Semaphore
 from ._names import NameAndMode, Names
+from ._once import FORGET, Terms, decorated
 from ._option_table import ClientOptions, Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, documented, make_options, make_redlock_options
 from ._status import Status
@@ -28,6 +39,10 @@ from ._wait import Call
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ._once import P
+
+T = TypeVar("T")
 
 _ATTACH = Call(_core.lease_attach, _core.lease_attach_watched, _core.request_take_lease)
 _INSPECT = Call(_core.inspect, _core.inspect_watched, _core.request_take_info)
@@ -173,6 +188,77 @@ class Client(Base, metaclass=Made):
         """
         return made(Locks, self, Names.of_path(path), timeout, All(keywords))
 
+    def once(
+        self,
+        name: Name,
+        *,
+        every: Duration,
+        key: Name = "",
+        tries: int = 3,
+        skip_if_busy: bool = False,
+        timeout: Seconds = NO_LIMIT,
+        **keywords: Unpack[Keywords],
+    ) -> Callable[[Callable[P, T]], Callable[P, Optional[T]]]:
+        """Return a decorator: the function runs once in a period, on one host. Sends nothing.
+
+            @client.once("report:{day}", every=timedelta(hours=1))
+            def report(day): ...
+
+        name          the job, and the lock that each run holds
+        every         the period: 0.1 s to 366 days. A success is remembered for 90 % of it, from
+                      the start of the first run, because schedulers may start some ms early
+        key           text that names the period: one success for each text,
+                      remembered for all of `every`. "": none
+        tries         the most runs of a period. A failed run leaves the next caller one
+                      fewer
+        skip_if_busy  True: a call during another run is skipped. False: it waits for the end of
+                      that run, and is skipped if the run succeeded
+        timeout       seconds to wait in the queue, or NotAcquired is raised; -1 or None: no limit
+
+        The other keywords are those of lock(). A str `name` or `key` may have fields for the
+        arguments of the call; write a brace that is no field twice. A call that is skipped returns
+        None, and the log has the reason. A run that raises has failed, also by KeyboardInterrupt or
+        SystemExit. So has a run that loses the lock: its call raises LockLost. Raises Invalid for a
+        field that is no parameter.
+        """
+        return decorated(self, Terms(name, every, key, tries, skip_if_busy, timeout, keywords))
+
+    def single_flight(
+        self,
+        key: Name,
+        ttl: Duration,
+        f: Callable[[], bytes],
+        *,
+        timeout: Seconds = NO_LIMIT,
+        lease_ttl: Seconds = None,
+        max_hold: Seconds = None,
+        label: Optional[Name] = None,
+    ) -> bytes:
+        """Return the value of `key`. One caller on all hosts computes it; the others wait for it.
+
+            price = client.single_flight("price:7", 60, lambda: fetch(7))
+
+        key        name of the value, and of the mutex that is held while it is computed
+        ttl        how long the value is returned without computing it again, from when it was
+                   computed: 0.01 s to 7 days
+        f          computes the value: at most 64 KiB, as bytes
+        timeout    seconds to wait for the value, or NotAcquired is raised, and `f` is not called;
+                   -1 or None: no limit
+        lease_ttl  how long the mutex is kept after the process that computes has died
+        max_hold   longest time that `f` may take; 0: no limit
+        label      as for lock()
+
+        The last three count for the first one of the callers of this client that wait together. An
+        exception of `f` reaches its own caller unchanged, and the others as SingleFlightError;
+        a later caller computes again. If `f` is interrupted, as by Ctrl-C, or its process dies, the
+        next caller that waits computes. Raises
+
+        - Invalid: `f` returned something other than bytes, or too many;
+        - LockLost: the mutex was lost while `f` ran. The value is not stored;
+        - AlreadyHeld: the call is inside `f` of the same key, and would wait for itself.
+        """
+        return fly(Flight(self, key, ttl, timeout, lease_ttl, max_hold, label), f)
+
     def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
     ) -> Lease:
@@ -249,6 +335,14 @@ class Client(Base, metaclass=Made):
 
     def _force(self, name: bytes, token: bytes) -> None:
         self._ask(_FORCE, name, token)
+
+    def once_forget(self, name: Name) -> None:
+        """Forget the runs of the job `name`, of all its periods: the next caller runs.
+
+        A run that is under way continues, and its success counts only for callers that wait for it.
+        For operators.
+        """
+        self._ask(FORGET, to_bytes(name, "name"))
 
     def list(self, pattern: Name = "") -> Iterator[LockInfo]:
         """Iterate over the locks of redlatch clients whose names match `pattern` (* ? [a-z]).

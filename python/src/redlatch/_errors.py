@@ -96,6 +96,18 @@ class WrongType(Error):
     """The key of the lock holds data of a type that no lock has; the message names the type."""
 
 
+class SingleFlightError(Error):
+    """The function of the caller that computed the value of single_flight() has failed.
+
+    The call itself has not: its `status` is OK.
+    """
+
+    type: str
+    """The name of the type of its exception."""
+    text: str
+    """The text of its exception."""
+
+
 CLASSES: dict[Status, type[Error]] = {
     Status.BUSY: NotAcquired,
     Status.TIMEOUT: NotAcquired,

@@ -239,6 +239,19 @@ class LeaseBase(Unique):
 _STILL_GOING_ON = (OutcomeUnknown, Unavailable, ServerError, Denied)
 
 
+@contextmanager
+def ending(lease: LeaseBase, exception: Optional[BaseException] = None) -> Iterator[None]:
+    """Around a call that also releases, as at the end of a block that `exception` has ended."""
+    lease._is_given_back = True
+    try:
+        yield
+    except NoMemory:
+        lease._is_given_back = False
+        raise
+    except Error as error:
+        lease._settle(error, exception)
+
+
 class Lease(LeaseBase):
     """One acquisition of a lock. It is renewed in the background until it is released or lost.
 

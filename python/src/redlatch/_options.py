@@ -115,6 +115,15 @@ def make_permits_options(
     return made
 
 
+def make_once_options(**keywords: Value) -> _core.AcquireOptions:
+    """The options of a run of once. Each run is an acquisition of its own on the server."""
+    _check_names(keywords, OF_OWNED)
+    handoffs = keywords.get("max_local_handoffs")
+    if handoffs not in (None, 0):
+        raise invalid(f"option 'max_local_handoffs' must be 0 for once() (got {shown(handoffs)})")
+    return _made({**keywords, "max_local_handoffs": 0}, OF_OWNED)
+
+
 def digits(number: int) -> bytes:
     """The text of a number. Python refuses that of a huge one, and so does the library."""
     largest = 1 << 63

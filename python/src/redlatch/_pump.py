@@ -8,7 +8,7 @@ import itertools
 import os
 import weakref
 from asyncio import AbstractEventLoop, Future, Task, current_task, get_running_loop
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from . import _core
 from ._errors import error_of, new_error, raise_of
@@ -120,6 +120,15 @@ def pump_here() -> Pump:
     found = _pumps.get(id(loop))
     pump = found() if found is not None else None
     return pump if pump is not None else _new_pump(loop)
+
+
+async def finished_here(
+    start: Callable[..., Optional[_core.Request]], *arguments: Any
+) -> _core.Request:
+    """The finished request of `start`, which takes the queue and a tag after the arguments."""
+    pump = pump_here()
+    tag = pump.next_tag()
+    return await pump.finish(start(*arguments, pump.queue, tag), tag)
 
 
 def task_here() -> Optional[Task[Any]]:

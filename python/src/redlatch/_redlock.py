@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn, Optional
+from typing import TYPE_CHECKING, Callable, NoReturn, Optional
 
 from . import _core
 from ._advice import made, warn_of_with
 from ._aio import RedlockAio
 from ._base import Base, options_from_env, options_of
-from ._convert import NO_LIMIT, Name, Seconds, shown, to_bytes
+from ._convert import NO_LIMIT, Duration, Name, Seconds, shown, to_bytes
 from ._credentials import Provider
 from ._errors import invalid
+from ._flight import no_flight
 from ._kinds import Mutex, no_semaphore
 from ._lease import Lease
 from ._lock import Lock
 from ._names import NameAndMode, no_names
+from ._once import no_once
 from ._option_table import RedlockKeywords, RedlockOptions
 from ._options import documented, make_redlock_options
 
@@ -88,6 +90,20 @@ class Redlock(Base):
     def lock_path(self, path: Name, **keywords: object) -> NoReturn:
         """Raise Unsupported: the nodes have no common order of waiters."""
         raise no_names()
+
+    def once(self, name: Name, **keywords: object) -> NoReturn:
+        """Raise Unsupported: the nodes do not remember runs."""
+        raise no_once()
+
+    def once_forget(self, name: Name) -> NoReturn:
+        """Raise Unsupported: the nodes do not remember runs."""
+        raise no_once()
+
+    def single_flight(
+        self, key: Name, ttl: Duration, f: Callable[[], object], **keywords: object
+    ) -> NoReturn:
+        """Raise Unsupported: the nodes store no values."""
+        raise no_flight()
 
     @documented
     def lock(
