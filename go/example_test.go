@@ -224,6 +224,54 @@ func ExampleClient_LockPath() {
 	// another month: photos/2026/june
 }
 
+func ExampleClient_Once() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	job := func(ctx context.Context, lease *redlatch.Lease) error {
+		fmt.Println("it runs")
+		return nil
+	}
+	for i := 0; i < 2; i++ {
+		err := client.Once(ctx, "hourly", time.Hour, job)
+		if errors.Is(err, redlatch.ErrSkipped) {
+			fmt.Println("it has run")
+		} else if err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// it runs
+	// it has run
+}
+
+func ExampleClient_SingleFlight() {
+	ctx := context.Background()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	query := func(ctx context.Context) ([]byte, error) {
+		fmt.Println("slow")
+		return []byte("42"), nil
+	}
+	for i := 0; i < 2; i++ {
+		price, err := client.SingleFlight(ctx, "price", time.Minute, query)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("price:", string(price))
+	}
+	// Output:
+	// slow
+	// price: 42
+	// price: 42
+}
+
 func ExampleClient_Locker() {
 	client, err := redlatch.Dial(context.Background(), url)
 	if err != nil {

@@ -70,29 +70,40 @@ func (s *common) take(ctx context.Context, client any, op, name string, wait int
 // acquire ends when ctx does. The lease keeps client alive.
 func (s *common) acquire(ctx context.Context, client any, op, name string, wait int64,
 	options []Option, start starter) (*Lease, error) {
+	request, err := s.granted(ctx, op, name, wait, options, start)
+	if err != nil {
+		return nil, err
+	}
+	defer s.free(request)
+	handle := rlc.Request_take_lease(request)
+	if handle == 0 {
+		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
+	}
+	return newLease(ctx, s, client, handle), nil
+}
+
+// granted waits until the request of start has succeeded, or ctx has ended.
+func (s *common) granted(ctx context.Context, op, name string, wait int64, options []Option,
+	start starter) (rlc.Request, error) {
 	if ctx.Err() != nil {
-		return nil, endedError(ctx, op, name, ErrCancelled)
+		return 0, endedError(ctx, op, name, ErrCancelled)
 	}
 	made, err := makeOptions(options)
 	if err != nil {
-		return nil, about(err, op, name)
+		return 0, about(err, op, name)
 	}
 	s.calls.Lock()
 	request := start(name, wait, made)
 	s.calls.Unlock()
 	rlc.Acquire_options_free(made)
 	if request == 0 {
-		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
+		return 0, &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
-	defer s.free(request)
 	if status := s.pump.await(ctx, request); status != OK {
-		return nil, failed(ctx, op, name, status, request, wait)
+		defer s.free(request)
+		return 0, failed(ctx, op, name, status, request, wait)
 	}
-	handle := rlc.Request_take_lease(request)
-	if handle == 0 {
-		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
-	}
-	return newLease(ctx, s, client, handle), nil
+	return request, nil
 }
 
 func (s *common) free(request rlc.Request) {
@@ -134,25 +145,63 @@ func LeaseOf(ctx context.Context) *Lease {
 
 // do holds the lock name while work runs, whose context ends with ctx or the lease.
 func do(ctx context.Context, locks Locks, name string, work func(context.Context) error,
-	options []Option) (err error) {
+	options []Option) error {
 	lease, err := locks.Lock(ctx, name, options...)
 	if err != nil {
 		return err
 	}
-	inside, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, lease))
-	stop := context.AfterFunc(lease.Context(), func() {
-		cancel(context.Cause(lease.Context()))
+	return lease.during(ctx, work, func(bool) error { return lease.unlockAfterWork(ctx) })
+}
+
+// during runs work, whose context ends with ctx or the lease, and then finish, which releases the
+// lease. hasSucceeded is false if work has failed or panicked.
+func (l *Lease) during(ctx context.Context, work func(context.Context) error,
+	finish func(hasSucceeded bool) error) (err error) {
+	inside, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, l))
+	stop := context.AfterFunc(l.Context(), func() {
+		cancel(context.Cause(l.Context()))
 	})
+	hasSucceeded := false
 	// Also when work panics.
 	defer func() {
 		stop()
 		cancel(nil)
-		failure := lease.Unlock(context.WithoutCancel(ctx))
-		if failure != nil && !goesOn(statusOf(failure)) && !says(err, failure) {
+		if failure := finish(hasSucceeded); failure != nil && !says(err, failure) {
 			err = errors.Join(err, failure)
 		}
 	}()
-	return work(inside)
+	err = work(inside)
+	hasSucceeded = err == nil
+	return err
+}
+
+// unlockAfterWork is Unlock, also if ctx has ended. A release that is repeated in the background is
+// no failure.
+func (l *Lease) unlockAfterWork(ctx context.Context) error {
+	failure := l.Unlock(context.WithoutCancel(ctx))
+	if failure != nil && goesOn(statusOf(failure)) {
+		return nil
+	}
+	return failure
+}
+
+// finishAfterWork releases the lease by start, which also notes how the work went; also if ctx has
+// ended. A request that is repeated in the background is no failure.
+func (l *Lease) finishAfterWork(ctx context.Context, op string,
+	start func(rlc.Lease) rlc.Request) error {
+	l.endContext()
+	_, err := l.finish(context.WithoutCancel(ctx), op, noWait, start)
+	if err == nil {
+		return nil
+	}
+	if l.State() == StateHeld {
+		_ = l.unlockAfterWork(ctx) // err says that nothing was noted.
+	}
+	switch statusOf(err) {
+	case ErrOutcomeUnknown, ErrUnavailable:
+		return nil
+	}
+	return err
 }
 
 // goesOn reports whether a release is repeated in the background until the lease would have ended.
