@@ -285,14 +285,19 @@ public final class Lease implements AutoCloseable {
     try {
       release();
     } catch (RedlatchException failure) {
-      // Another thread has released it meanwhile, or has closed the client.
-      Status status = failure.status();
-      boolean isOver = status == Status.E_NOT_HELD || status == Status.E_CLOSED;
-      if (goesOn(status)) {
-        Warnings.unanswered(failure);
-      } else if (!isOver) {
-        throw failure;
-      }
+      settle(failure);
+    }
+  }
+
+  /** Throws the failure of a release if it is one of the work, too. */
+  private static void settle(RedlatchException failure) {
+    // Another thread has released it meanwhile, or has closed the client.
+    Status status = failure.status();
+    boolean isOver = status == Status.E_NOT_HELD || status == Status.E_CLOSED;
+    if (goesOn(status)) {
+      Warnings.unanswered(failure);
+    } else if (!isOver) {
+      throw failure;
     }
   }
 
@@ -402,6 +407,70 @@ public final class Lease implements AutoCloseable {
   public String detach() {
     finish("detach", Rlc::lease_detach_start);
     return token();
+  }
+
+  /** Begins a run of {@link Redlatch#once}. Returns false if the job is skipped. */
+  boolean beginRun(OnceOptions.Run run, long everyMs) {
+    return finish(
+            "once", handle -> Rlc.once_begin_start(handle, run.key(), everyMs, run.tries()))
+        == Status.OK;
+  }
+
+  /**
+   * Notes that the run has succeeded, and releases the lock in the same step. A missing answer is
+   * no exception, as for close().
+   *
+   * @throws LockLostException if the lease had ended before: the run counts as failed.
+   */
+  void endRun(OnceOptions.Run run) {
+    try {
+      end("once", handle -> Rlc.once_done_start(handle, run.key()));
+    } catch (RedlatchException failure) {
+      if (!goesOn(failure.status())) {
+        throw failure;
+      }
+      Warnings.unnoted(failure);
+    }
+  }
+
+  /**
+   * Stores the value of a flight, and releases the lock in the same step. A missing answer is no
+   * exception, as for close().
+   *
+   * @throws LockLostException if the lease had ended before: others may have another value.
+   * @throws RedlatchException with {@link Status#E_SERVER} or {@link Status#E_DENIED} if the server
+   *     could not store it.
+   */
+  void storeValue(byte[] value, long ttlMs) {
+    try {
+      end(Flight.OP, handle -> Rlc.flight_store_start(handle, value, ttlMs));
+    } catch (RedlatchException failure) {
+      Status status = failure.status();
+      if (status != Status.E_OUTCOME_UNKNOWN && status != Status.E_UNAVAILABLE) {
+        throw failure;
+      }
+      Warnings.unstored(failure);
+    }
+  }
+
+  /** Reports a failure to the callers that wait, in the same step. Otherwise as close(). */
+  void failFlight(byte[] type, byte[] text) {
+    try {
+      end(Flight.OP, handle -> Rlc.flight_fail_start(handle, type, text));
+    } catch (RedlatchException failure) {
+      settle(failure);
+    }
+  }
+
+  /** Releases the lock by `start`, which also notes how the work went. */
+  private void end(
+      String op, Function<SWIGTYPE_p_rl_lease, @Nullable SWIGTYPE_p_rl_request> start) {
+    try {
+      finish(op, start);
+    } finally {
+      // A close() would report a loss for a second time.
+      isClosed.set(!isHeld());
+    }
   }
 
   private Request started(

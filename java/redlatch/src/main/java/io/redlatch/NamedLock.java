@@ -13,6 +13,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,7 +33,8 @@ public final class NamedLock {
     void set(SWIGTYPE_p_rl_acquire_options options);
   }
 
-  private static final long FOREVER = -1;
+  static final long FOREVER = -1;
+  private static final String ACQUIRE = "acquire";
 
   private final Object client; // not collected while this can be used
   private final CallSession session;
@@ -105,12 +107,17 @@ public final class NamedLock {
   }
 
   private Lease acquire(long waitMs) throws InterruptedException {
+    return await(ACQUIRE, waitMs, this::leaseOf);
+  }
+
+  /** As acquire(wait), but `result` takes the result of the request. */
+  <T> T await(String op, long waitMs, Function<Request, T> result) throws InterruptedException {
     if (Thread.interrupted()) {
       throw new InterruptedException();
     }
-    try (Request request = start(waitMs)) {
+    try (Request request = start(op, waitMs)) {
       request.await(() -> noticeLongWait(request));
-      return leaseOf(request);
+      return result.apply(request);
     }
   }
 
@@ -120,7 +127,7 @@ public final class NamedLock {
   }
 
   private Lease acquireUninterruptibly(long waitMs) {
-    try (Request request = start(waitMs)) {
+    try (Request request = start(ACQUIRE, waitMs)) {
       request.awaitUninterruptibly(() -> noticeLongWait(request));
       return leaseOf(request);
     }
@@ -132,16 +139,16 @@ public final class NamedLock {
     session.noticeSelfWait(names);
   }
 
-  private Request start(long waitMs) {
+  private Request start(String op, long waitMs) {
     SWIGTYPE_p_rl_acquire_options made = options.make(kind);
     try {
-      return Request.of("acquire", nameInMessages(), starter.start(waitMs, made));
+      return Request.of(op, nameInMessages(), starter.start(waitMs, made));
     } finally {
       Rlc.acquire_options_free(made);
     }
   }
 
-  private Lease leaseOf(Request request) {
+  Lease leaseOf(Request request) {
     return new Lease(this, session, request.takeLease(), names);
   }
 
@@ -199,7 +206,7 @@ public final class NamedLock {
   private CompletableFuture<Lease> acquireAsync(long waitMs, Executor executor) {
     Text.given(executor, "executor");
     CompletableFuture<Lease> future = new CompletableFuture<>();
-    Request request = start(waitMs);
+    Request request = start(ACQUIRE, waitMs);
     try {
       // Not in the pump: an executor may run it there and then, or have no room for it yet.
       request.watch(() -> Threads.tell(() -> handOver(request, future, executor)));

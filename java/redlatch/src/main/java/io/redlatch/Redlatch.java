@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.Callable;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -258,6 +259,109 @@ public final class Redlatch implements AutoCloseable {
     return lockAll(LockNames.ofPath(Text.copy(path, "path")));
   }
 
+  /**
+   * Runs the job `name` unless it has succeeded in this period, on any host. A success is
+   * remembered for 90 % of `every`, from the start of the first run of the period, by the clock of
+   * the server: schedulers may start some ms early. A run that fails, or whose process dies, leaves
+   * the next caller a try, until the tries of the period are used up.
+   *
+   * <pre>{@code
+   * client.once("report", Duration.ofHours(1), lease -> write(lease.fence()));
+   * }</pre>
+   *
+   * <p>The job holds the lock `name` while it runs. A caller that finds it under way waits for its
+   * end, unless the options say otherwise. If the server loses its memory of the job, by a
+   * failover, a restart without data or an eviction, the job may run twice in a period.
+   *
+   * @param every the period, at most 366 days.
+   * @return true if the job ran and succeeded; false if it was skipped.
+   * @throws LockLostException if the lock was lost during the run, which counts as failed: others
+   *     may have run the job at the same time. If the action throws too, its exception has this one
+   *     as a suppressed one.
+   * @throws NotAcquiredException if the wait of the options timed out.
+   * @throws InterruptedException if the thread is interrupted while it waits; the job does not run.
+   * @throws RedlatchException with {@link Status#E_INVALID} if `every` or an option is wrong.
+   * @throws Exception the exception of the action.
+   */
+  public boolean once(String name, Duration every, OnceOptions options, OnceAction action)
+      throws Exception {
+    return once(Text.bytes(name, "name"), every, options, action);
+  }
+
+  /** The same as once(name, every, options, action), with all the defaults. */
+  public boolean once(String name, Duration every, OnceAction action) throws Exception {
+    return once(name, every, OnceOptions.DEFAULT, action);
+  }
+
+  /** The same as once(text, every, options, action), the name of any bytes. */
+  public boolean once(byte[] name, Duration every, OnceOptions options, OnceAction action)
+      throws Exception {
+    long everyMs = Text.ms(every);
+    Text.given(action, "action");
+    try (Lease lease = Text.given(options, "options").acquire(lock(name))) {
+      if (lease == null || !lease.beginRun(options.run(), everyMs)) {
+        return false;
+      }
+      action.run(lease);
+      lease.endRun(options.run());
+      return true;
+    }
+  }
+
+  /**
+   * Forgets the runs of the job `name`, of all its periods: the next {@link #once} runs it. A run
+   * that is under way continues, but counts only for callers that wait for it. For operators.
+   */
+  public void onceForget(String name) {
+    onceForget(Text.bytes(name, "name"));
+  }
+
+  /** The same as onceForget(text), the name of any bytes. */
+  public void onceForget(byte[] name) {
+    Text.given(name, "name");
+    finish("once-forget", name, client -> Rlc.once_forget_start(client, name));
+  }
+
+  /**
+   * Returns the value `key`. If the server does not have it, one caller, on any host, computes it
+   * by `work`; the others wait, and get its value. Calls within `ttl` get it, too, by the clock of
+   * the server; the next one computes it again.
+   *
+   * <p>The caller that computes holds the lock `key` meanwhile. If its process dies, or the thread
+   * is interrupted, the next caller that waits computes. The failure of `work` reaches the callers
+   * that wait, and is not remembered.
+   *
+   * @param ttl for how long the value is kept.
+   * @param work returns at most 64 KiB.
+   * @throws SingleFlightException if the caller that computed the value has failed.
+   * @throws LockLostException if the lock was lost meanwhile: others may have another value. If
+   *     `work` throws too, its exception has this one as a suppressed one.
+   * @throws NotAcquiredException if the wait of the options timed out.
+   * @throws InterruptedException if the thread is interrupted while it waits.
+   * @throws RedlatchException with {@link Status#E_INVALID} if the value, ttl or an option is
+   *     wrong; with {@link Status#E_ALREADY_HELD} if this thread computes the value already.
+   * @throws Exception the exception of the work.
+   */
+  public byte[] singleFlight(
+      String key, Duration ttl, FlightOptions options, Callable<byte[]> work) throws Exception {
+    return singleFlight(Text.bytes(key, "key"), ttl, options, work);
+  }
+
+  /** The same as singleFlight(key, ttl, options, work), with all the defaults. */
+  public byte[] singleFlight(String key, Duration ttl, Callable<byte[]> work) throws Exception {
+    return singleFlight(key, ttl, FlightOptions.DEFAULT, work);
+  }
+
+  /** The same as singleFlight(text, ttl, options, work), the key of any bytes. */
+  public byte[] singleFlight(
+      byte[] key, Duration ttl, FlightOptions options, Callable<byte[]> work) throws Exception {
+    Text.given(work, "work");
+    byte[] name = Text.copy(key, "key");
+    NamedLock mutex =
+        Text.given(options, "options").applyTo(lock(name, Rlc::flight_start, null));
+    return new Flight(this, name, ttl).run(mutex, options.waitMs(), work);
+  }
+
   /** The numbers of a semaphore, for a caller with this limit. */
   SemaphoreStats stats(byte[] name, int limit) {
     try (Request request =
@@ -396,7 +500,7 @@ public final class Redlatch implements AutoCloseable {
   /** The same as forceReleaseAny(text), the name as bytes. */
   public void forceReleaseAny(byte[] name) {
     Text.given(name, "name");
-    force(name, client -> Rlc.force_release_any_start(client, name));
+    finish("force-release", name, client -> Rlc.force_release_any_start(client, name));
   }
 
   /**
@@ -408,12 +512,14 @@ public final class Redlatch implements AutoCloseable {
   public void forceRelease(byte[] name, byte[] token) {
     Text.given(name, "name");
     Text.given(token, "token");
-    force(name, client -> Rlc.force_release_start(client, name, token));
+    finish("force-release", name, client -> Rlc.force_release_start(client, name, token));
   }
 
-  private void force(
-      byte[] name, Function<SWIGTYPE_p_rl_client, @Nullable SWIGTYPE_p_rl_request> start) {
-    try (Request request = start("force-release", Text.of(name), start)) {
+  private void finish(
+      String op,
+      byte[] name,
+      Function<SWIGTYPE_p_rl_client, @Nullable SWIGTYPE_p_rl_request> start) {
+    try (Request request = start(op, Text.of(name), start)) {
       request.awaitUninterruptibly();
     }
   }

@@ -175,13 +175,13 @@ final class Request implements AutoCloseable {
   }
 
   /**
-   * How it has ended: OK or STILL_HELD.
+   * How it has ended: OK, STILL_HELD or SKIPPED.
    *
    * @throws RedlatchException with any other status.
    */
   private Status check() {
     Status status = status();
-    if (status != Status.OK && status != Status.STILL_HELD) {
+    if (status != Status.OK && status != Status.STILL_HELD && status != Status.SKIPPED) {
       throw RedlatchException.of(status, op, name.get(), Text.of(Rlc.request_message(handle)));
     }
     return status;
@@ -199,6 +199,26 @@ final class Request implements AutoCloseable {
       throw RedlatchException.of(Status.E_NO_MEMORY, op, name.get(), "");
     }
     return lease;
+  }
+
+  /**
+   * The value of a flight that has ended; null if the request has a lease instead.
+   *
+   * @throws SingleFlightException if the caller that computed it has failed.
+   */
+  byte @Nullable [] flightValue() {
+    if (Rlc.flight_value(handle, new byte[0]) < 0) {
+      return null;
+    }
+    byte[] value = Text.read(buffer -> Rlc.flight_value(handle, buffer));
+    if (Rlc.flight_has_failed(handle) == 0) {
+      return value;
+    }
+    byte[] type = Text.read(buffer -> Rlc.flight_failure_type(handle, buffer));
+    throw new SingleFlightException(
+        op + " " + Text.quoted(name.get()) + ": the caller that computed the value has failed: ",
+        Text.of(type),
+        Text.of(value));
   }
 
   /** That of an inspection that has ended; once. */

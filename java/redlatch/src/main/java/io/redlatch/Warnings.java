@@ -17,6 +17,16 @@ final class Warnings {
     warn("a release continues in the background", failure);
   }
 
+  /** `failure` has the reason why the server may not remember the success of a run. */
+  static void unnoted(RedlatchException failure) {
+    warn("a job has succeeded, and may run again in its period", failure);
+  }
+
+  /** `failure` has the reason why the server may not have the value of a flight. */
+  static void unstored(RedlatchException failure) {
+    warn("a value was computed, and is sent again in the background", failure);
+  }
+
   /** A line of the log of a client. */
   static void ofLog(String line) {
     warn(line, null);

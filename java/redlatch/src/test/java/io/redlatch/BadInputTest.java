@@ -192,11 +192,25 @@ class BadInputTest {
       assertNames("options", () -> client.lock("x").with(null));
       assertNames("options", () -> client.readWriteLock("x").with(null));
       assertNames("work", () -> client.lock("x").call(null));
+      assertNames("name", () -> client.once((String) null, Duration.ZERO, lease -> {}));
+      assertNames("duration", () -> client.once("x", null, lease -> {}));
+      assertNames("action", () -> client.once("x", Duration.ZERO, null));
+      assertNames("options", () -> client.once("x", Duration.ZERO, null, lease -> {}));
+      assertNames("key", () -> client.singleFlight(null, Duration.ZERO, () -> null));
+      assertNames("duration", () -> client.singleFlight("x", null, () -> null));
+      assertNames("work", () -> client.singleFlight("x", Duration.ZERO, null));
+      assertNames("options", () -> client.singleFlight("x", Duration.ZERO, null, () -> null));
+      assertNames("name", () -> client.onceForget((String) null));
+      assertNames("name", () -> client.onceForget((byte[]) null));
       assertNames("executor", () -> client.lock("x").acquireAsync(Duration.ZERO, null));
       assertNames("duration", () -> LockOptions.DEFAULT.ttl(null));
       assertNames("label", () -> LockOptions.DEFAULT.label((String) null));
       assertNames("owner", () -> LockOptions.DEFAULT.owner((String) null));
       assertNames("format", () -> LockOptions.DEFAULT.format(null));
+      assertNames("key", () -> OnceOptions.DEFAULT.key((String) null));
+      assertNames("key", () -> OnceOptions.DEFAULT.key((byte[]) null));
+      assertNames("options", () -> OnceOptions.DEFAULT.with(null));
+      assertNames("duration", () -> OnceOptions.DEFAULT.wait(null));
     }
   }
 

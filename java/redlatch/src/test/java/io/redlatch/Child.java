@@ -31,11 +31,22 @@ final class Child {
 
   /** Runs the class of these tests with `options` of Java's. */
   static Child run(List<String> java, Class<?> main, String... arguments) throws Exception {
+    return run(command(java, main, arguments));
+  }
+
+  /** A process that the test ends; its errors go to those of the test. */
+  static Process start(Class<?> main, String... arguments) throws IOException {
+    return new ProcessBuilder(command(List.of(java()), main, arguments))
+        .redirectError(ProcessBuilder.Redirect.INHERIT)
+        .start();
+  }
+
+  private static List<String> command(List<String> java, Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>(java);
     String classes = String.join(File.pathSeparator, folderOf(Child.class), folderOf(Lease.class));
     command.addAll(List.of("-Xcheck:jni", "-ea", "-cp", classes, main.getName()));
     command.addAll(List.of(arguments));
-    return run(command);
+    return command;
   }
 
   static Child run(List<String> command) throws IOException, InterruptedException {

@@ -130,6 +130,12 @@ final class VirtualThreads {
             () -> client.attach("detached", token),
             () -> client.list("").iterator().hasNext(),
             () -> held.release(),
+            () -> client.once("once", Duration.ofHours(1), lease -> {}),
+            () -> client.singleFlight("flight", Duration.ofHours(1), () -> new byte[0]),
+            () -> {
+              client.onceForget("other");
+              return 0;
+            },
             () -> {
               client.forceRelease("held");
               return 0;
