@@ -144,6 +144,8 @@ class Case:
                 needed.add("cancels")
             if "kind=semaphore" in step.words:
                 needed.add("permits")
+            if step.op in ("once", "once_forget", "flight"):
+                needed.add("jobs")
             if "kind=all" in step.words:
                 needed.add("names")
         return needed

@@ -180,6 +180,12 @@ void show_info(struct call* call, rl_info* info) {
       }
     }
   }
+  add(call, " mark_rows=%d", rl_info_count(info, RL_PART_MARK));
+  if (rl_info_count(info, RL_PART_MARK) > 0) {
+    add(call, " mark_done=%lld mark_tries=%lld",
+        (long long)rl_info_number(info, RL_PART_MARK, 0, RL_FIELD_DONE),
+        (long long)rl_info_number(info, RL_PART_MARK, 0, RL_FIELD_TRIES));
+  }
   rl_info_free(info);
 }
 
@@ -268,6 +274,7 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
     return rl_force_release(client, name, name_length, token, token_length, err);
   }
   if (is(op, "force_release_any")) return rl_force_release_any(client, name, name_length, err);
+  if (is(op, "once_forget")) return rl_once_forget(client, name, name_length, err);
   if (!is(op, "shutdown")) return NO_SUCH_OPERATION;
   shut_down();
   return RL_OK;
@@ -408,6 +415,8 @@ static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_le
     return rl_error_status(err);
   }
   if (is(op, "attach_all")) return attach_all(call, lock, lease);
+  if (is(op, "once")) return run_once(call, lock, err);
+  if (is(op, "flight")) return fly(call, lock, err);
   if (is(op, "stats")) {
     show_stats(call, lock, rl_semaphore_stats(client, lock->name, lock->name_length, err));
     return rl_error_status(err);

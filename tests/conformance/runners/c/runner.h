@@ -58,6 +58,9 @@ void show_findings(struct call* call, rl_info* info);
 /* A state of RL_LEASE_*, or the status that there is instead. */
 rl_status show_state(struct call* call, int32_t state);
 void show_lease(struct call* call, const rl_lease* lease, const char* token);
+/* Run the job `lock` once in a period; fly for the value `lock` (jobs.c). */
+rl_status run_once(struct call* call, const struct lock* lock, rl_error* err);
+rl_status fly(struct call* call, const struct lock* lock, rl_error* err);
 /* Do a job by calls that wait. */
 void* work(void* job);
 /* .. and free the job. */

@@ -34,6 +34,7 @@ var ofClient = map[string]func(values) answer{
 	"inspect":           doInspect,
 	"force_release":     doForceRelease,
 	"force_release_any": doForceReleaseAny,
+	"once_forget":       doOnceForget,
 	"list":              doList,
 	"statuses":          doStatuses,
 }
@@ -115,7 +116,21 @@ func doInspect(v values) answer {
 	} {
 		done.add(field.name, field.value)
 	}
+	addMarks(&done, info.Marks)
 	return done
+}
+
+func addMarks(done *answer, marks []redlatch.Mark) {
+	done.add("mark_rows", len(marks))
+	if len(marks) == 0 {
+		return
+	}
+	isDone := 0
+	if marks[0].IsDone() {
+		isDone = 1
+	}
+	done.add("mark_done", isDone)
+	done.add("mark_tries", marks[0].Tries)
 }
 
 func ms(left time.Duration) int64 {

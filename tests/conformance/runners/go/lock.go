@@ -55,6 +55,8 @@ var ofLock = map[string]func(*lock, values) answer{
 	"show":          doShow,
 	"detach":        doDetach,
 	"stats":         doStats,
+	"once":          doOnce,
+	"flight":        doFlight,
 }
 
 // ---- to take it ---------------------------------------------------------------------------------

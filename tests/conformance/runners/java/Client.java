@@ -108,6 +108,19 @@ final class Client {
     return Answer.ok();
   }
 
+  Answer onceForget(Values values) {
+    if (isQuorum()) {
+      return new Answer(Status.E_UNSUPPORTED); // A Redlock has no method for it.
+    }
+    redlatch.onceForget(Defects.cut(values.bytes("name")));
+    return Answer.ok();
+  }
+
+  /** Over a quorum there are none. */
+  Jobs jobs(byte[] name, LockOptions options) {
+    return new Jobs(redlatch, name, options);
+  }
+
   Answer list(Values values) {
     List<String> names = new ArrayList<>();
     redlatch.list(values.text("pattern")).forEach(info -> names.add(info.name()));
@@ -152,6 +165,8 @@ final class Client {
             .add("cap", info.cap());
     addHolder(answer, info.holders().stream().findFirst());
     addWaiter(answer, info.waiters().stream().findFirst());
+    answer.add("mark_rows", info.marks().size());
+    info.marks().stream().findFirst().ifPresent(mark -> addMark(answer, mark));
     return answer;
   }
 
@@ -173,6 +188,10 @@ final class Client {
         .add("first_since_ms", first.map(one -> unixMs(one.since())).orElse(0L))
         .add("first_who", first.map(LockInfo.Waiter::who).orElse(""))
         .add("first_token", first.map(LockInfo.Waiter::token).orElse(""));
+  }
+
+  private static void addMark(Answer answer, LockInfo.Mark mark) {
+    answer.add("mark_done", mark.isDone() ? 1 : 0).add("mark_tries", mark.tries());
   }
 
   private static long ms(Optional<Duration> remaining) {

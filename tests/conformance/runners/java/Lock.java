@@ -68,6 +68,11 @@ final class Lock {
         return granted(attach(values));
       case "attach_all":
         return attachAll(values);
+      case "once":
+      case "flight":
+        return client.isQuorum()
+            ? new Answer(Status.E_UNSUPPORTED) // A Redlock has no method for it.
+            : client.jobs(Defects.cut(name), options).run(op, values);
       case "stats":
         return stats();
       case "release":

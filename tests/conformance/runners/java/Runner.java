@@ -66,6 +66,8 @@ final class Runner {
         return client.forceRelease(values);
       case "force_release_any":
         return client.forceReleaseAny(values);
+      case "once_forget":
+        return client.onceForget(values);
       case "list":
         return client.list(values);
       case "statuses":

@@ -18,8 +18,10 @@ from typing import Any, Union
 
 import redlatch
 import runner
+import work
+from answers import Answer, Values, levels_of, names_of, shown_of, stats_of
 from redlatch import Status, _aio_locks, _convert, _kinds, _named_lock, _redlock, _wait
-from runner import Answer, Values, locks, seconds
+from runner import locks, seconds
 
 # The lease, and the block that ends it if it is a mutex; or why there is none.
 Taken = tuple[AsyncExitStack, Union[redlatch.AsyncLease, Status]]
@@ -56,11 +58,11 @@ async def do_shutdown(values: Values) -> Answer:
 
 
 async def do_check_servers(values: Values) -> Answer:
-    return runner.levels_of(await runner.client.aio.check(wait=seconds(values, "wait_ms")))
+    return levels_of(await runner.client.aio.check(wait=seconds(values, "wait_ms")))
 
 
 async def do_inspect(values: Values) -> Answer:
-    return runner.shown_of(await runner.client.aio.inspect(values["name"]))
+    return shown_of(await runner.client.aio.inspect(values["name"]))
 
 
 async def do_force_release(values: Values) -> Answer:
@@ -73,8 +75,13 @@ async def do_force_release_any(values: Values) -> Answer:
     return Status.OK, {}
 
 
+async def do_once_forget(values: Values) -> Answer:
+    await runner.client.aio.once_forget(values["name"])
+    return Status.OK, {}
+
+
 async def do_list(values: Values) -> Answer:
-    return runner.names_of([info async for info in runner.client.aio.list(values["pattern"])])
+    return names_of([info async for info in runner.client.aio.list(values["pattern"])])
 
 
 # ---- of a lock -----------------------------------------------------------------------------------
@@ -200,6 +207,14 @@ async def do_release(lock: Lock, values: Values) -> Answer:
     return Status.OK, {}
 
 
+async def do_once(lock: Lock, values: Values) -> Answer:
+    return await work.run_once_later(runner.client.aio, lock.name, lock.options, values)
+
+
+async def do_flight(lock: Lock, values: Values) -> Answer:
+    return await work.fly_later(runner.client.aio, lock.name, lock.options, values)
+
+
 async def do_extend(lock: Lock, values: Values) -> Answer:
     lease: Any = runner.held(lock)
     if not isinstance(lease, redlatch.AsyncLease):
@@ -232,7 +247,7 @@ async def do_attach(lock: Lock, values: Values) -> Answer:
 
 
 async def do_stats(lock: Lock, values: Values) -> Answer:
-    return runner.stats_of(await runner.semaphore_of(runner.client.aio, lock).stats())
+    return stats_of(await runner.semaphore_of(runner.client.aio, lock).stats())
 
 
 async def do_wait_lost(lock: Lock, values: Values) -> Answer:
@@ -251,6 +266,7 @@ OF_CLIENT: dict[str, Callable[[Values], Awaitable[Answer]]] = {
     "force_release": do_force_release,
     "force_release_any": do_force_release_any,
     "inspect": do_inspect,
+    "once_forget": do_once_forget,
     "list": do_list,
     "shutdown": do_shutdown,
 }
@@ -267,6 +283,8 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
     "downgrade": do_downgrade,
     "cancel": do_cancel,
     "release": do_release,
+    "once": do_once,
+    "flight": do_flight,
     "extend": do_extend,
     "attach": do_attach,
     "stats": do_stats,

@@ -9,26 +9,23 @@ so that the suite can be seen to fail.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
-from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import redlatch
+import work
+from answers import Answer, Values, levels_of, names_of, shown_of, stats_of
 from redlatch import Status, _convert, _kinds, _lock, _named_lock, _redlock, _wait
 
 PLAIN = "".join(map(chr, range(33, 127))).replace("%", "")
-STATES = {state: number for number, state in enumerate(redlatch.LockState)}
 
-Values = dict[str, bytes]
-Answer = tuple[Status, dict[str, object]]
 
 
 class Logged(threading.local):
@@ -186,57 +183,12 @@ def do_shutdown(values: Values) -> Answer:
     return Status.OK, {}
 
 
-def fields(prefix: str, row: object) -> dict[str, object]:
-    """Every field under the name that the C ABI has for it."""
-    found: dict[str, object] = {}
-    for field in dataclasses.fields(row):  # type: ignore[arg-type]
-        name, value = field.name, getattr(row, field.name)
-        if name in ("since", "server_time"):
-            name = {"since": "since_ms", "server_time": "server_ms"}[name]
-            value = ms_of(value)
-        elif name == "remaining":
-            name, value = "remaining_ms", -1 if value is None else round(value * 1000)
-        elif name == "cap_remaining":
-            continue
-        elif name == "state":
-            value = STATES[value]
-        elif name == "mode":
-            value = value.upper()
-        elif name == "hold_count":
-            name = "holding"
-        found[prefix + name] = value
-    return found
-
-
-def ms_of(time: datetime | None) -> int:
-    start = datetime(1970, 1, 1, tzinfo=timezone.utc)
-    return round((time - start).total_seconds() * 1000) if time else 0
-
-
 def do_check_servers(values: Values) -> Answer:
     return levels_of(client.check(seconds(values, "wait_ms")))
 
 
-def levels_of(findings: tuple[redlatch.Finding, ...]) -> Answer:
-    return Status.OK, {one.id.replace("-", "_"): one.level.name.lower() for one in findings}
-
-
 def do_inspect(values: Values) -> Answer:
     return shown_of(client.inspect(values["name"]))
-
-
-def shown_of(info: redlatch.LockInfo) -> Answer:
-    shown = fields("", info)
-    shown["rows"] = 1
-    for prefix, key in (("holder_", "holders"), ("first_", "waiters")):
-        rows = shown.pop(key)
-        assert isinstance(rows, tuple)
-        shown[prefix + "rows"] = len(rows)
-        # What is not there is 0 or "", as in C.
-        shown |= dict.fromkeys([prefix + "token", prefix + "who", prefix + "label"], "")
-        shown[prefix + "mode"] = "NONE"
-        shown |= fields(prefix, rows[0]) if rows else {}
-    return Status.OK, shown
 
 
 def do_force_release(values: Values) -> Answer:
@@ -249,17 +201,13 @@ def do_force_release_any(values: Values) -> Answer:
     return Status.OK, {}
 
 
+def do_once_forget(values: Values) -> Answer:
+    client.once_forget(values["name"])
+    return Status.OK, {}
+
+
 def do_list(values: Values) -> Answer:
     return names_of(client.list(values["pattern"]))
-
-
-def names_of(locks: Iterable[redlatch.LockInfo]) -> Answer:
-    names = sorted(info.name for info in locks)
-    return Status.OK, {
-        "rows": len(names),
-        "first": names[0] if names else "",
-        "last": names[-1] if names else "",
-    }
 
 
 def do_statuses(values: Values) -> Answer:
@@ -373,11 +321,6 @@ def do_stats(lock: Lock, values: Values) -> Answer:
     return stats_of(semaphore_of(client, lock).stats())
 
 
-def stats_of(stats: redlatch.SemaphoreStats) -> Answer:
-    shown = dataclasses.asdict(stats)
-    return Status.OK, {**shown, "cap": -1 if stats.cap is None else stats.cap}
-
-
 def do_attach_all(lock: Lock, values: Values) -> Answer:
     barrier = threading.Barrier(ATTACH_COUNT)
     granted: list[redlatch.Lease] = []
@@ -419,6 +362,14 @@ def do_release(lock: Lock, values: Values) -> Answer:
 def do_check(lock: Lock, values: Values) -> Answer:
     held(lock).check()
     return Status.OK, {}
+
+
+def do_once(lock: Lock, values: Values) -> Answer:
+    return work.run_once(client, lock.name, lock.options, values)
+
+
+def do_flight(lock: Lock, values: Values) -> Answer:
+    return work.fly(client, lock.name, lock.options, values)
 
 
 def do_extend(lock: Lock, values: Values) -> Answer:
@@ -466,6 +417,7 @@ OF_CLIENT: dict[str, Callable[[Values], Answer]] = {
     "inspect": do_inspect,
     "force_release": do_force_release,
     "force_release_any": do_force_release_any,
+    "once_forget": do_once_forget,
     "list": do_list,
     "statuses": do_statuses,
 }
@@ -485,6 +437,8 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Answer]] = {
     "attach_all": do_attach_all,
     "release": do_release,
     "check": do_check,
+    "once": do_once,
+    "flight": do_flight,
     "extend": do_extend,
     "wait_lost": do_wait_lost,
     "show": do_show,
