@@ -1,63 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 
-import io.redlatch.Lease;
-import io.redlatch.NamedReadWriteLock;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import io.redlatch.FlightOptions;
 import io.redlatch.Redlatch;
 import io.redlatch.RedlatchException;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.time.Instant;
 
 /**
- * A cache that many processes read at the same time, and that one of them refreshes when it is too
- * old, while the others wait for the new value.
+ * A value that many processes want, and that takes long to compute: one of them computes it, the
+ * others get its value, and so does every caller for a minute.
  *
- * <pre>java -cp redlatch.jar Cache.java redis://localhost:6379 cache.txt</pre>
+ * <pre>java -cp redlatch.jar Cache.java redis://localhost:6379</pre>
  */
 final class Cache {
-  private static final Duration MAX_AGE = Duration.ofMinutes(1);
+  private static final Duration TTL = Duration.ofMinutes(1);
+  private static final FlightOptions OPTIONS = FlightOptions.DEFAULT.wait(Duration.ofSeconds(30));
 
-  private static boolean isFresh(Path path) throws IOException {
-    Instant oldest = Instant.now().minus(MAX_AGE);
-    return Files.exists(path) && Files.getLastModifiedTime(path).toInstant().isAfter(oldest);
-  }
-
-  /** Something slow, such as a query. */
-  private static void refresh(Path path) throws IOException, InterruptedException {
+  /** Something slow, such as a query. An exception would reach the waiting callers, too. */
+  private static byte[] compute() throws InterruptedException {
+    System.out.println("computed");
     Thread.sleep(1000);
-    Files.writeString(path, "value of process " + ProcessHandle.current().pid() + "\n");
-    System.out.println("refreshed");
+    return ("value of process " + ProcessHandle.current().pid()).getBytes(UTF_8);
   }
 
-  private static String readOrRefresh(NamedReadWriteLock cache, Path path)
-      throws IOException, InterruptedException {
-    try (Lease reading = cache.readLock().acquire()) {
-      if (isFresh(path)) {
-        return Files.readString(path);
-      }
-    }
-    // Throws LockLostException at its end if the lock was lost: somebody else may have refreshed it
-    // too.
-    try (Lease writing = cache.writeLock().acquire()) {
-      // Another may have refreshed it while this one waited.
-      if (!isFresh(path)) {
-        refresh(path);
-      }
-      return Files.readString(path);
-    }
-  }
-
-  public static void main(String[] arguments) throws InterruptedException {
-    if (arguments.length != 2) {
-      System.err.println("usage: cache URL FILE");
+  public static void main(String[] arguments) throws Exception {
+    if (arguments.length != 1) {
+      System.err.println("usage: cache URL");
       System.exit(64);
     }
     try (Redlatch client = Redlatch.open(arguments[0])) {
-      System.out.print(readOrRefresh(client.readWriteLock("cache"), Path.of(arguments[1])));
-    } catch (RedlatchException | IOException failure) {
+      byte[] value = client.singleFlight("cache", TTL, OPTIONS, Cache::compute);
+      System.out.println(new String(value, UTF_8));
+    } catch (RedlatchException failure) {
       System.err.println("cache: " + failure.getMessage());
       System.exit(1);
     }

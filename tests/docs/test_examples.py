@@ -9,7 +9,6 @@ examples that only C has.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -28,7 +27,7 @@ from support.servers import Server, available_kinds
 from support.wait import LIMIT, wait_until
 
 EXAMPLES = ROOT / "examples"
-PROGRAMS = ("guard", "skip", "cache", "leader", "pool", "transfer")
+PROGRAMS = ("guard", "skip", "nightly", "cache", "leader", "pool", "transfer")
 
 
 def _go(program: str) -> list[str]:
@@ -226,56 +225,48 @@ def test_transfers_both_ways_lose_nothing(server: Server, tmp_path: Path) -> Non
     assert int((tmp_path / "bert").read_text()) == 100 + moved
 
 
+# ---- nightly -------------------------------------------------------------------------------------
+
+
+@each_language
+def test_a_report_is_made_once_for_each_day(language: str, server: Server) -> None:
+    day = f"2026-01-{len(language):02d}"
+
+    def say(language: str, day: str) -> list[str]:
+        return run(language, "nightly", server.url, day)
+
+    assert say(language, day) == [f"done: the report of {day}"]
+    for other in LANGUAGES:
+        assert say(other, day) == [f"skipped: the report of {day} is done"]
+    assert say(language, f"{day}b") == [f"done: the report of {day}b"]
+
+
 # ---- cache ---------------------------------------------------------------------------------------
 
 
-def value_of(said: list[list[str]], refreshed: int) -> str:
-    """The value that all have said, so many of them after refreshing it."""
-    assert sum("refreshed" in lines for lines in said) == refreshed, said
-    values = {line for lines in said for line in lines if line != "refreshed"}
-    assert len(values) == 1, said
-    return values.pop()
+def test_one_of_many_computes_the_value(server: Server, client: redlatch.Client) -> None:
+    """Of all languages at the same time."""
+    many = [language for language in LANGUAGES for _ in range(2)]
 
+    def say(computed: int) -> str:
+        said = run_all(many, "cache", server.url)
+        assert sum("computed" in lines for lines in said) == computed, said
+        values = {line for lines in said for line in lines if line != "computed"}
+        assert len(values) == 1, said
+        return values.pop()
 
-@each_language
-def test_one_of_many_refreshes_the_cache(language: str, server: Server, tmp_path: Path) -> None:
-    cache = tmp_path / "cache.txt"
-    many = [language] * 5
-
-    def say(refreshed: int) -> str:
-        return value_of(run_all(many, "cache", server.url, str(cache)), refreshed)
-
-    first = say(refreshed=1)
+    first = say(computed=1)
     assert first.startswith("value of process ")
-    assert say(refreshed=0) == first
-    long_ago = time.time() - 3600
-    os.utime(cache, (long_ago, long_ago))
-    assert say(refreshed=1) != first
+    assert say(computed=0) == first
 
 
 @each_language
-def test_a_cache_is_read_together(
-    language: str, server: Server, client: redlatch.Client, tmp_path: Path
-) -> None:
-    cache = tmp_path / "cache.txt"
-    cache.write_text("a value\n")
-    with client.rwlock("cache").read():
-        assert run(language, "cache", server.url, str(cache)) == ["a value"]
-
-
-@each_language
-def test_no_cache_is_read_while_it_is_written(
-    language: str, server: Server, client: redlatch.Client, tmp_path: Path
-) -> None:
-    cache = tmp_path / "cache.txt"
-    cache.write_text("an old value\n")
-    writer = client.rwlock("cache").acquire_write()
-    assert writer is not None
-    with Example(language, "cache", server.url, str(cache)) as reader:
-        await_waiter(server, "cache")
-        cache.write_text("a new value\n")
-        writer.release()
-        assert reader.end() == ["a new value"]
+def test_each_language_computes_the_value(language: str, server: Server) -> None:
+    server.cmd("DEL", "{cache}:rl1:v")
+    said = run(language, "cache", server.url)
+    assert said[0] == "computed" and said[1].startswith("value of process ")
+    for other in LANGUAGES:
+        assert run(other, "cache", server.url) == said[1:]
 
 
 # ---- leader --------------------------------------------------------------------------------------
@@ -351,7 +342,7 @@ def test_a_leader_has_stopped_before_another_can_lead(
 # Behind the URL.
 ARGUMENTS = {
     "guard": ["/nonexistent/file"],
-    "cache": ["/nonexistent/file"],
+    "nightly": ["2026-11-30"],
     "transfer": ["/nonexistent", "anna", "bert", "5"],
 }
 
