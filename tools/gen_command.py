@@ -18,7 +18,7 @@ from pathlib import Path
 
 import gen_common
 from command_help import Help, Option, command_path, read_command
-from gen_completions import bash, fish, zsh
+from gen_completions import bash, fish, starting, zsh
 
 PAGE = "docs/command.md"
 
@@ -89,7 +89,8 @@ def man_page(top: Help, commands: dict[str, Help], page: str) -> str:
     lines += [".PP", roff("DUR is" + units.splitlines()[0])]
     lines += [".SH EXIT STATUS", *table(page, "## Exit codes", "| code | when |")]
     lines += [".SH ENVIRONMENT", *table(page, "## Which server", "| option | variable | |")]
-    lines += [".PP", "The command that", ".B run", "starts has:"]
+    starters = " or ".join(f"\\fB{name}\\fR" for name in starting(commands))
+    lines += [".PP", f"The command that {starters} starts has:"]
     lines += table(page, "## run", "| variable | |")
     cron = re.search(r"^## Cron\n\n((?:    .*\n)+)", page, re.MULTILINE)
     if cron is None:

@@ -28,6 +28,11 @@ def names(options: list[Option], only_valued: bool = False) -> str:
     )
 
 
+def starting(commands: dict[str, Help]) -> list[str]:
+    """The commands that start a COMMAND behind NAME."""
+    return [name for name, command in commands.items() if "NAME [--] COMMAND" in command.usage]
+
+
 def without(options: list[Option], taken: list[Option]) -> list[Option]:
     """The options with those names that `taken` does not have."""
     gone = set(names(taken).split())
@@ -44,7 +49,7 @@ _redlatch_value() {
   esac
 }
 
-# Completes the words of the command that `run` starts, which is at $1.
+# Completes the words of the COMMAND that `run` and others start, which is at $1.
 _redlatch_child() {
   if declare -F _command_offset >/dev/null; then
     _command_offset "$1"
@@ -82,7 +87,7 @@ _redlatch() {
       case $command in
 @tables@
       esac
-    elif [[ $command == run ]]; then
+    elif [[ ' @starting@ ' == *" $command "* ]]; then
       lock=$word
     fi
   done
@@ -117,7 +122,7 @@ def bash(everywhere: list[Option], commands: dict[str, Help]) -> str:
     filled = {
         "@values@": "\n".join(lines), "@tables@": "\n".join(tables),
         "@everywhere@": names(everywhere), "@valued@": names(everywhere, True),
-        "@commands@": " ".join(commands),
+        "@commands@": " ".join(commands), "@starting@": " ".join(starting(commands)),
     }
     text = HEAD + BASH
     for key, value in filled.items():
@@ -152,7 +157,7 @@ def zsh_specs(options: list[Option]) -> list[str]:
 
 
 # Not `commands`: zsh has all programs in a table of this name.
-ZSH_RUN = """\
+ZSH_START = """\
         # The mark of the end of the options, behind the name of the lock.
         if ((${words[(i)--]} < CURRENT)); then
           words[${words[(i)--]}]=()
@@ -187,7 +192,8 @@ def zsh(everywhere: list[Option], commands: dict[str, Help]) -> str:
     tables = []
     for name, command in commands.items():
         specs = zsh_specs(command.options)
-        if name == "run":
+        starts = name in starting(commands)
+        if starts:
             specs += ["'1:lock: '", "'(-)2:command: _command_names -e'", "'*::argument: _normal'"]
         elif name == "help":
             specs += ["'1: :{_describe command subcommands}'"]
@@ -197,7 +203,7 @@ def zsh(everywhere: list[Option], commands: dict[str, Help]) -> str:
         drop = [f"        everywhere=(${{everywhere:#*\\){gone}[+=[]*}})\n"
                 for gone in names(everywhere).split() if gone in taken]
         body = " \\\n          ".join(["_arguments -s -S $everywhere", *specs])
-        before = "".join(drop) + (ZSH_RUN if name == "run" else "")
+        before = "".join(drop) + (ZSH_START if starts else "")
         tables.append(f"      {name})\n{before}        {body}\n        ;;")
     filled = {
         "@commands@": "\n".join(listed), "@tables@": "\n".join(tables),
@@ -235,11 +241,13 @@ def fish(everywhere: list[Option], commands: dict[str, Help]) -> str:
         both = without(everywhere, without(everywhere, command.options))
         lines += fish_lines(both, f" -n 'not __fish_seen_subcommand_from {name}'")
         lines += fish_lines(command.options, f" -n '__fish_seen_subcommand_from {name}'")
-    valued = names(all_options(everywhere, {"run": commands["run"]}), True)
-    # Behind the name of the lock.
-    behind = r"string match -qr -- '\srun\s(.*\s)?[^-\s]\S*\s' (commandline -cp)"
-    lines.append(f'complete -c redlatch -n "{behind}" '
-                 f"-a '(__fish_complete_subcommand --fcs-skip=3 -- {valued})'")
+    for name in starting(commands):
+        valued = names(all_options(everywhere, {name: commands[name]}), True)
+        # Behind the name of the lock, which is behind options and their values.
+        options = rf"(?:(?:{valued.replace(' ', '|')})\s+\S+\s+|-\S*\s+)*+"
+        behind = rf"string match -qr -- '\s{name}\s+{options}[^-\s]\S*\s' (commandline -cp)"
+        lines.append(f'complete -c redlatch -n "{behind}" '
+                     f"-a '(__fish_complete_subcommand --fcs-skip=3 -- {valued})'")
     lines.append("complete -c redlatch -n '__fish_seen_subcommand_from help' "
                  f"-a {quoted(' '.join(commands))}")
     return "\n".join(lines) + "\n"

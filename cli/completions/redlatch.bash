@@ -16,7 +16,7 @@ _redlatch_value() {
   esac
 }
 
-# Completes the words of the command that `run` starts, which is at $1.
+# Completes the words of the COMMAND that `run` and others start, which is at $1.
 _redlatch_child() {
   if declare -F _command_offset >/dev/null; then
     _command_offset "$1"
@@ -52,7 +52,8 @@ _redlatch() {
     elif [[ -z $command ]]; then
       command=$word
       case $command in
-        run) own=' -s --shared -x -e --exclusive --permits --also --also-shared -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --min-hold --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout -o --close -F --no-fork ' own_valued=' --permits --also --also-shared -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --min-hold --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout ' ;;
+        run) own=' -s --shared -x -e --exclusive --permits --also --also-shared -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --min-hold --renew --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout -o --close -F --no-fork ' own_valued=' --permits --also --also-shared -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --min-hold --renew --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout ' ;;
+        once) own=' --every --key --tries --forget -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' own_valued=' --every --key --tries -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' ;;
         ls) own=' --exit-code ' own_valued='  ' ;;
         force-release) own=' -y --yes --if-owner ' own_valued=' --if-owner ' ;;
         limit) own=' --clear --for ' own_valued=' --for ' ;;
@@ -60,7 +61,7 @@ _redlatch() {
         server) own=' --run ' own_valued='  ' ;;
         version) own=' --json ' own_valued='  ' ;;
       esac
-    elif [[ $command == run ]]; then
+    elif [[ ' run once ' == *" $command "* ]]; then
       lock=$word
     fi
   done
@@ -70,7 +71,7 @@ _redlatch() {
   elif [[ $current == -* && -z $is_raw ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$own $everywhere" -- "$current")
   elif [[ -z $command || $command == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W 'run status ls force-release limit doctor server version help' -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W 'run once status ls force-release limit doctor server version help' -- "$current")
   elif [[ -n $lock ]]; then
     _redlatch_child "$COMP_CWORD"
   fi

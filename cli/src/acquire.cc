@@ -80,8 +80,7 @@ void must(rl_status status) {
   if (status != RL_OK) throw Failure{kExitSoftware, "the library refused an option of the lock"};
 }
 
-void set_number(rl_acquire_options* options, std::string_view name, std::int64_t number) {
-  const std::string text = std::to_string(number);
+void set(rl_acquire_options* options, std::string_view name, std::string_view text) {
   must(
       rl_acquire_options_set(options, name.data(), name.size(), text.data(), text.size(), nullptr));
 }
@@ -95,8 +94,12 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
   must(rl_acquire_options_set_reentrant(options.get(), run.owner.empty() ? 0 : 1));
   run.lock_options.apply(options.get());
   if (run.limit > 0) {
-    set_number(options.get(), "permits", run.permits);
-    set_number(options.get(), "limit", run.limit);
+    set(options.get(), "permits", std::to_string(run.permits));
+    set(options.get(), "limit", std::to_string(run.limit));
+  }
+  if (run.once) {
+    set(options.get(), "format", "string");
+    set(options.get(), "max_local_handoffs", "0");
   }
   return options;
 }
@@ -202,9 +205,7 @@ void lengthen(const CommandClient& client, rl_lease* lease, const Arguments& arg
   const rl_status status = rl_extend(lease, arguments.run.ttl_ms, client.error());
   if (status == RL_OK) return;
   if (status != RL_E_LOST) throw client.failure();
-  throw Failure{arguments.run.conflict_exit_code, lock_words(arguments.names.front()) +
-                                                      " was lost before the command could start: " +
-                                                      escaped(rl_error_message(client.error()))};
+  throw lost_before_start(client, arguments);
 }
 
 void report_acquired(const CommandClient& client, const Arguments& arguments, const rl_lease* lease,
@@ -270,6 +271,12 @@ LeaseHandle acquire(const CommandClient& client, const Arguments& arguments, con
   lengthen(client, lease.get(), arguments);
   report_acquired(client, arguments, lease.get(), now_us() - begin_us, reports);
   return lease;
+}
+
+Failure lost_before_start(const CommandClient& client, const Arguments& arguments) {
+  return {arguments.run.conflict_exit_code, lock_words(arguments.names.front()) +
+                                                " was lost before the command could start: " +
+                                                escaped(rl_error_message(client.error()))};
 }
 
 void sleep_jitter(const RunOptions& options, const Signals& signals, const Log& log) {

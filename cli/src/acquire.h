@@ -16,6 +16,9 @@ namespace redlatch::cli {
 [[nodiscard]] LeaseHandle acquire(const CommandClient& client, const Arguments& arguments,
                                   const Signals& signals, const Reports& reports);
 
+// The failure of a lease that ended before the child was started; the reason is in client.error().
+[[nodiscard]] Failure lost_before_start(const CommandClient& client, const Arguments& arguments);
+
 // Sleeps for a random part of --start-jitter. Throws a Failure if a signal ends that.
 void sleep_jitter(const RunOptions& options, const Signals& signals, const Log& log);
 

@@ -25,8 +25,10 @@ struct Command {
   const char* summary;
 };
 
-constexpr std::array<Command, 9> kCommands = {{
+constexpr std::array<Command, 10> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
+    {"once", "--every DUR NAME [--] COMMAND [ARGUMENT..]",
+     "Run COMMAND once in a period, on one of the hosts that start it"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
     {"ls", "[PATTERN]", "List the held locks except reentrant ones; PATTERN has * ? [a-z]"},
     {"force-release", "NAME..", "Remove locks of any holder"},
@@ -60,6 +62,8 @@ struct RawOptions {
   std::string color = "auto";
   bool is_json = false;
 };
+
+constexpr std::int64_t kDayMs = 86'400'000;
 
 // In the order of Output.
 const std::vector<std::string> kOutputs = {"table", "json", "jsonl", "tsv"};
@@ -119,6 +123,7 @@ class Parser {
     add_global_options();
     run_.add_to(*root_.get_subcommand("run"));
     root_.get_subcommand("run")->footer(kExitCodes);
+    add_once_options(*root_.get_subcommand("once"));
     root_.get_subcommand("ls")->add_flag("--exit-code", arguments_.tells_by_exit_code,
                                          "Exit with 0 if a lock is found, with 1 if none is");
     add_force_release_options(*root_.get_subcommand("force-release"));
@@ -182,6 +187,24 @@ class Parser {
                    "Print successes too; twice: print all events");
   }
 
+  void add_once_options(CLI::App& command) {
+    command
+        .add_option("--every", every_,
+                    "The period, which begins with its first run. A success is remembered for 90 % "
+                    "of it, because schedulers may start some ms early: 100ms to 366d")
+        ->type_name("DUR");
+    command
+        .add_option("--key", key_,
+                    "Name the period by this text, such as \"$(date +%F)\": one success for each "
+                    "text, remembered for all of --every")
+        ->type_name("TEXT");
+    command.add_option("--tries", tries_, "Run at most this often in a period if runs fail (3)")
+        ->type_name("N");
+    command.add_flag("--forget", forgets_, "Forget the runs of NAME: the next start runs");
+    once_.add_to_once(command);
+    command.footer(kExitCodes);
+  }
+
   void add_force_release_options(CLI::App& command) {
     command.add_flag("-y,--yes", arguments_.is_confirmed, "Do not ask");
     command
@@ -232,10 +255,14 @@ class Parser {
         ++position_;
       }
       // The first word after the name that is not an option begins the child's command.
-      if (arguments_.command == "run" && arguments_.names.size() == 1 && starts_child(is_raw)) {
+      if (has_child() && arguments_.names.size() == 1 && starts_child(is_raw)) {
         take_child();
       }
     }
+  }
+
+  [[nodiscard]] bool has_child() const {
+    return arguments_.command == "run" || arguments_.command == "once";
   }
 
   [[nodiscard]] bool starts_child(bool is_raw) const {
@@ -388,11 +415,12 @@ class Parser {
     if (count > most)
       throw UsageError("unexpected " + in_quotes(without_secrets(arguments_.names[most])) + hint());
     if (count == 0 && !takes_none && command != "ls") {
-      throw UsageError("the NAME of " + std::string(command == "run" ? "the" : "a") +
+      throw UsageError("the NAME of " + std::string(has_child() ? "the" : "a") +
                        " lock is missing" + hint());
     }
     for (const std::string& name : arguments_.names) check_name(name);
-    if (command == "run") check_run();
+    if (command == "run") check_run(run_);
+    if (command == "once") check_once();
     if (command == "limit") check_limit();
     if (check_wait_) arguments_.check_wait_ms = duration("--wait", *check_wait_);
     if (min_replicas_) {
@@ -454,16 +482,42 @@ class Parser {
     if (!arguments_.cap) throw UsageError("--for needs N: it says how long that cap lasts");
     arguments_.cap_for_ms = duration("--for", *cap_for_);
     if (arguments_.cap_for_ms < 1 || arguments_.cap_for_ms > RL_MAX_TTL_MS) {
-      throw UsageError("--for must be 1ms to " + std::to_string(RL_MAX_TTL_MS / 86'400'000) +
+      throw UsageError("--for must be 1ms to " + std::to_string(RL_MAX_TTL_MS / kDayMs) +
                        "d (got " + in_quotes(without_secrets(*cap_for_)) + ")");
     }
   }
 
-  void check_run() {
-    arguments_.run = run_.checked(child_words_);
+  void check_run(const RunParser& parser) {
+    arguments_.run = parser.checked(child_words_);
     if (!arguments_.run.words.empty()) return;
     throw UsageError("the command to run under lock " +
                      in_quotes(without_secrets(arguments_.names.front())) + " is missing" + hint());
+  }
+
+  void check_once() {
+    if (forgets_) {
+      if (every_ || key_ || tries_ || !child_words_.empty()) {
+        throw UsageError("--forget goes with NAME alone: it forgets the runs of all periods");
+      }
+      arguments_.run.once.emplace().forgets = true;
+      return;
+    }
+    check_run(once_);
+    if (!every_)
+      throw UsageError("--every DUR is missing: the period in which COMMAND runs once" + hint());
+    RunOptions::Once& once = arguments_.run.once.emplace();
+    once.every_ms = duration("--every", *every_);
+    if (once.every_ms < RL_MIN_EVERY_MS || once.every_ms > RL_MAX_EVERY_DAYS * kDayMs) {
+      throw must_be(
+          "--every",
+          std::to_string(RL_MIN_EVERY_MS) + "ms to " + std::to_string(RL_MAX_EVERY_DAYS) + "d",
+          *every_);
+    }
+    if (tries_) once.tries = number_from("--tries", *tries_, 1, RL_MAX_TRIES);
+    if (key_ && (key_->empty() || key_->size() > RL_MAX_PERIOD_BYTES)) {
+      throw must_be("--key", "1 to " + std::to_string(RL_MAX_PERIOD_BYTES) + " bytes", *key_);
+    }
+    once.key = key_.value_or("");
   }
 
   void check_output() {
@@ -483,8 +537,13 @@ class Parser {
   std::optional<std::string> check_wait_;
   std::optional<std::string> min_replicas_;
   std::optional<std::string> cap_for_;
+  std::optional<std::string> every_;
+  std::optional<std::string> key_;
+  std::optional<std::string> tries_;
+  bool forgets_ = false;
   bool is_insecure_ = false;
   RunParser run_;
+  RunParser once_;
   CLI::App root_{"A lock that many hosts share, over Redis or Valkey.", "redlatch"};
   std::vector<std::string> words_;
   std::size_t position_ = 0;

@@ -30,9 +30,9 @@ struct Arguments {
   Output output = Output::kTable;
   bool is_colored = false;
 
-  std::vector<std::string> names;  // `run` has exactly one; `ls` at most one, a pattern.
+  std::vector<std::string> names;  // `run`, `once`: one; `ls`: at most one, a pattern.
 
-  RunOptions run;
+  RunOptions run;  // `once` has them, too.
   // All that `run` locks, NAME first.
   [[nodiscard]] std::vector<std::string> run_names() const;
 

@@ -61,8 +61,10 @@ constexpr std::string_view kPassword =
 constexpr std::string_view kServer = ": the server is named by --url redis://HOST:PORT";
 constexpr std::string_view kTls = ": the URL says it: --url rediss://HOST:PORT";
 
-constexpr std::string_view kEvents =
-    ": the output of 'run' is that of COMMAND; --status-fd N writes events as JSON";
+std::string answer_to_output(std::string_view command) {
+  return ": the output of '" + std::string(command) +
+         "' is that of COMMAND; --status-fd N writes events as JSON";
+}
 
 constexpr auto kOptionGuesses = std::to_array<Guess>({
     {"--password", "", kPassword},
@@ -95,6 +97,37 @@ constexpr auto kRunGuesses = std::to_array<Guess>({
     {"--and", "--also", ""},
     {"--limit", "--permits", ""},
     {"--semaphore", "--permits", ""},
+});
+
+constexpr std::string_view kAlone =
+    ": the lock of 'once' is a mutex: only one run of a job is under way at a time";
+constexpr std::string_view kFixed = ": 'once' sets it";
+constexpr std::string_view kOneName =
+    ": the runs of one NAME are remembered; COMMAND can hold other locks with 'redlatch run'";
+constexpr std::string_view kNoHold =
+    ": 'once' does not need it: the server remembers a success, however short COMMAND was";
+
+// Options of `once`, and those of `run` that it cannot have.
+constexpr auto kOnceGuesses = std::to_array<Guess>({
+    {"--shared", "", kAlone},
+    {"-s", "", kAlone},
+    {"--exclusive", "", kAlone},
+    {"-x", "", kAlone},
+    {"-e", "", kAlone},
+    {"--permits", "", kAlone},
+    {"--owner", "", kAlone},
+    {"--format", "", kFixed},
+    {"--max-local-handoffs", "", kFixed},
+    {"--also", "", kOneName},
+    {"--also-shared", "", kOneName},
+    {"--min-hold", "", kNoHold},
+    {"--period", "--every", ""},
+    {"--interval", "--every", ""},
+    {"--retries", "--tries", ""},
+    {"--reset", "--forget", ""},
+    {"--read", "", kAlone},
+    {"--write", "", kAlone},
+    {"--semaphore", "", kAlone},
 });
 
 constexpr auto kForceGuesses = std::to_array<Guess>({
@@ -136,7 +169,10 @@ std::string guessed_command(std::string_view word) { return answer_in(kCommandGu
 std::string guessed_option(std::string_view name, std::string_view command, bool is_behind) {
   if (auto output = answer_in(kOutputs, name); !output.empty()) {
     // After `run`, -o is --close of flock(1), and the next word would be the name of the lock.
-    return command == "run" ? std::string(kEvents) : output;
+    return command == "run" || command == "once" ? answer_to_output(command) : output;
+  }
+  if (command == "once") {
+    if (auto answer = answer_in(kOnceGuesses, name); !answer.empty()) return answer;
   }
   if (command == "run" || command.empty()) {
     if (auto answer = answer_in(kRunGuesses, name); !answer.empty()) return answer;

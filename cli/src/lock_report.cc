@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 
 #include "duration.h"
 #include "handles.h"
@@ -139,6 +140,24 @@ std::string waiting_row(const LockReport& report) {
   return report_line("waiting", text);
 }
 
+std::string mark_rows(const LockReport& report) {
+  std::string out;
+  std::size_t shown = 0;
+  for (const LockReport::Mark& mark : report.marks) {
+    if (shown++ == kShownRows) return out + report_line("once", "..");
+    const std::string key = mark.key.empty() ? "" : escaped(mark.key) + ": ";
+    out += report_line("once", key + mark_in_words(mark, report.server_ms));
+  }
+  return out;
+}
+
+std::string mark_json(const LockReport::Mark& mark) {
+  JsonObject object;
+  object.text("key", mark.key).raw("done", mark.is_done ? "true" : "false");
+  object.text("since", date_ms_text(mark.since_ms));
+  return object.number("remaining_ms", mark.remaining_ms).number("tries", mark.tries).done();
+}
+
 const char* lock_mode(const LockReport& report) {
   if (report.has_permits()) return kPermits;
   return mode_name(report.is_shared() ? RL_MODE_READ : RL_MODE_WRITE);
@@ -242,6 +261,14 @@ std::string stop_text(std::int64_t server_ms, std::int64_t lease_ms) {
   return "by " + date_text(server_ms + lease_ms) + " (" + span_text(lease_ms) + ")";
 }
 
+std::string mark_in_words(const LockReport::Mark& mark, std::int64_t server_ms) {
+  const std::string ago = span_text(server_ms - mark.since_ms) + " ago";
+  const std::string left = span_text(mark.remaining_ms);
+  if (mark.is_done) return "succeeded " + ago + ", remembered for " + left + " more";
+  return "a run began " + ago + " and has not succeeded (" + counted(mark.tries, "run") +
+         " so far); its period ends in " + left;
+}
+
 const char* state_name(std::int64_t state) {
   switch (state) {
     case RL_STATE_FREE:
@@ -291,6 +318,16 @@ LockReport::LockReport(const rl_info* info)
                        .mode = rl_info_number(info, RL_PART_WAITER, i, RL_FIELD_MODE),
                        .since_ms = rl_info_number(info, RL_PART_WAITER, i, RL_FIELD_SINCE_MS)});
   }
+  for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_MARK); ++i) {
+    marks.push_back({.key = text_field(info, RL_PART_MARK, i, RL_FIELD_KEY),
+                     .is_done = rl_info_number(info, RL_PART_MARK, i, RL_FIELD_DONE) == 1,
+                     .since_ms = rl_info_number(info, RL_PART_MARK, i, RL_FIELD_SINCE_MS),
+                     .remaining_ms = rl_info_number(info, RL_PART_MARK, i, RL_FIELD_REMAINING_MS),
+                     .tries = rl_info_number(info, RL_PART_MARK, i, RL_FIELD_TRIES)});
+  }
+  std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
+    return std::tie(b.since_ms, a.key) < std::tie(a.since_ms, b.key);
+  });
   owner = text_field(info, RL_PART_LOCK, 0, RL_FIELD_OWNER);
   // A holder without a named owner: a mutex, in the other format, or that of another library.
   if (!holders.empty() && owner == holders.front().token) owner.clear();
@@ -359,7 +396,7 @@ std::string report_table(const LockReport& report, bool is_colored) {
   if (report.fence > 0) out += report_line("fence", std::to_string(report.fence));
   if (report.has_cap()) out += report_line("cap", cap_text(report));
   if (report.waiting_count > 0) out += waiting_row(report);
-  return out;
+  return out + mark_rows(report);
 }
 
 std::string report_json(const LockReport& report, const std::string& server) {
@@ -384,6 +421,7 @@ std::string report_json(const LockReport& report, const std::string& server) {
   object.raw("waiters", json_array(report.waiters, [&](const LockReport::Waiter& waiter) {
                return waiter_json(report, waiter);
              }));
+  if (!report.marks.empty()) object.raw("marks", json_array(report.marks, mark_json));
   object.text("server", server);
   object.text("server_time", date_ms_text(report.server_ms));
   return object.done();

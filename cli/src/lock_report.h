@@ -30,6 +30,15 @@ struct LockReport {
     std::int64_t since_ms;
   };
 
+  // A period of `once`.
+  struct Mark {
+    std::string key;
+    bool is_done;           // A run has succeeded.
+    std::int64_t since_ms;  // When its last run began, or succeeded.
+    std::int64_t remaining_ms;
+    std::int64_t tries;
+  };
+
   explicit LockReport(const rl_info* info);
 
   [[nodiscard]] bool is_free() const { return state == RL_STATE_FREE; }
@@ -64,7 +73,11 @@ struct LockReport {
   std::int64_t cap_remaining_ms;  // -1 = no end of its own.
   std::vector<Holder> holders;
   std::vector<Waiter> waiters;
+  std::vector<Mark> marks;  // The latest run first.
 };
+
+// "succeeded 3m00s ago, remembered for 51m00s more".
+[[nodiscard]] std::string mark_in_words(const LockReport::Mark& mark, std::int64_t server_ms);
 
 // "web-3/4121 (label: run=1234 ./report.sh)"; the form of a holder in all messages.
 [[nodiscard]] std::string who_in_words(const std::string& who, const std::string& label);

@@ -36,6 +36,11 @@ constexpr Row kRows[] = {
 
 bool is_of_acquisition(const Row& row) { return row.scope == 'A' || row.scope == 'L'; }
 
+// The lock of once is a mutex in the format string, and each run has a grant of its own.
+bool is_fixed_by_once(const Row& row) {
+  return row.name == "owner" || row.name == "format" || row.name == "max_local_handoffs";
+}
+
 }  // namespace
 
 std::optional<std::string> OptionFlags::Flag::value() const {
@@ -43,9 +48,10 @@ std::optional<std::string> OptionFlags::Flag::value() const {
   return text && is_duration ? in_ms(*text) : text;
 }
 
-void OptionFlags::add(CLI::App& app, bool are_of_acquisition) {
+void OptionFlags::add(CLI::App& app, Use use) {
   for (const Row& row : kRows) {
-    if (is_of_acquisition(row) != are_of_acquisition) continue;
+    if (is_of_acquisition(row) != (use != Use::kClient)) continue;
+    if (use == Use::kOnce && is_fixed_by_once(row)) continue;
     Flag& flag = flags_.emplace_back();
     flag.scope = row.scope;
     flag.name = row.name;

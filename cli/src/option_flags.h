@@ -20,8 +20,10 @@ namespace redlatch::cli {
 class OptionFlags {
  public:
   // For a client and a quorum, or for an acquisition. Must outlive the parsing.
-  void add_client_options(CLI::App& app) { add(app, false); }
-  void add_acquire_options(CLI::App& app) { add(app, true); }
+  void add_client_options(CLI::App& app) { add(app, Use::kClient); }
+  void add_acquire_options(CLI::App& app) { add(app, Use::kAcquire); }
+  // Those of an acquisition that a run of once leaves open.
+  void add_once_options(CLI::App& app) { add(app, Use::kOnce); }
 
   // As it was typed, or set.
   [[nodiscard]] std::optional<std::string> value(std::string_view name) const;
@@ -58,7 +60,8 @@ class OptionFlags {
     [[nodiscard]] std::string message_of(const rl_error* error) const;
   };
 
-  void add(CLI::App& app, bool are_of_acquisition);
+  enum class Use { kClient, kAcquire, kOnce };
+  void add(CLI::App& app, Use use);
   [[nodiscard]] std::string given(char scope) const;
   template <auto Set, class Options>
   std::optional<Refusal> apply_to(Options* options) const;

@@ -16,6 +16,7 @@
 #include "exit_code.h"
 #include "guesses.h"
 #include "line_writer.h"
+#include "once.h"
 #include "reports.h"
 #include "runs_around.h"
 #include "secret_pipe.h"
@@ -66,34 +67,40 @@ void report_release(const std::string& name, std::int64_t begin_us, const Report
   reports.events.send(reports.events.make("released").number("held_ms", held_ms));
 }
 
-// The child has ended; the lock is held since `begin_us`. Returns false if it was lost before.
-bool release(CommandClient& client, const std::string& name, rl_lease* lease, std::int64_t begin_us,
-             const Reports& reports) {
+// The child has ended, with success if `has_succeeded`; the lock is held since `begin_us`. Returns
+// the exit code of a failure that outweighs the child's code, or 0.
+int release(CommandClient& client, const Arguments& arguments, rl_lease* lease,
+            std::int64_t begin_us, bool has_succeeded, const Reports& reports) {
+  const std::string& name = arguments.names.front();
+  const bool is_success_of_once = arguments.run.once && has_succeeded;
   const std::int64_t remaining_ms = rl_lease_remaining_ms(lease);
-  const rl_status status = rl_release(lease, client.error());
+  const rl_status status = is_success_of_once ? end_once(client, *arguments.run.once, lease)
+                                              : rl_release(lease, client.error());
   if (status == RL_STILL_HELD) {
     reports.log.detail(lock_words(name) +
                        " is still held by its owner through another acquisition");
   }
   if (status == RL_OK || status == RL_STILL_HELD) {
     report_release(name, begin_us, reports);
-    return true;
+    return 0;
   }
-  const std::string message = rl_error_message(client.error());
+  const std::string message = escaped(rl_error_message(client.error()));
   if (status != RL_E_LOST) {
-    reports.log.say("cannot release " + lock_words(name) + " (" + escaped(message) +
-                    "); its lease ends in " + seconds_text(remaining_ms));
+    reports.log.say(is_success_of_once ? unnoted_words(name, message)
+                                       : "cannot release " + lock_words(name) + " (" + message +
+                                             "); its lease ends in " + seconds_text(remaining_ms));
     client.close_within(kCloseMs);
-    return true;
+    return is_success_of_once ? exit_code_of(status) : 0;
   }
   const std::int64_t fence = rl_lease_fence(lease);
   const std::string reason = escaped(loss_reason(lease));
   reports.log.say("lost " + lock_words(name) + " (fence " + std::to_string(fence) + "): " + reason +
-                  "; the command had ended by the time this was seen");
+                  "; the command had ended by the time this was seen" +
+                  (is_success_of_once ? ", and its run counts as failed" : ""));
   JsonObject event = reports.events.make("lost");
   reports.events.send(event.number("fence", fence).text("reason", reason));
   client.close_within(kCloseMs);
-  return false;
+  return kExitLost;
 }
 
 // A signal ended --min-hold: the lock stays for the rest of it, without a process that waits.
@@ -114,6 +121,7 @@ void leave_to_lease(const CommandClient& client, rl_lease* lease, std::int64_t h
 
 // Throws UsageError for options that only a single server supports.
 void check_for_quorum(const RunOptions& run) {
+  if (run.once) throw UsageError("once: the servers of a quorum do not remember runs");
   if (run.is_shared) throw UsageError("--shared: a lock on several servers has no readers");
   if (!run.owner.empty()) throw UsageError("--owner: a lock on several servers is not reentrant");
   if (run.limit > 0)
@@ -154,13 +162,13 @@ void warn_of_short_times(const RunOptions& run, const Log& log) {
 }
 
 int run_reported(const Arguments& arguments, const Reports& reports) {
-  const std::string& name = arguments.names.front();
   warn_of_short_times(arguments.run, reports.log);
   Signals signals;
   CommandClient client(arguments);
   if (client.is_quorum()) check_for_quorum(arguments.run);
   sleep_jitter(arguments.run, signals, reports.log);
   const LeaseHandle lease = acquire(client, arguments, signals, reports);
+  if (arguments.run.once) begin_once(client, arguments, lease.get(), reports);
   const std::int64_t begin_us = now_us();
   signals.begin_child();
   Terminal terminal;
@@ -172,17 +180,18 @@ int run_reported(const Arguments& arguments, const Reports& reports) {
   reports.events.send(reports.events.make("started").number("pid", child.id()));
   const Supervisor::Outcome outcome = supervisor.watch(child);
 
-  const int lost_code = arguments.run.preserves_status ? outcome.exit_code : kExitLost;
   if (outcome.is_lost || outcome.is_hold_lost) {
     client.close_within(kCloseMs);
-    return outcome.is_lost ? lost_code : outcome.exit_code;
+    const bool is_failure = outcome.is_lost && !arguments.run.preserves_status;
+    return is_failure ? kExitLost : outcome.exit_code;
   }
   if (outcome.hold_left_ms > 0) {
     leave_to_lease(client, lease.get(), outcome.hold_left_ms, reports.log);
     return outcome.exit_code;
   }
-  const bool was_held = release(client, name, lease.get(), begin_us, reports);
-  return was_held ? outcome.exit_code : lost_code;
+  const int failure_code =
+      release(client, arguments, lease.get(), begin_us, outcome.exit_code == 0, reports);
+  return failure_code == 0 || arguments.run.preserves_status ? outcome.exit_code : failure_code;
 }
 
 }  // namespace

@@ -23,11 +23,6 @@ namespace {
 
 constexpr std::int64_t kDefaultKillAfterMs = 5000;
 
-UsageError must_be(const std::string& option, const std::string& allowed, const std::string& text) {
-  return UsageError(option + " must be " + allowed + " (got " + in_quotes(without_secrets(text)) +
-                    ")");
-}
-
 // "USR1", "SIGUSR1" or "10"; 0 for anything else.
 int signal_number(std::string_view name) {
   const std::string full = (name.starts_with("SIG") ? "" : "SIG") + std::string(name);
@@ -52,6 +47,11 @@ int lost_signal(const std::string& text) {
 
 }  // namespace
 
+UsageError must_be(const std::string& option, const std::string& allowed, const std::string& text) {
+  return UsageError(option + " must be " + allowed + " (got " + in_quotes(without_secrets(text)) +
+                    ")");
+}
+
 std::int64_t duration(const std::string& option, const std::string& text) {
   const std::optional<std::int64_t> ms = parse_duration_ms(text);
   if (ms) return *ms;
@@ -63,9 +63,17 @@ void RunParser::add_to(CLI::App& run) {
   add_mode_options(run);
   add_waiting_options(run);
   lock_options_.add_acquire_options(run);
+  add_min_hold_option(run);
   add_holding_options(run);
   add_child_options(run);
   add_flock_options(run);
+}
+
+void RunParser::add_to_once(CLI::App& once) {
+  add_waiting_options(once);
+  lock_options_.add_once_options(once);
+  add_holding_options(once);
+  add_child_options(once);
 }
 
 void RunParser::add_mode_options(CLI::App& run) {
@@ -99,14 +107,17 @@ void RunParser::add_waiting_options(CLI::App& run) {
       ->type_name("DUR");
 }
 
-void RunParser::add_holding_options(CLI::App& run) {
-  run.add_option("--renew", renew_, "Renew this often, at most ttl/3 (ttl/3)")
-      ->type_name("DUR")
-      ->excludes(run.get_option("--no-renew"));
+void RunParser::add_min_hold_option(CLI::App& run) {
   run.add_option("--min-hold", min_hold_,
                  "Keep the lock this long, even if COMMAND ends sooner (0). Not with --also: a "
                  "signal leaves the lock to its lease, and several cannot be left so")
       ->type_name("DUR");
+}
+
+void RunParser::add_holding_options(CLI::App& run) {
+  run.add_option("--renew", renew_, "Renew this often, at most ttl/3 (ttl/3)")
+      ->type_name("DUR")
+      ->excludes(run.get_option("--no-renew"));
   run.add_option("--on-lost", on_lost_, "term, kill, signal:NAME or ignore (term)")
       ->type_name("HOW");
   run.add_option("-k,--kill-after", kill_after_,

@@ -35,6 +35,15 @@ struct RunOptions {
   std::int64_t permits = 1;
   std::int64_t limit = 0;  // 0 = the lock is not a semaphore.
 
+  // The options that only `once` has.
+  struct Once {
+    std::int64_t every_ms = 0;
+    std::int32_t tries = 3;
+    std::string key;  // Empty = none.
+    bool forgets = false;
+  };
+  std::optional<Once> once;
+
   std::int64_t start_jitter_ms = 0;
   std::int64_t wait_ms = -1;
   bool skips_busy = false;  // A busy lock is not a failure.
@@ -67,6 +76,10 @@ struct RunOptions {
   }
 };
 
+// `option` is wrong: "--tries must be .. (got '0')".
+[[nodiscard]] UsageError must_be(const std::string& option, const std::string& allowed,
+                                 const std::string& text);
+
 // The value of `option` in milliseconds. Throws UsageError.
 [[nodiscard]] std::int64_t duration(const std::string& option, const std::string& text);
 
@@ -74,6 +87,8 @@ class RunParser {
  public:
   // Must outlive the parsing.
   void add_to(CLI::App& run);
+  // Those of `run` that `once` has, too.
+  void add_to_once(CLI::App& once);
 
   // The parsed options, and the child's `words`. Throws UsageError.
   [[nodiscard]] RunOptions checked(const std::vector<std::string>& words) const;
@@ -83,6 +98,7 @@ class RunParser {
 
   void add_mode_options(CLI::App& run);
   void add_waiting_options(CLI::App& run);
+  void add_min_hold_option(CLI::App& run);
   void add_holding_options(CLI::App& run);
   void add_child_options(CLI::App& run);
   void add_flock_options(CLI::App& run);
