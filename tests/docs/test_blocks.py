@@ -136,6 +136,8 @@ func main() {
 
 
 JAVA_PROGRAM = """
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import io.redlatch.*;
 import java.time.Duration;
 import java.util.concurrent.locks.Lock;
