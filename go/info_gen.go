@@ -77,6 +77,8 @@ type Holder struct {
 	Permits int64
 	// The option label of the acquisition; empty without one.
 	Label string
+	// The option id of the acquisition, whose holder leads; empty without one.
+	Candidate string
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.
 	Mode Mode
@@ -93,6 +95,7 @@ func (r row) asHolder() Holder {
 	one.Who = r.text(rlc.RL_FIELD_HOLDER)
 	one.Permits = r.number(rlc.RL_FIELD_PERMITS)
 	one.Label = r.text(rlc.RL_FIELD_LABEL)
+	one.Candidate = r.text(rlc.RL_FIELD_CANDIDATE)
 	one.Mode = Mode(r.number(rlc.RL_FIELD_MODE))
 	one.Since = r.time(rlc.RL_FIELD_SINCE_MS)
 	one.Remaining = r.remaining(rlc.RL_FIELD_REMAINING_MS)
@@ -106,6 +109,8 @@ type Waiter struct {
 	// Host name and process id, or the option holder; empty if not known: the holder has not waited,
 	// and has held for less than half a second, or the ACL user may not write it.
 	Who string
+	// The option id of the acquisition, whose holder leads; empty without one.
+	Candidate string
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.
 	Mode Mode
@@ -118,6 +123,7 @@ func (r row) asWaiter() Waiter {
 	one := Waiter{}
 	one.Token = r.text(rlc.RL_FIELD_TOKEN)
 	one.Who = r.text(rlc.RL_FIELD_HOLDER)
+	one.Candidate = r.text(rlc.RL_FIELD_CANDIDATE)
 	one.Mode = Mode(r.number(rlc.RL_FIELD_MODE))
 	one.Since = r.time(rlc.RL_FIELD_SINCE_MS)
 	return one

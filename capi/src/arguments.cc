@@ -19,6 +19,8 @@ Outcome take_options(Request &request, const rl_acquire_options *options) {
   if (!options->mistakes.empty()) return options->mistakes.front().second;
   if (options->without_memory != 0) return {Status::kNoMemory, {}};
   request.options = options->options;
+  // The id of a candidate is that of a token: it queues on the server itself.
+  if (!request.options.candidate.empty()) request.options.max_local_handoffs = 0;
   return config::choose_format(request.options, request.options.format);
 }
 
@@ -59,6 +61,7 @@ Outcome take_plain_options(Request &request, const rl_acquire_options *options,
 std::string_view option_of_one_name(const AcquireSettings &asked) {
   if (asked.limit > 0) return "limit";
   if (asked.permits != 1) return "permits";
+  if (!asked.candidate.empty()) return "id";
   return config::mode_of(asked) == runtime::Mode::kRead ? "mode" : "";
 }
 
@@ -74,6 +77,9 @@ Outcome fill_lock(const rl_client &client, Request &request, const char *name, s
   // Each of two permits could be granted by two of three nodes: three holders for two permits.
   if (options != nullptr && options->options.limit > 0) {
     return runtime::needs_one_server("a semaphore");
+  }
+  if (options != nullptr && !options->options.candidate.empty()) {
+    return runtime::needs_one_server("an election");
   }
   return take_plain_options(request, options, &runtime::FormatTraits::has_quorum, "a Redlock");
 }

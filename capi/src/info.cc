@@ -75,6 +75,8 @@ int64_t lock_number(const rl_info &info, int32_t field) {
       return info.data.cap;
     case RL_FIELD_CAP_REMAINING_MS:
       return info.data.cap_left_ms;
+    case RL_FIELD_POSITION:
+      return info.data.position;
     default:
       return 0;
   }
@@ -142,6 +144,7 @@ std::string_view lock_text(const rl_info &info, int32_t field) {
 }
 
 std::string_view waiter_text(const runtime::Info::Waiter &waiter, int32_t field) {
+  if (field == RL_FIELD_CANDIDATE) return waiter.candidate;
   return field == RL_FIELD_TOKEN ? waiter.token : waiter.who;
 }
 
@@ -196,6 +199,8 @@ std::string_view holder_text(const rl_info &info, size_t index, int32_t field) {
       return info.data.who;
     case RL_FIELD_LABEL:
       return info.data.label;
+    case RL_FIELD_CANDIDATE:
+      return info.data.candidate;
     default:
       return {};
   }

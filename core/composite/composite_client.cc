@@ -22,6 +22,10 @@ bool is_of_flight(const Request &request) {
   return request.op == Request::Op::kAcquire && request.arguments != nullptr;
 }
 
+bool awaits_leader(const Request &request) {
+  return request.task && request.task->is_election() && request.wait_ms != 0;
+}
+
 }  // namespace
 
 // ---- calls -------------------------------------------------------------------------------------
@@ -29,7 +33,8 @@ bool is_of_flight(const Request &request) {
 void CompositeClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_about_lease = request->lease && request->lease->is_composite();
   const bool is_flight = is_of_flight(*request);
-  if (is_shut_ && (request->several.names || is_about_lease || is_flight)) {
+  const bool is_observed = awaits_leader(*request);
+  if (is_shut_ && (request->several.names || is_about_lease || is_flight || is_observed)) {
     return refuse(*request, {Status::kClosed, lock::words::same(lock::words::kShutDown)});
   }
   if (request->several.names) {
@@ -42,6 +47,12 @@ void CompositeClient::start(const std::shared_ptr<Request> &request, Nanos now) 
     const auto flight = std::make_shared<flight::Flight>(inner_, table_, rooms_, request, now);
     table_.add(flight);
     flight->start(now);
+  } else if (is_observed) {
+    if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
+    const auto observer =
+        std::make_shared<election::Observer>(inner_, table_, observer_count_, request, now);
+    table_.add(observer);
+    observer->start(now);
   } else if (is_about_lease) {
     start_command(request, now);
   } else {

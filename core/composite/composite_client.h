@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// CompositeClient: adds leases of several names, and flights, to a lock client, of one server or of
-// a cluster.
+// CompositeClient: adds leases of several names, flights, and observers of elections to a lock
+// client, of one server or of a cluster.
 // Calls about a single name are passed to that client. It has no mutex, thread, socket or clock;
 // one thread at a time calls it.
 //
@@ -24,6 +24,7 @@
 #include "base/status.h"
 #include "composite/composite.h"
 #include "compound/compound.h"
+#include "election/observer.h"
 #include "flight/flight.h"
 #include "lock/service.h"
 
@@ -62,6 +63,7 @@ class CompositeClient final : public lock::LockService, private lock::Output {
     pass(&LockService::on_connect_failed, now, node, why);
   }
   void on_disconnected(size_t node, Nanos now) noexcept override {
+    tell_observers(std::nullopt);
     pass(&LockService::on_disconnected, now, node);
   }
   void on_reply(size_t node, const Reply &reply, Nanos now) override {
@@ -87,6 +89,7 @@ class CompositeClient final : public lock::LockService, private lock::Output {
     pass(&LockService::on_side_reply, now, node, reply);
   }
   void on_invalidated(size_t node, std::optional<std::string_view> key, Nanos now) override {
+    tell_observers(key);
     pass(&LockService::on_invalidated, now, node, key);
   }
   std::vector<HostPort> known_servers() const override { return inner_->known_servers(); }
@@ -98,8 +101,8 @@ class CompositeClient final : public lock::LockService, private lock::Output {
   }
   void check_later(size_t node, Nanos due) override { inner_->check_later(node, due); }
   size_t in_flight_count(size_t node) const override { return inner_->in_flight_count(node); }
-  bool expects_push() const override { return inner_->expects_push(); }
-  bool is_outstanding() const override { return inner_->is_outstanding(); }
+  bool expects_push() const override { return observer_count_ > 0 || inner_->expects_push(); }
+  bool is_outstanding() const override { return observer_count_ > 0 || inner_->is_outstanding(); }
   void describe(std::span<NodeStatus> nodes, Nanos now) override { inner_->describe(nodes, now); }
 
  private:
@@ -138,12 +141,17 @@ class CompositeClient final : public lock::LockService, private lock::Output {
     ((*inner_).*event)(what..., now);
     table_.review_marked(now);
   }
+  void tell_observers(std::optional<std::string_view> key) noexcept {
+    if (observer_count_ == 0) return;
+    table_.for_each([&](compound::Compound &each) { each.on_key_changed(key); });
+  }
   // nullptr: it is not held.
   Composite *holder_of(const lock::Lease &lease) const;
   void refuse(lock::Request &request, const Outcome &why);
   void start_command(const std::shared_ptr<lock::Request> &request, Nanos now);
 
   lock::Output &output_;
+  size_t observer_count_ = 0;  // above the table, which has them
   compound::Table table_;
   flight::Rooms rooms_{inner_, table_};
   Inner inner_;  // last: it ends first, and its reports are ignored then

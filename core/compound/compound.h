@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -81,6 +82,8 @@ class Compound : public lock::Timed, public std::enable_shared_from_this<Compoun
   // End the user's request.
   virtual void fail(Status status, std::string_view message, Nanos now) noexcept = 0;
   virtual void shut_down(Nanos) noexcept {}
+  // A tracked key has changed; nullopt: any may have.
+  virtual void on_key_changed(std::optional<std::string_view>) noexcept {}
   void mark() noexcept { table_.mark(*this); }
   // The user's lease, which was granted.
   void end_lease(lock::Lease::State state, lock::Loss loss = {}) noexcept;

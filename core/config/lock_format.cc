@@ -63,7 +63,21 @@ Outcome check_semaphore(const AcquireSettings &settings) {
   if (settings.mode_number != 0) {
     return not_for_semaphore("mode", "be write", "has no readers", "read");
   }
+  if (!settings.candidate.empty()) {
+    return not_for_semaphore("id", "not be set", "has several holders", quoted(settings.candidate));
+  }
   return {};
+}
+
+// Options that do not go with `id`.
+Outcome check_candidate(const AcquireSettings &settings, protocol::Format format) {
+  std::string_view name, allowed;
+  if (format != protocol::Format::kString) name = "format", allowed = "auto or string";
+  if (settings.is_reentrant) name = "reentrant", allowed = "no";
+  if (settings.mode_number != 0) name = "mode", allowed = "write";
+  if (name.empty()) return {};
+  return failure(Status::kInvalid, "option " + quoted(name) + " must be " + std::string(allowed) +
+                                       " for an election (got " + option_of(settings, name) + ")");
 }
 
 }  // namespace
@@ -89,6 +103,9 @@ Outcome choose_format(const AcquireSettings &settings, protocol::Format &format)
     return failure(Status::kInvalid, "option 'owner' must be set for a reentrant lock");
   }
   format = named ? *named : usual_format(settings.is_reentrant);
+  if (!settings.candidate.empty()) {
+    if (auto outcome = check_candidate(settings, format); !outcome.ok()) return outcome;
+  }
   const protocol::FormatTraits &chosen = protocol::traits(format);
   const auto with_format = [&chosen] { return " with the format " + std::string(chosen.word); };
   if (is_named_with_owner && !settings.owner.empty() && !settings.is_reentrant) {

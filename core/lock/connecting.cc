@@ -30,7 +30,7 @@ void LockClient::on_connected(size_t node, const ServerFacts &facts, Nanos now) 
   server.features.is_sharded = facts.is_sharded;
   server.channel.on_connected(facts, server.settings.is_of_cluster);
   if (facts.has_messages) server.session.open_messages(now);
-  server.can_track = facts.can_track;
+  server.features.can_track = facts.can_track;
   server.names.on_connected();
   if (const ServerAge &age = facts.age; server.settings.is_of_cluster && age.round_trip > 0) {
     server.clock.sample(age.asked_at, age.asked_at + age.round_trip, age.time() / kMs, now);

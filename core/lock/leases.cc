@@ -63,7 +63,8 @@ void Leases::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos
   }
   if (step.command == HeldLease::Command::kNone) return;
   const protocol::HolderInfo info{settings_.holder, record.held()->label(),
-                                  record.held()->since_ms()};
+                                  record.held()->since_ms(), record.identity.candidate,
+                                  record.held()->fence()};
   protocol::Command command;
   if (extent == protocol::Extent::kAll) {
     write_extend(command, record, step.ttl, eval, step.is_description ? &info : nullptr);

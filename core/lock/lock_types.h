@@ -18,6 +18,7 @@ struct Identity {
   std::string member;  // of the server's queue; empty: one try, which is never queued
   std::string owner;   // reentrant: never empty. Else that of the caller, and changes at a hand-off
   std::string permits;                           // of a semaphore: protocol::claim_of(); else empty
+  std::string candidate;                         // the id of one in an election; else empty
   protocol::Mode mode = protocol::Mode::kWrite;  // what it asks for, or has
 
   // It goes to the scripts beside the token.

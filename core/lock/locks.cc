@@ -55,6 +55,7 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   identity.mode = options.mode;
   record->is_sharing = !format.has_extend || options.mode == protocol::Mode::kRead;
   identity.owner = format.has_owner && options.owner.empty() ? identity.token : options.owner;
+  identity.candidate = options.candidate;
   if (format.has_permits) identity.permits = protocol::claim_of(options.permits, options.limit);
   // A shared place outlives the caller that opened it; it is cancelled when no caller is left.
   const int64_t provisional_ms = std::min(options.ttl / kMs, kProvisionalMs);

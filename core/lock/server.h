@@ -46,7 +46,6 @@ struct Server {
   operate::Health health;
   Confirmations confirmations;
   Throttle throttle;
-  bool can_track = false;    // it accepts the tracking of keys
   bool is_tracking = false;  // CLIENT TRACKING was sent on this connection
   EndedPlaces ended_places;
   Nanos resend_at = kNever;  // when to send the postponed ones of its requests again

@@ -95,10 +95,13 @@ void Waiters::send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval) 
   if (!member.empty() && !acquisition->was_sent()) {
     protocol::set_polls(member, !record.server().channel.hears(record.identity.token));
   }
+  const std::string &candidate = record.identity.candidate;
+  std::string candidates_key;
+  if (!candidate.empty()) candidates_key = protocol::candidates_key(record.lock->keys);
   protocol::Command command;
   protocol::acquire(command, record.server().features, eval, record.lock->keys,
                     {record.identity.mode, record.proof(), ttl / kMs, member, acquisition->ticket(),
-                     record.sibling(), record.is_unfenced});
+                     record.sibling(), record.is_unfenced, candidate, candidates_key});
   timers_.remove(record);
   if (record.server().session.try_send(
           command, Call{&acquire_, eval, now, ttl, record.shared_from_this()})) {

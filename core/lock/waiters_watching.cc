@@ -45,7 +45,7 @@ Nanos Waiters::plan_recheck(TokenRecord &record, const protocol::AcquireAnswer &
       record.upgrader ? record.upgrade->get().member() : record.identity.member;
   const bool is_notified =
       record.server().channel.hears(record.identity.token) && !protocol::polls(member);
-  const KeyWatch::Abilities abilities{record.server().can_track, is_notified};
+  const KeyWatch::Abilities abilities{record.server().features.can_track, is_notified};
   const auto step = watch.give(&KeyWatch::on_refused, record.watcher, seen, now, abilities);
   if (step.command == KeyWatch::Command::kTrack && track_key(record, now)) {
     watch.give(&KeyWatch::sent, record.watcher, now);
@@ -76,7 +76,7 @@ bool Waiters::track_key(TokenRecord &record, Nanos now) {
 }
 
 void Waiters::Track::on_answer(const Call &call, const Reply &reply, Nanos) const {
-  if (reply.is_error()) record_of(call).server().can_track = false;
+  if (reply.is_error()) record_of(call).server().features.can_track = false;
 }
 
 void Waiters::on_key_found(TokenRecord &record, const Reply &reply, Nanos now) {

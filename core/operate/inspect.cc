@@ -16,7 +16,8 @@ std::string_view client_of(std::string_view token) { return token.substr(0, prot
 void Inspect::ask(const Features &features, EvalMode eval, const Send &send) {
   protocol::Command command;
   const std::string mark_key = protocol::mark_key(keys());
-  protocol::inspect(command, features, eval, keys(), mark_key);
+  const std::string candidates_key = protocol::candidates_key(keys());
+  protocol::inspect(command, features, eval, keys(), mark_key, candidates_key);
   send(command);
 }
 

@@ -68,6 +68,8 @@ class Operation {
   virtual std::string_view what() const = 0;
   // Its result is one InspectAnswer.
   virtual bool is_inspection() const { return false; }
+  // It may be asked for a change.
+  virtual bool is_election() const { return false; }
   // It is asked of each primary of a cluster, one after the other; nullptr: of a lock's server.
   virtual Listing *as_listing() const { return nullptr; }
 
@@ -167,6 +169,34 @@ class GetValue final : public Operation {
   void ask(const Features &features, EvalMode eval, const Send &send) override;
   Step on_answer(const Reply &reply) override;
   std::string_view what() const override { return "a flight"; }
+};
+
+// The leader of an election and its candidates: the holder of the lock and its waiters that have an
+// id. A leader whose term is lower than one that was seen before is none: after a failover a server
+// may not know of the later one.
+class Leader final : public Inspect {
+ public:
+  // What the caller knows: -1 nothing, else `position` of an earlier answer.
+  int64_t seen = -1;
+
+  Step on_answer(const Reply &reply) override;
+  std::string_view what() const override { return "an election"; }
+  bool is_election() const override { return true; }
+  bool is_news() const { return info.position != seen; }
+};
+
+// Has the server report the next change of the lock's key.
+class TrackKey final : public Operation {
+ public:
+  bool is_tracked = false;
+
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  std::string_view what() const override { return "an election"; }
+  std::string_view key() const { return keys().lock; }
+
+ private:
+  size_t awaited_count_ = 0;  // answers
 };
 
 // Forgets the runs of once.

@@ -209,20 +209,26 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
   answer.pttl_ms = std::clamp<int64_t>(reply.at(3).integer, -2, kMaxServerMs);
   if (!read_fence(reply.at(4), answer.fence)) answer.fence = 0;
   answer.waiter_count = shown_count(reply.at(5).integer);
-  const Reply &waiters = reply.at(6);
+  const Reply &waiters = reply.at(6), &candidates = reply.at(12);
   for (size_t i = 0; i + 1 < waiters.count(); i += 2) {
     const auto waiting = parse_member(waiters.at(i).text());
     int64_t ticket_us = 0;
     if (!waiting || !parse_number(waiters.at(i + 1).text(), ticket_us)) continue;
-    answer.waiters.push_back(
-        {std::string(waiting->token), waiting->mode, shown_ms(ticket_us / 1000)});
+    // The first of the candidates is the holder.
+    answer.waiters.push_back({std::string(waiting->token), waiting->mode,
+                              shown_ms(ticket_us / 1000), "",
+                              std::string(candidates.at(1 + i / 2).text())});
   }
+  answer.candidate = candidates.at(0).text();
   const Reply &info = reply.at(7);
   for (size_t i = 0; i + 1 < info.count(); i += 2) {
     const std::string_view field = info.at(i).text();
     const std::string_view value = info.at(i + 1).text();
     if (field == "who") answer.who = value;
     if (field == "label") answer.label = value;
+    if (field == "id") answer.candidate = value;
+    int64_t fence = 0;
+    if (field == "fence" && parse_number(value, fence) && fence > 0) answer.fence = fence;
     int64_t since_ms = 0;
     if (field == "since" && parse_number(value, since_ms)) answer.since_ms = shown_ms(since_ms);
   }
@@ -237,11 +243,13 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
   }
   const int64_t count = shown_count(reply.at(10).integer);
   if (!answer.has_permits()) answer.hold_count = count;
-  if (reply.count() == 12) read_marks(reply.at(11), answer);
-  if (reply.count() < 13) return {};
-  answer.used = count;
-  if (answer.has_permits()) answer.limit = limit_in(answer.value);
-  read_cap(reply, 11, answer);
+  if (reply.at(11).kind == Reply::Kind::kArray) {
+    read_marks(reply.at(11), answer);
+  } else if (reply.count() >= 13) {
+    answer.used = count;
+    if (answer.has_permits()) answer.limit = limit_in(answer.value);
+    read_cap(reply, 11, answer);
+  }
   return {};
 }
 

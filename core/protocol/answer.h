@@ -104,6 +104,7 @@ struct InspectAnswer {
     Mode mode;
     int64_t since_ms;
     std::string who = {};
+    std::string candidate = {};
   };
   struct Holder {
     std::string token;
@@ -134,7 +135,9 @@ struct InspectAnswer {
   int64_t cap = -1;          // -1: none
   int64_t cap_left_ms = -1;  // -1: it has no end of its own
   std::string who, label;
+  std::string candidate;  // the id of the leader; empty: none
   int64_t since_ms = 0;
+  int64_t position = 0;  // see operate::Leader
   std::vector<Mark> marks;
 
   bool has_permits() const { return value.starts_with(kPermitsPrefix); }  // it is a semaphore

@@ -60,6 +60,10 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
              const AcquireCall &call) {
   if (call.mode == Mode::kUpgrade) {
     begin(out, features, eval, Script::kUpgrade, keys);
+  } else if (!call.candidate.empty()) {
+    assert(call.mode == Mode::kWrite && keys.format == Format::kString && !call.is_unfenced);
+    begin(out, features, eval, Script::kAcquire, keys,
+          {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn, call.candidates_key});
   } else {
     const bool is_read = call.mode == Mode::kRead;
     const Script exclusive = call.is_unfenced ? Script::kVote : Script::kAcquire;
@@ -69,6 +73,7 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
   out.add(features.prefix);
   add_claim(out, keys, call.identity.claim);
   if (call.mode == Mode::kRead) out.add(call.sibling);
+  if (!call.candidate.empty()) out.add(call.candidate);
 }
 
 void release(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -137,6 +142,8 @@ void extend(Command &out, const ServerFeatures &features, EvalMode eval, const L
   if (info == nullptr) return;
   out.add("who").add(info->who).add("label").add(info->label);
   out.add("since").add(info->since_ms);
+  if (info->candidate.empty()) return;
+  out.add("id").add(info->candidate).add("fence").add(info->fence);
 }
 
 void extend_shared(Command &out, const ServerFeatures &features, EvalMode eval,
@@ -201,10 +208,10 @@ void look(Command &out, const std::string &key) {
 }
 
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-             std::string_view mark_key) {
+             std::string_view mark_key, std::string_view candidates_key) {
   if (keys.format == Format::kString) {
     begin(out, features, eval, Script::kInspect, keys,
-          {keys.lock, keys.queue, keys.fence, keys.info, keys.readers, mark_key});
+          {keys.lock, keys.queue, keys.fence, keys.info, keys.readers, mark_key, candidates_key});
   } else if (keys.traits().has_permits) {
     begin(out, features, eval, Script::kInspect, keys,
           {keys.lock, keys.queue, keys.fence, keys.info, keys.readers, keys.turn});

@@ -56,6 +56,7 @@ struct ServerFeatures {
   // would run, be refused in the middle, or take a key that is at the other node for absent
   // (docs/wire.md, "Cluster").
   bool is_cluster = false;
+  bool can_track = false;  // it reports changes of keys, see track()
 };
 
 // EVALSHA, or EVAL after NOSCRIPT.
@@ -69,6 +70,9 @@ enum class Extent : uint8_t { kAll, kLock, kReaderKey, kReaders };
 struct HolderInfo {
   std::string_view who, label;
   int64_t since_ms = 0;  // on the server's clock
+  // Of a leader; else empty.
+  std::string_view candidate = {};
+  int64_t fence = 0;
 };
 
 // Each fills `out`, which borrows from the arguments.
@@ -88,6 +92,8 @@ struct AcquireCall {
   std::string_view member, ticket;
   std::string_view sibling = {};  // kRead: a token of the same owner that reads already
   bool is_unfenced = false;       // kWrite
+  // kWrite: the id of a candidate, and candidates_key(). Empty: it is none.
+  std::string_view candidate = {}, candidates_key = {};
 };
 // ACQUIRE, VOTE, ACQUIRE READ or UPGRADE.
 void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
@@ -178,7 +184,7 @@ void raise_fence(Command &out, const ServerFeatures &features, EvalMode eval, co
 void list(Command &out, std::string_view cursor, std::string_view pattern);
 void look(Command &out, const std::string &key);
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
-             std::string_view mark_key);
+             std::string_view mark_key, std::string_view candidates_key);
 // `cap`: of a semaphore; nullopt: it has none from now on. `for_ms`: 0: without an end of its own.
 void set_cap(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
              std::optional<int64_t> cap, int64_t for_ms);

@@ -41,6 +41,7 @@ set(MARK_KEPT_MS 600000)    # Of a success, for those that have waited for it.
 set(MAX_EVERY_MS 31622400000)  # 366 days, core/config/options.def
 set(MAX_TTL_MS 604800000)    # core/config/options.def
 set(MAX_MARKS 256)          # core/config/options.def
+set(MOST_IDS 512)           # Of candidates, twice those that are kept.
 set(LEAST_POLLED_MS 500)    # For a waiter that polls: twice timing/backoff.h, kForeignPoll.
 set(REDISSON_TURN_MS 10)    # For how long K is left to Redisson's waiters, who are told of it.
 set(REDISSON_WAIT_MS 1000)  # .. for how long readers do not join, so that it becomes free for them.
@@ -55,7 +56,7 @@ set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any 
 set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT SEARCH_MS SEARCH_SHARE
     POLL_APART_MS TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS
     MAX_ENTRIES LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS MARK_CALLS
-    PERMITS CAP_TTL_MS MAX_MARKS MARK_KEPT_MS MAX_EVERY_MS MAX_TTL_MS)
+    PERMITS CAP_TTL_MS MAX_MARKS MARK_KEPT_MS MAX_EVERY_MS MAX_TTL_MS MOST_IDS)
 
 # Keeps the lines between `--@only word ...` and `--@end` if one of `words` is there, or drops them.
 function(choose words text result)

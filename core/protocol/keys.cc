@@ -76,6 +76,7 @@ std::string key_beside(const LockKeys &keys, char suffix) {
 
 std::string mark_key(const LockKeys &keys) { return key_beside(keys, 'o'); }
 std::string value_key(const LockKeys &keys) { return key_beside(keys, 'v'); }
+std::string candidates_key(const LockKeys &keys) { return key_beside(keys, 'e'); }
 
 std::string reader_key(const LockKeys &keys, std::string_view token) {
   const bool has_brace = keys.lock.find('{') != std::string_view::npos;

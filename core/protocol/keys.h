@@ -39,6 +39,7 @@ class LockKeys {
 // The key of the marks of once, and that of the value of a flight. No format has its own.
 std::string mark_key(const LockKeys &keys);
 std::string value_key(const LockKeys &keys);
+std::string candidates_key(const LockKeys &keys);
 
 // The key by which Redisson knows that a reader is alive, in a format with reader keys.
 std::string reader_key(const LockKeys &keys, std::string_view token);

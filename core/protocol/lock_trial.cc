@@ -57,7 +57,7 @@ void LockTrial::write(Command &out, Step step, const ServerFeatures &features) c
     case Step::kAskAgain:
       return acquire(out, features, kText, keys_, queue);
     case Step::kInspect:
-      return inspect(out, features, kText, keys_, mark_key_);
+      return inspect(out, features, kText, keys_, mark_key_, candidates_key_);
     case Step::kHandOver:
       return release(out, features, kText, keys_, {holder_, ""}, {}, 1);
     case Step::kGiveBack:

@@ -67,7 +67,7 @@ class LockTrial {
   const uint64_t rid_;
   const std::string holder_, waiter_, member_;
   const LockKeys keys_;
-  const std::string mark_key_{mark_key(keys_)};
+  const std::string mark_key_{mark_key(keys_)}, candidates_key_{candidates_key(keys_)};
   const std::string pattern_;
   size_t answer_count_ = 0;
   std::string why_no_lock_, why_no_handover_, why_no_inspection_, why_no_list_;

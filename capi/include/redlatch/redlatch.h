@@ -1430,6 +1430,8 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *            1000000. Default: 1.
  *   limit    of a semaphore: how many permits may be out at once, those of this acquisition
  *            included. Allowed: 1 to 1000000.
+ *   id       of an election: the id of the candidate that acquires, which others read while it
+ *            waits and while it leads. Allowed: 1 to 256 bytes.
  *   ---- end of kind options ----
  *
  * `options` remembers a failure, so that a program need not check each status: an acquire with
@@ -1642,7 +1644,10 @@ enum {
   /** mark: 1 if a run of the period has succeeded; else 0. */
   RL_FIELD_DONE = 121,
   /** mark: number of runs of the period. */
-  RL_FIELD_TRIES = 122
+  RL_FIELD_TRIES = 122,
+  /** lock: of rl_leader() and rl_leader_watch(): what the next rl_leader_watch() gets as `seen`;
+      else 0. */
+  RL_FIELD_POSITION = 123
   /* ---- end of number fields ---- */
 };
 
@@ -1677,7 +1682,9 @@ enum {
   /** finding: a remedy; empty if none is needed. */
   RL_FIELD_ADVICE = 213,
   /** mark: the text that names the period; empty without one. */
-  RL_FIELD_KEY = 214
+  RL_FIELD_KEY = 214,
+  /** holder, waiter: the option id of the acquisition, whose holder leads; empty without one. */
+  RL_FIELD_CANDIDATE = 215
   /* ---- end of text fields ---- */
 };
 
@@ -2008,6 +2015,60 @@ RL_API rl_status rl_flight_fail(rl_lease *lease, const char *type, size_t type_l
 /** Start what rl_flight_fail() does. Otherwise as rl_release_start(). Since: 0.1. */
 RL_API rl_request *rl_flight_fail_start(rl_lease *lease, const char *type, size_t type_len,
                                         const char *text, size_t text_len);
+
+/* ---- elections ------------------------------------------------------------------------------- */
+
+/*
+ * The leader of the election `name` is the holder of the mutex `name` that has acquired it with the
+ * option id. rl_acquire() with that option campaigns; the term is the lease: rl_lease_is_held()
+ * tells without a call to the server whether this candidate leads, rl_lease_watch() tells when the
+ * term ends, before another candidate can lead, and rl_release() resigns. The number of the term is
+ * the fence, which rises from leader to leader. A holder without an id excludes leaders and is
+ * none.
+ *
+ * Each acquire with an id has its own place in the queue: the option max_local_handoffs counts as
+ * 0. The id and the term can be read from the grant on.
+ */
+
+/**
+ * Read who leads the election `name`, and who waits to lead.
+ *
+ * @return an info, freed by rl_info_free(). There is a leader if the row 0 of RL_PART_HOLDER has a
+ *         RL_FIELD_CANDIDATE that is not empty: its id. Then RL_FIELD_FENCE of RL_PART_LOCK is the
+ *         term, and RL_FIELD_SINCE_MS of the holder is when it began. The rows of RL_PART_WAITER
+ *         with an id are the other candidates. RL_FIELD_POSITION is for rl_leader_watch(). Or NULL:
+ *         as rl_inspect().
+ * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script `inspect`.
+ * Since: 0.1.
+ */
+RL_API rl_info *rl_leader(rl_client *client, const char *name, size_t name_len, rl_error *err);
+/**
+ * Start what rl_leader() does; rl_request_take_info() has the info. Otherwise as
+ * rl_acquire_start(). Since: 0.1.
+ */
+RL_API rl_request *rl_leader_start(rl_client *client, const char *name, size_t name_len);
+/**
+ * Wait until the election `name` has another leader, or none any more, and read who leads. A loop
+ * that passes the position of each answer to the next call sees the present leader first, and then
+ * each change; terms never fall. A leader whose term is over before it is read is not seen.
+ *
+ * The server reports changes where it can track keys (RESP3); else it is asked each second. An
+ * outage is waited for.
+ *
+ * @param seen     the leader that the caller knows: RL_FIELD_POSITION of an earlier answer; -1: it
+ *                 knows nothing, and the present state is the answer.
+ * @param wait_ms  as rl_acquire(). 0: answers with the present state, also if it is not new.
+ * @return as rl_leader(); and NULL with RL_TIMEOUT, or RL_E_CLOSED: the client was freed.
+ * Blocks: `wait_ms`.  Threads: any.  Server: script `inspect`, CLIENT TRACKING, EXISTS.  Since: 0.1.
+ */
+RL_API rl_info *rl_leader_watch(rl_client *client, const char *name, size_t name_len, int64_t seen,
+                                int64_t wait_ms, rl_error *err);
+/**
+ * Start what rl_leader_watch() does; rl_request_watch() posts a tag when the leader changes, and
+ * rl_request_take_info() has the info. Otherwise as rl_acquire_start(). Since: 0.1.
+ */
+RL_API rl_request *rl_leader_watch_start(rl_client *client, const char *name, size_t name_len,
+                                         int64_t seen, int64_t wait_ms);
 
 /**
  * Look at the embedded server at `url`, which is an embedded:// one. Does not start a server,

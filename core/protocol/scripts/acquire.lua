@@ -5,10 +5,10 @@
 -- harmless: a token that has K keeps it and its fence, for at least ttl_ms from now. In the hash
 -- format the owner that has the lock takes it once more, past the queue.
 --
--- KEYS: K, Q, F, R, W; permits format: W is the cap.
+-- KEYS: K, Q, F, R, W; permits format: W is the cap; string format, for a candidate: and then E.
 -- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix; hash format: owner; permits format: permits/limit, how many it wants and
---       how many may be out with them.
+--       how many may be out with them; string format, for a candidate: its id.
 -- Returns {1, fence, now}: held by the token, for at least ttl_ms from now.
 --      or {1, fence, now, count}: the same in the hash format; count: the holds of the owner, this
 --         one included.
@@ -20,8 +20,8 @@
 --         free and could not be given away in this call, so poll soon (SERVE QUEUE, or ACQUIRE);
 --         with a pttl >= 0 it is left to others for that long. flags: see grant.lua. reader: the
 --         token of the only one that shares K; for people. A type that no lock has (not string,
---         hash or none): the caller was not queued, and nothing was written; an entry of an earlier
---         call stays until CANCEL.
+--         hash or none): the caller was not queued, and nothing but its id was written; an entry of
+--         an earlier call stays until CANCEL.
 -- Statuses: RL_OK; RL_BUSY or waiting; RL_E_WRONG_TYPE.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -31,6 +31,12 @@ local owner = ARGV[6]
 --@end
 --@only permits
 local permits, limit = string.match(ARGV[6], '^(%d+)/(%d+)$')
+--@end
+--@only string
+if ARGV[6] then
+  local E, id = KEYS[6], ARGV[6]
+  --@include fragments/candidate.lua
+end
 --@end
 --@include fragments/time.lua
 -- The usual case first: one command where reading K and looking for a queue would be two.

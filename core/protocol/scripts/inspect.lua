@@ -3,7 +3,7 @@
 --
 -- INSPECT: read what there is to know about a lock, and write nothing.
 --
--- KEYS: K, Q, F, I, R; permits format: also W, which is the cap; string format: also O.
+-- KEYS: K, Q, F, I, R; permits format: also W, which is the cap; string format: also O and E.
 -- ARGV: limit, the most waiters and holders to list (at most MAX_INFO_ROWS).
 -- Returns {now, type, value, pttl, fence, waiting, waiters, info, holding, holders, owner count}.
 --         type: that of K, 'none' if it is free. value: at most 256 bytes, '' if K is no lock; hash
@@ -14,7 +14,9 @@
 --         in ms, ...}; permits format: its permits behind the token. owner count: hash format: the
 --         count in K; permits format: the permits that are out; and then the cap, -1 without one,
 --         and the ms until its end, -1 without an end of its own. string format: and then {text,
---         mark, ...}, see once_begin.lua; empty with more of them than ONCE BEGIN writes.
+--         mark, ...}, see once_begin.lua; empty with more of them than ONCE BEGIN writes; and {id,
+--         ...}, see candidate.lua: that of the holder, and those of the waiters; '' for one that
+--         is no candidate. Empty if none is.
 -- Statuses: RL_OK.
 local K, Q, F, I, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --@include fragments/time.lua
@@ -88,7 +90,7 @@ if limit > 0 then
 end
 local info = {}
 if redis.pcall('HGET', I, 'token') == value then
-  for _, field in ipairs({'token', 'who', 'label', 'since'}) do
+  for _, field in ipairs({'token', 'who', 'label', 'since', 'id', 'fence'}) do
     local text = redis.call('HGET', I, field)
     if text then
       info[#info + 1] = field
@@ -105,8 +107,16 @@ if type(mark_count) == 'number' and mark_count > 0 and mark_count <= @MAX_MARKS@
     marks[i] = string.sub(marks[i], 1, 256)
   end
 end
+local ids, E = {}, KEYS[7]
+local id_count = redis.pcall('HLEN', E)
+if type(id_count) == 'number' and id_count > 0 then
+  for i = -1, #waiters - 1, 2 do
+    local token = i > 0 and string.sub(waiters[i], 1, @TOKEN_SIZE@) or value
+    ids[#ids + 1] = string.sub(redis.call('HGET', E, token) or '', 1, 256)
+  end
+end
 return {now, kind, value, redis.call('PTTL', K), redis.call('GETRANGE', F, 0, 63),
-  redis.call('ZCARD', Q), waiters, info, holding, holders, count, marks}
+  redis.call('ZCARD', Q), waiters, info, holding, holders, count, marks, ids}
 --@end
 --@only hash hash_rw
 return {now, kind, value, redis.call('PTTL', K), redis.call('GETRANGE', F, 0, 63),

@@ -160,10 +160,18 @@ typedef _gostring_ swig_type_126;
 typedef _gostring_ swig_type_127;
 typedef _gostring_ swig_type_128;
 typedef _gostring_ swig_type_129;
-typedef long long swig_type_130;
-typedef _goslice_ swig_type_131;
+typedef _gostring_ swig_type_130;
+typedef _gostring_ swig_type_131;
 typedef long long swig_type_132;
-typedef _gostring_ swig_type_133;
+typedef long long swig_type_133;
+typedef _gostring_ swig_type_134;
+typedef long long swig_type_135;
+typedef long long swig_type_136;
+typedef _gostring_ swig_type_137;
+typedef long long swig_type_138;
+typedef _goslice_ swig_type_139;
+typedef long long swig_type_140;
+typedef _gostring_ swig_type_141;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -300,12 +308,16 @@ extern swig_intgo _wrap_flight_store_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_t
 extern uintptr_t _wrap_flight_store_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_123 arg2, swig_type_124 arg3);
 extern swig_intgo _wrap_flight_fail_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_125 arg2, swig_type_126 arg3, uintptr_t arg4);
 extern uintptr_t _wrap_flight_fail_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_129 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_130 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_131 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_132 arg4);
+extern uintptr_t _wrap_leader_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_129 arg2, uintptr_t arg3);
+extern uintptr_t _wrap_leader_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_130 arg2);
+extern uintptr_t _wrap_leader_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_131 arg2, swig_type_132 arg3, swig_type_133 arg4, uintptr_t arg5);
+extern uintptr_t _wrap_leader_watch_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_134 arg2, swig_type_135 arg3, swig_type_136 arg4);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_137 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_138 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_139 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_140 arg4);
 extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
 extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_133 arg1, swig_intgo arg2);
+extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_141 arg1, swig_intgo arg2);
 #undef intgo
 */
 import "C"
@@ -1945,6 +1957,70 @@ func Flight_fail_start(arg1 Lease, arg2 string, arg3 string) (_swig_ret Request)
 	return swig_r_1
 }
 
+func Leader(arg1 Client, arg2 string, arg3 Error) (_swig_ret Info) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+	_swig_i_2 = uintptr(arg3)
+	swig_r = (uintptr)(C._wrap_leader_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Info
+	swig_r_1 = Info(swig_r)
+	return swig_r_1
+}
+
+func Leader_start(arg1 Client, arg2 string) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (uintptr)(C._wrap_leader_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1))))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
+func Leader_watch(arg1 Client, arg2 string, arg3 int64, arg4 int64, arg5 Error) (_swig_ret Info) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	var _swig_i_4 uintptr
+	_swig_i_4 = uintptr(arg5)
+	swig_r = (uintptr)(C._wrap_leader_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_1)), C.swig_type_132(_swig_i_2), C.swig_type_133(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Info
+	swig_r_1 = Info(swig_r)
+	return swig_r_1
+}
+
+func Leader_watch_start(arg1 Client, arg2 string, arg3 int64, arg4 int64) (_swig_ret Request) {
+	var swig_r uintptr
+	var _swig_i_0 uintptr
+	_swig_i_0 = uintptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (uintptr)(C._wrap_leader_watch_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_1)), C.swig_type_135(_swig_i_2), C.swig_type_136(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	var swig_r_1 Request
+	swig_r_1 = Request(swig_r)
+	return swig_r_1
+}
+
 func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret Info) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
@@ -1952,7 +2028,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_129)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_137)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1966,7 +2042,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1981,7 +2057,7 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_132(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_140(_swig_i_3)))
 	return swig_r
 }
 
@@ -2003,7 +2079,7 @@ func Constant(arg1 string, arg2 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_133)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_141)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}

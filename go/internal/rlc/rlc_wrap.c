@@ -2551,6 +2551,94 @@ rl_request *_wrap_flight_fail_start_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _
 }
 
 
+rl_info *_wrap_leader_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, rl_error *_swig_go_2) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_error *arg4 = (rl_error *) 0 ;
+  rl_info *result = 0 ;
+  rl_info *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = *(rl_error **)&_swig_go_2; 
+  
+  result = (rl_info *)rl_leader(arg1,(char const *)arg2,arg3,arg4);
+  *(rl_info **)&_swig_go_result = (rl_info *)result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_leader_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  result = (rl_request *)rl_leader_start(arg1,(char const *)arg2,arg3);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+rl_info *_wrap_leader_watch_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, long long _swig_go_3, rl_error *_swig_go_4) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  int64_t arg5 ;
+  rl_error *arg6 = (rl_error *) 0 ;
+  rl_info *result = 0 ;
+  rl_info *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int64_t)_swig_go_2; 
+  arg5 = (int64_t)_swig_go_3; 
+  arg6 = *(rl_error **)&_swig_go_4; 
+  
+  result = (rl_info *)rl_leader_watch(arg1,(char const *)arg2,arg3,arg4,arg5,arg6);
+  *(rl_info **)&_swig_go_result = (rl_info *)result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_leader_watch_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, long long _swig_go_3) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int64_t arg4 ;
+  int64_t arg5 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  arg4 = (int64_t)_swig_go_2; 
+  arg5 = (int64_t)_swig_go_3; 
+  
+  result = (rl_request *)rl_leader_watch_start(arg1,(char const *)arg2,arg3,arg4,arg5);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
 rl_info *_wrap_embedded_inspect_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_client_options *_swig_go_1, rl_error *_swig_go_2) {
   char *arg1 = (char *) 0 ;
   size_t arg2 ;

@@ -63,6 +63,8 @@ class Holder:
     read-write lock."""
     permits: int
     """Permits of a semaphore that it has; 0 for every other lock."""
+    candidate: str
+    """The option id of the acquisition, whose holder leads; empty without one."""
     # ---- end of Holder ----
 
 
@@ -82,6 +84,8 @@ class Waiter:
     mode: WaitMode
     """Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
     read-write lock."""
+    candidate: str
+    """The option id of the acquisition, whose holder leads; empty without one."""
     # ---- end of Waiter ----
 
 
@@ -335,6 +339,7 @@ def _read_holder(row: _Row, **rest: Any) -> Holder:
         who=row.text("HOLDER"),
         permits=row.number("PERMITS"),
         label=row.text("LABEL"),
+        candidate=row.text("CANDIDATE"),
         mode=row.hold_mode("MODE"),
         since=row.time("SINCE_MS"),
         remaining=row.remaining("REMAINING_MS"),
@@ -346,6 +351,7 @@ def _read_waiter(row: _Row, **rest: Any) -> Waiter:
     return Waiter(
         token=row.text("TOKEN"),
         who=row.text("HOLDER"),
+        candidate=row.text("CANDIDATE"),
         mode=row.wait_mode("MODE"),
         since=row.time("SINCE_MS"),
         **rest,

@@ -85,6 +85,7 @@ final class InfoReader {
           text(RlcConstants.RL_FIELD_HOLDER),
           number(RlcConstants.RL_FIELD_PERMITS),
           bytes(RlcConstants.RL_FIELD_LABEL),
+          bytes(RlcConstants.RL_FIELD_CANDIDATE),
           mode(RlcConstants.RL_FIELD_MODE),
           time(RlcConstants.RL_FIELD_SINCE_MS),
           remaining(RlcConstants.RL_FIELD_REMAINING_MS));
@@ -94,6 +95,7 @@ final class InfoReader {
       return new LockInfo.Waiter(
           text(RlcConstants.RL_FIELD_TOKEN),
           text(RlcConstants.RL_FIELD_HOLDER),
+          bytes(RlcConstants.RL_FIELD_CANDIDATE),
           mode(RlcConstants.RL_FIELD_MODE),
           time(RlcConstants.RL_FIELD_SINCE_MS));
     }

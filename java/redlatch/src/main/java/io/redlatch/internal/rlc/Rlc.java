@@ -587,6 +587,26 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
+  public static SWIGTYPE_p_rl_info leader(SWIGTYPE_p_rl_client client, byte[] name, SWIGTYPE_p_rl_error err) {
+    long cPtr = RlcJNI.leader(SWIGTYPE_p_rl_client.getCPtr(client), name, SWIGTYPE_p_rl_error.getCPtr(err));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_request leader_start(SWIGTYPE_p_rl_client client, byte[] name) {
+    long cPtr = RlcJNI.leader_start(SWIGTYPE_p_rl_client.getCPtr(client), name);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_info leader_watch(SWIGTYPE_p_rl_client client, byte[] name, long seen, long wait_ms, SWIGTYPE_p_rl_error err) {
+    long cPtr = RlcJNI.leader_watch(SWIGTYPE_p_rl_client.getCPtr(client), name, seen, wait_ms, SWIGTYPE_p_rl_error.getCPtr(err));
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);
+  }
+
+  public static SWIGTYPE_p_rl_request leader_watch_start(SWIGTYPE_p_rl_client client, byte[] name, long seen, long wait_ms) {
+    long cPtr = RlcJNI.leader_watch_start(SWIGTYPE_p_rl_client.getCPtr(client), name, seen, wait_ms);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
   public static SWIGTYPE_p_rl_info embedded_inspect(byte[] url, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.embedded_inspect(url, SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);

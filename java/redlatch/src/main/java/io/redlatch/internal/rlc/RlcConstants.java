@@ -88,6 +88,7 @@ public interface RlcConstants {
   int RL_FIELD_PERMITS = 120;
   int RL_FIELD_DONE = 121;
   int RL_FIELD_TRIES = 122;
+  int RL_FIELD_POSITION = 123;
 
   int RL_FIELD_TYPE = 201;
   int RL_FIELD_NAME = 202;
@@ -103,6 +104,7 @@ public interface RlcConstants {
   int RL_FIELD_SEEN = 212;
   int RL_FIELD_ADVICE = 213;
   int RL_FIELD_KEY = 214;
+  int RL_FIELD_CANDIDATE = 215;
 
   int RL_LOG_NONE = 0;
   int RL_LOG_ERROR = 1;

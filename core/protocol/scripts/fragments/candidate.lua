@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Copyright The redlatch authors
+--
+-- Notes the id of a candidate, before its grant: whoever grants the lock, others can read the id of
+-- the new leader from then on. E has the ids by token. Ids of tokens that are gone stay until E has
+-- MOST_IDS of them: then those of the holder and of the first waiters are left; a waiter behind
+-- these notes its id again with its next poll.
+--
+-- The lock does not depend on the id: a key of another type at E, or a missing right, leaves it
+-- out.
+--
+-- In:  K, Q, E, token, id, lease.
+local known = redis.pcall('HLEN', E)
+if type(known) == 'number' and known >= @MOST_IDS@ then
+  local kept = {}
+  local function keep(other)
+    local text = redis.call('HGET', E, other)
+    if text then
+      kept[#kept + 1] = other
+      kept[#kept + 1] = text
+    end
+  end
+  local first = redis.pcall('GET', K)
+  if type(first) == 'string' then
+    keep(first)
+  end
+  for _, member in ipairs(redis.call('ZRANGE', Q, 0, @MAX_ENTRIES@ - 1)) do
+    keep(string.sub(member, 1, @TOKEN_SIZE@))
+  end
+  redis.call('DEL', E)
+  if #kept > 0 then
+    redis.call('HSET', E, unpack(kept))
+  end
+end
+if type(redis.pcall('HSET', E, token, id)) == 'number' and
+    type(redis.pcall('PEXPIRE', E, math.max(@QUEUE_TTL_MS@, lease))) == 'table' then
+  redis.pcall('HDEL', E, token)
+end
