@@ -97,6 +97,7 @@ class Lock:
         self.f = aux_key(namespace, self.k, "f")
         self.o = aux_key(namespace, self.k, "o")
         self.v = aux_key(namespace, self.k, "v")
+        self.e = aux_key(namespace, self.k, "e")
 
     @property
     def keys(self) -> list[str | bytes]:
@@ -204,7 +205,7 @@ class World:
 
     def inspect(self, limit: int = 256) -> list[Any]:
         lock = self.lock
-        last = [lock.w] if lock.has_permits else [] if lock.is_hash else [lock.o]
+        last = [lock.w] if lock.has_permits else [] if lock.is_hash else [lock.o, lock.e]
         keys = [lock.k, lock.q, lock.f, lock.i, lock.r, *last]
         reply: list[Any] = self.run(lock.script("inspect"), keys, limit)
         return reply

@@ -11,7 +11,7 @@ from .harness import Busy, World, member_of, as_held, as_busy
 def test_free_lock(world: World) -> None:
     now, kind, value, pttl, fence, count, waiters, info, *shared = world.inspect()
     assert abs(now * 1000 - world.now_us()) < 5_000_000
-    assert shared == [0, [], 0, []]
+    assert shared == [0, [], 0, [], []]
     assert (kind, value, pttl, fence, count, waiters, info) == (b"none", b"", -2, b"", 0, [], [])
     assert world.keys() == set()
 
@@ -32,7 +32,7 @@ def test_held_lock_with_waiters_and_description(world: World) -> None:
     assert 19_000 < pttl <= 20_000
     assert listed == expected
     assert info == [b"token", token.encode(), b"who", b"a"]
-    assert shared == [0, [], 0, []]
+    assert shared == [0, [], 0, [], []]
     assert world.inspect(2)[5:7] == [3, expected[:4]]
     assert world.inspect(0)[5:7] == [3, []]
 

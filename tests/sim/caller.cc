@@ -62,6 +62,8 @@ void Caller::act() {
   if (what < 2 && !context_.plan.is_quorum()) return inspect();
   if (what < 2 + context_.plan.force_percent && context_.plan.has(Fault::kForce)) return force();
   if (what >= 100 - context_.plan.cap_percent) return set_cap();
+  const int observer_percent = context_.plan.observer_percent;
+  if (observer_percent > 0 && random_.chance(10 * observer_percent)) return observe();
   acquire();
 }
 
@@ -154,6 +156,10 @@ void Caller::acquire() {
   if (job_ == Job::kRun) {
     chosen.max_local_handoffs = 0;
     period_ = random_.chance(300) ? "k" : "";
+  }
+  if (plan.candidate_percent > 0 && random_.chance(10 * plan.candidate_percent)) {
+    chosen.max_local_handoffs = 0;
+    chosen.candidate = "candidate " + std::to_string(client_.slot());
   }
   name_ = any_name();
   asked_at_ = context_.schedule.now();
@@ -395,6 +401,28 @@ void Caller::ask(Request::What what) {
 }
 
 void Caller::inspect() { ask(Request::What::ask<operate::Inspect>()); }
+
+void Caller::observe() {
+  const int64_t limit_ms = random_.between(20, 5'000);
+  name_ = any_name();
+  const int64_t seen = seen_.try_emplace(name_, -1).first->second;
+  start(Request::What::ask<operate::Leader>(), &Caller::on_observed, [&](Request &request) {
+    request.name = name_;
+    request.wait_ms = limit_ms;
+    request.as<operate::Leader>().seen = seen;
+  });
+  if (context_.plan.has(Fault::kCancel) && random_.chance(150)) {
+    later(random_.between(0, 500 * kMs), &Caller::cancel);
+  }
+}
+
+void Caller::on_observed() {
+  const auto request = std::exchange(request_, nullptr);
+  if (request->status.load() == Status::kOk) {
+    seen_[name_] = request->as<operate::Leader>().info.position;
+  }
+  think();
+}
 
 void Caller::force() {
   context_.stats.inject(Fault::kForce, false);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ class Caller {
   void acquire();
   void ask(lock::Request::What what);
   void inspect();
+  void observe();
+  void on_observed();
   void force();
   void set_cap();
   template <class Fill>
@@ -83,9 +86,10 @@ class Caller {
   std::shared_ptr<lock::Lease> lease_;      // while it holds
   Nanos asked_at_ = 0;
   enum class Job : uint8_t { kNone, kRun, kFlight };
-  Job job_ = Job::kNone;  // for which it holds
-  std::string period_;    // of a run
-  uint64_t turn_ = 0;     // number of its current action; events of earlier ones are ignored
+  Job job_ = Job::kNone;                 // for which it holds
+  std::string period_;                   // of a run
+  std::map<std::string, int64_t> seen_;  // leaders, by election
+  uint64_t turn_ = 0;  // number of its current action; events of earlier ones are ignored
 };
 
 // A simulated process.

@@ -28,7 +28,7 @@ from mutants_sentinel import SENTINEL_MUTANTS
 
 FOLDERS = (
     *("base", "timing", "protocol", "session", "operate"),
-    *("lock", "compound", "quorum", "sentinel", "cluster", "flight", "composite", "driver"),
+    *("lock", "compound", "quorum", "sentinel", "cluster", "flight", "election", "composite", "driver"),
 )
 
 CORE_MUTANTS = (

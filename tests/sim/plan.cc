@@ -287,6 +287,12 @@ void load_jobs(Plan &plan, Random &random) {
   plan.load_jobs(random);
 }
 
+void load_elections(Plan &plan, Random &random) {
+  load_jobs(plan, random);
+  plan.run_percent = plan.flight_percent = 0;
+  plan.load_elections(random);
+}
+
 // The number of nodes, and their guard: with kOn a node may restart empty at any time.
 void load_nodes(Plan &plan, Random &random) {
   static constexpr int kCounts[] = {3, 5, 5, 7};
@@ -543,6 +549,7 @@ constexpr Loaded kScenarios[] = {
     {"pool", load_pool},
     {"names", load_names},
     {"jobs", load_jobs},
+    {"elections", load_elections},
     {"redlock", load_redlock},
     {"redlock-drift", load_redlock_drift},
     {"redlock-restart", load_redlock_restart},

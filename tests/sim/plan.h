@@ -106,6 +106,7 @@ enum class Scenario : uint8_t {
   kPool,       // permits of semaphores, some of them capped
   kNames,      // several names at once, in any order
   kJobs,       // runs of once, and flights
+  kElections,  // candidates and observers
   // A quorum of several servers.
   kRedlock,         // a bit of everything
   kRedlockDrift,    // as kDrift
@@ -138,6 +139,7 @@ struct Plan {
 
   void load_server();
   void load_jobs(Random &random);
+  void load_elections(Random &random);
   // Switch a fault off, with the settings that belong to it.
   void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
@@ -210,6 +212,8 @@ struct Plan {
   int names_percent = 0;        // of acquires: of several names
   int run_percent = 0;          // .. : for a run of once
   int flight_percent = 0;       // .. : of a flight
+  int candidate_percent = 0;    // .. : of a candidate
+  int observer_percent = 0;     // how many of the actions wait for another leader
   Nanos period = 0;             // of once, and the longest ttl of a value
   int tries = 1;
   bool is_shared() const { return read_percent > 0 || format != protocol::Format::kString; }

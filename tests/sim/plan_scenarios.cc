@@ -16,7 +16,7 @@ Scenario Plan::scenario_of(uint64_t seed) {
   if (part == 6 || part == 12) return Scenario::kReentrant;
   if (part == 7) return Scenario::kDrift;
   if (part == 10) return Scenario::kNames;
-  if (part == 11) return Scenario::kJobs;
+  if (part == 11) return seed % 32 == part ? Scenario::kJobs : Scenario::kElections;
   if (part == 13) return Scenario::kPool;
   return part == 15 ? Scenario::kClaim : Scenario::kGeneral;
 }
@@ -46,7 +46,7 @@ Scenario Plan::cluster_scenario_of(uint64_t seed) {
 int64_t Plan::least_grants() const {
   const bool is_slow = is_watched() || scenario == Scenario::kClusterClocks ||
                        scenario == Scenario::kPasswords || scenario == Scenario::kUpgrades ||
-                       scenario == Scenario::kJobs;
+                       scenario == Scenario::kJobs || scenario == Scenario::kElections;
   return is_slow ? 30 : is_quorum() || is_group() || is_cluster() ? 60 : 200;
 }
 
@@ -78,6 +78,12 @@ void Plan::load_jobs(Random &random) {
   name_count = static_cast<int>(random.between(1, 3));
   yield_every = 0;
   think_max /= 3;
+}
+
+void Plan::load_elections(Random &random) {
+  candidate_percent = static_cast<int>(random.between(40, 100));
+  observer_percent = static_cast<int>(random.between(10, 40));
+  name_count = static_cast<int>(random.between(1, 2));
 }
 
 bool Plan::changes_passwords_only() const {

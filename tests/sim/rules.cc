@@ -262,8 +262,10 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   check_fence(call_, was, lock);
   if (lock.holder != was.holder) lock.granted_fence = lock.last_fence;
   check_renewal(call_, lock);
-  if (call_.script)
-    jobs_.after(*call_.script, call_.lock, call_.key_count, call_.args, reply, now_ms);
+  if (!call_.script) return;
+  jobs_.after(*call_.script, call_.lock, call_.key_count, call_.args, reply, now_ms);
+  elections_.after(*call_.script, call_.lock, call_.key_count, call_.args, reply,
+                   {lock.holder, lock.granted_fence});
 }
 
 void Rules::note_holds(const Call &call, const Lock &was, const Lock &is) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "checker.h"
+#include "elections.h"
 #include "jobs.h"
 #include "plan.h"
 #include "protocol/scripts.h"
@@ -212,6 +213,7 @@ class Rules : public Witness, public Checker, protected RuleParts {
   const Store::Entry *entry_at(std::string_view key) const;
 
   Jobs jobs_{schedule_, verdict_};
+  Elections elections_{verdict_};
   Server *server_;
   const Server *other_ = nullptr;  // has some keys while a slot moves
   Nanos jumped_at_ = -kNever;      // the server's clock, forward

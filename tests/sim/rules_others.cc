@@ -173,6 +173,10 @@ void Rules::landed(const lock::Request &request, Nanos began) {
 }
 
 void Rules::succeeded(const lock::Request &request) {
+  if (request.task && request.task->is_election()) {
+    elections_.observed(std::string(kNamespace) + request.task->name,
+                        request.as<operate::Leader>());
+  }
   if (request.op != lock::Request::Op::kUpgrade) return;
   told_[request.lease->token] = {schedule_.now(), request.lease->fence};
 }
@@ -359,6 +363,7 @@ void Rules::dequeued(std::string_view key, std::string_view member, double score
 
 void Rules::forgotten() {
   jobs_.forget();
+  elections_.forget();
   for (auto &[key, lock] : locks_) {
     lock.holder.clear();
     lock.holds.clear();

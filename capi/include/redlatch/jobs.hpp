@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * Jobs that run once in a period, and values that one caller computes, for C++17: a part of
- * redlatch.hpp, which includes it.
+ * Jobs that run once in a period, values that one caller computes, and elections, for C++17: a part
+ * of redlatch.hpp, which includes it.
  */
 #ifndef REDLATCH_JOBS_HPP
 #define REDLATCH_JOBS_HPP
@@ -114,6 +114,57 @@ std::string single_flight(client& of, std::string_view name, std::chrono::millis
   }
   outcome.require(stored);
   return value;
+}
+
+/**
+ * Campaign in the election `name` as the candidate `id`: the lease is the term, its fence() the
+ * number of the term, is_held() tells whether this candidate leads, and release() resigns. See
+ * "elections" in redlatch.h. Otherwise as client::acquire(). Since: 0.1.
+ */
+[[nodiscard]] inline attempt campaign(client& of, std::string_view name, std::string_view id,
+                                      wait_limit wait = forever, acquire_options options = {}) {
+  options.set("id", id);
+  return of.acquire(name, wait, options);
+}
+
+/** Who leads an election, as the server knew it. Since: 0.1. */
+struct leader_info {
+  std::string id{};           ///< Empty: nobody leads.
+  std::int64_t term = 0;      ///< The fence of the leader; 0 without one.
+  std::int64_t position = 0;  ///< For watch_leader().
+};
+
+namespace detail {
+
+inline leader_info leader_in(const rl_info* info) {
+  leader_info found{info_text(info, RL_PART_HOLDER, 0, RL_FIELD_CANDIDATE), 0,
+                    rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_POSITION)};
+  if (!found.id.empty()) found.term = rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_FENCE);
+  return found;
+}
+
+}  // namespace detail
+
+/** Read who leads the election `name`: see rl_leader(). @throws error. Since: 0.1. */
+[[nodiscard]] inline leader_info leader(client& of, std::string_view name) {
+  const detail::outcome outcome;
+  const detail::owner<rl_info, rl_info_free> info(
+      rl_leader(of.get(), name.data(), name.size(), outcome));
+  outcome.require(info.get() != nullptr);
+  return detail::leader_in(info.get());
+}
+/**
+ * Wait until the election has another leader than the one at the position `seen`, or none any more:
+ * see rl_leader_watch(). -1: the present one is the answer. @throws error; RL_TIMEOUT if nothing
+ * has changed within `wait`. Since: 0.1.
+ */
+[[nodiscard]] inline leader_info watch_leader(client& of, std::string_view name,
+                                              std::int64_t seen = -1, wait_limit wait = forever) {
+  const detail::outcome outcome;
+  const detail::owner<rl_info, rl_info_free> info(
+      rl_leader_watch(of.get(), name.data(), name.size(), seen, wait.ms(), outcome));
+  outcome.require(info.get() != nullptr);
+  return detail::leader_in(info.get());
 }
 
 }  // namespace redlatch

@@ -12,20 +12,16 @@
 -- In:  K, Q, E, token, id, lease.
 local known = redis.pcall('HLEN', E)
 if type(known) == 'number' and known >= @MOST_IDS@ then
-  local kept = {}
-  local function keep(other)
-    local text = redis.call('HGET', E, other)
+  local tokens, kept = {redis.pcall('GET', K)}, {}
+  for _, member in ipairs(redis.call('ZRANGE', Q, 0, @MAX_ENTRIES@ - 1)) do
+    tokens[#tokens + 1] = string.sub(member, 1, @TOKEN_SIZE@)
+  end
+  for _, other in ipairs(tokens) do
+    local text = type(other) == 'string' and redis.call('HGET', E, other)
     if text then
       kept[#kept + 1] = other
       kept[#kept + 1] = text
     end
-  end
-  local first = redis.pcall('GET', K)
-  if type(first) == 'string' then
-    keep(first)
-  end
-  for _, member in ipairs(redis.call('ZRANGE', Q, 0, @MAX_ENTRIES@ - 1)) do
-    keep(string.sub(member, 1, @TOKEN_SIZE@))
   end
   redis.call('DEL', E)
   if #kept > 0 then
