@@ -31,7 +31,8 @@ FOLDERS = (
     *(f"core/{name}" for name in ("base", "host", "timing", "protocol", "resp", "net")),
     *(f"core/{name}" for name in ("embedded", "config")),
     *(f"core/{name}" for name in ("sentinel", "session", "operate", "lock", "compound")),
-    *(f"core/{name}" for name in ("quorum", "cluster", "flight", "election", "composite", "driver")),
+    *(f"core/{name}" for name in ("quorum", "cluster", "flight", "election")),
+    *(f"core/{name}" for name in ("composite", "driver")),
     "core/runtime",
     "capi/src",
 )

@@ -172,11 +172,10 @@ class GetValue final : public Operation {
 };
 
 // The leader of an election and its candidates: the holder of the lock and its waiters that have an
-// id. A leader whose term is lower than one that was seen before is none: after a failover a server
-// may not know of the later one.
+// id. Terms never fall: after a failover a server may show a leader of the past, who is left out.
 class Leader final : public Inspect {
  public:
-  // What the caller knows: -1 nothing, else `position` of an earlier answer.
+  // The `position` of the last answer that the caller has; -1: it has none.
   int64_t seen = -1;
 
   Step on_answer(const Reply &reply) override;

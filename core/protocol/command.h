@@ -92,7 +92,7 @@ struct AcquireCall {
   std::string_view member, ticket;
   std::string_view sibling = {};  // kRead: a token of the same owner that reads already
   bool is_unfenced = false;       // kWrite
-  // kWrite: the id of a candidate, and candidates_key(). Empty: it is none.
+  // kWrite: the id of a candidate, and candidates_key(). Empty: the caller does not campaign.
   std::string_view candidate = {}, candidates_key = {};
 };
 // ACQUIRE, VOTE, ACQUIRE READ or UPGRADE.

@@ -28,7 +28,8 @@ from mutants_sentinel import SENTINEL_MUTANTS
 
 FOLDERS = (
     *("base", "timing", "protocol", "session", "operate"),
-    *("lock", "compound", "quorum", "sentinel", "cluster", "flight", "election", "composite", "driver"),
+    *("lock", "compound", "quorum", "sentinel", "cluster"),
+    *("flight", "election", "composite", "driver"),
 )
 
 CORE_MUTANTS = (

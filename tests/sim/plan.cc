@@ -278,19 +278,13 @@ void load_names(Plan &plan, Random &random) {
   plan.yield_every = 0;
 }
 
-// Nothing that a server has noted is lost, and its clock runs on.
+// Nothing that a server has noted is lost.
 void load_jobs(Plan &plan, Random &random) {
   load_general(plan, random);
+  switch_off(plan, {Fault::kForce, Fault::kForge, Fault::kForeign, Fault::kAttach});
   switch_off(plan,
-             {Fault::kForce, Fault::kForge, Fault::kForeign, Fault::kAttach, Fault::kServerAmnesia,
-              Fault::kServerLoss, Fault::kClockBack, Fault::kClockForward});
-  plan.load_jobs(random);
-}
-
-void load_elections(Plan &plan, Random &random) {
-  load_jobs(plan, random);
-  plan.run_percent = plan.flight_percent = 0;
-  plan.load_elections(random);
+             {Fault::kServerAmnesia, Fault::kServerLoss, Fault::kClockBack, Fault::kClockForward});
+  plan.scenario == Scenario::kJobs ? plan.load_jobs(random) : plan.load_elections(random);
 }
 
 // The number of nodes, and their guard: with kOn a node may restart empty at any time.
@@ -527,8 +521,8 @@ struct Loaded {
   std::string_view name;
   void (*load)(Plan &, Random &);
 };
-// In the order of Scenario.
 constexpr Loaded kScenarios[] = {
+    // in the order of Scenario
     {"general", load_general},
     {"drift", load_drift},
     {"claim", load_claim},
@@ -549,7 +543,7 @@ constexpr Loaded kScenarios[] = {
     {"pool", load_pool},
     {"names", load_names},
     {"jobs", load_jobs},
-    {"elections", load_elections},
+    {"elections", load_jobs},
     {"redlock", load_redlock},
     {"redlock-drift", load_redlock_drift},
     {"redlock-restart", load_redlock_restart},

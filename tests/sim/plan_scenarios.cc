@@ -84,6 +84,7 @@ void Plan::load_elections(Random &random) {
   candidate_percent = static_cast<int>(random.between(40, 100));
   observer_percent = static_cast<int>(random.between(10, 40));
   name_count = static_cast<int>(random.between(1, 2));
+  yield_every = 0;
 }
 
 bool Plan::changes_passwords_only() const {

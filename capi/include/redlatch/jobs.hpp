@@ -129,7 +129,7 @@ std::string single_flight(client& of, std::string_view name, std::chrono::millis
 
 /** Who leads an election, as the server knew it. Since: 0.1. */
 struct leader_info {
-  std::string id{};           ///< Empty: nobody leads.
+  std::string id{};           ///< Empty: the election has no leader.
   std::int64_t term = 0;      ///< The fence of the leader; 0 without one.
   std::int64_t position = 0;  ///< For watch_leader().
 };

@@ -2020,11 +2020,10 @@ RL_API rl_request *rl_flight_fail_start(rl_lease *lease, const char *type, size_
 
 /*
  * The leader of the election `name` is the holder of the mutex `name` that has acquired it with the
- * option id. rl_acquire() with that option campaigns; the term is the lease: rl_lease_is_held()
+ * option id. rl_acquire() with that option campaigns, and the term is the lease: rl_lease_state()
  * tells without a call to the server whether this candidate leads, rl_lease_watch() tells when the
  * term ends, before another candidate can lead, and rl_release() resigns. The number of the term is
- * the fence, which rises from leader to leader. A holder without an id excludes leaders and is
- * none.
+ * the fence, which rises from leader to leader. A holder without an id keeps candidates waiting.
  *
  * Each acquire with an id has its own place in the queue: the option max_local_handoffs counts as
  * 0. The id and the term can be read from the grant on.
@@ -2058,8 +2057,9 @@ RL_API rl_request *rl_leader_start(rl_client *client, const char *name, size_t n
  * @param seen     the leader that the caller knows: RL_FIELD_POSITION of an earlier answer; -1: it
  *                 knows nothing, and the present state is the answer.
  * @param wait_ms  as rl_acquire(). 0: answers with the present state, also if it is not new.
- * @return as rl_leader(); and NULL with RL_TIMEOUT, or RL_E_CLOSED: the client was freed.
- * Blocks: `wait_ms`.  Threads: any.  Server: script `inspect`, CLIENT TRACKING, EXISTS.  Since: 0.1.
+ * @return as rl_leader(); and NULL with RL_TIMEOUT or RL_E_CLOSED.
+ * Blocks: `wait_ms`.  Threads: any.  Server: script `inspect`, CLIENT TRACKING, EXISTS.
+ * Since: 0.1.
  */
 RL_API rl_info *rl_leader_watch(rl_client *client, const char *name, size_t name_len, int64_t seen,
                                 int64_t wait_ms, rl_error *err);

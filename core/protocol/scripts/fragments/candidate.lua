@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- Notes the id of a candidate, before its grant: whoever grants the lock, others can read the id of
--- the new leader from then on. E has the ids by token. Ids of tokens that are gone stay until E has
--- MOST_IDS of them: then those of the holder and of the first waiters are left; a waiter behind
--- these notes its id again with its next poll.
+-- Notes the id of a candidate, before its grant: others can read the id of a leader from its grant
+-- on, also if another client grants. E has the ids by token. Ids of tokens that are gone stay until
+-- E has MOST_IDS of them: then those of the holder and of the first waiters are left; a waiter
+-- behind these notes its id again with its next poll.
 --
 -- The lock does not depend on the id: a key of another type at E, or a missing right, leaves it
 -- out.
