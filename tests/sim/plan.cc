@@ -522,8 +522,7 @@ struct Loaded {
   void (*load)(Plan &, Random &);
 };
 constexpr Loaded kScenarios[] = {
-    // in the order of Scenario
-    {"general", load_general},
+    {"general", load_general},  // in the order of Scenario
     {"drift", load_drift},
     {"claim", load_claim},
     {"heir", load_heir},
