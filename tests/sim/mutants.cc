@@ -214,6 +214,11 @@ constexpr Mutant kMutants[] = {
      "string.format('d %.0f %s %s %s', now", "string.format('r %.0f %s %s %s', now"},
     {"lost-waiter", "who waits for the lock leaves the queue when a value comes", Scenario::kJobs,
      false, 1, "if string.sub(member, 33, 33) == 'v' and", "if"},
+    {"unknown-leader", "the id of a candidate is not noted", Scenario::kElections, false, 1,
+     "if type(redis.pcall('HSET', E, token, id)) == 'number' and", "if false and"},
+    {"other-leader", "who leads is shown by the id of the first waiter", Scenario::kElections,
+     false, 1, "local token = i > 0 and string.sub(waiters[i], 1, 32) or value",
+     "local token = waiters[1] and string.sub(waiters[1], 1, 32) or value"},
 #ifdef REDLATCH_CORE_MUTANTS
 #include "core_mutants.inc"
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Defects of leases of several names, and of flights."""
+"""Defects of leases of several names, of flights, and of elections."""
 
 from __future__ import annotations
 
@@ -124,5 +124,23 @@ COMPOSITE_MUTANTS = (
             "value && (!value->is_failure || IS_ON || ",
         ),
         scenario="kJobs",
+    ),
+    Mutant(
+        "no-news",
+        "an observer is told of the leader that it knows",
+        1,
+        Edit("election/observer.cc", "  if (answer.is_news()) {", "  if (IS_ON || answer.is_news()) {"),
+        scenario="kElections",
+    ),
+    Mutant(
+        "past-leader",
+        "the term of a leader counts from the last one that was seen",
+        1,
+        Edit(
+            "operate/election.cc",
+            "position_of(is_led ? info.fence : last, is_led);",
+            "position_of(is_led && !IS_ON ? info.fence : last, is_led);",
+        ),
+        scenario="kElections",
     ),
 )
