@@ -22,7 +22,7 @@ Operation::Step Leader::on_answer(const Reply &reply) {
   const bool is_led = !info.candidate.empty();
   info.position = position_of(is_led ? info.fence : last, is_led);
   assert(term_at(info.position) >= last && "terms rise");
-  return {Next::kNames, {}, info.server_ms};
+  return {Next::kEnd, {}, info.server_ms};
 }
 
 void TrackKey::ask(const Features &features, EvalMode, const Send &send) {

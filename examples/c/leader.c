@@ -2,13 +2,14 @@
  * Copyright The redlatch authors
  *
  * Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
- * its work and stands by again.
+ * its work and stands by again. `redlatch leader leader` shows which one leads.
  *
- *     leader redis://localhost:6379
+ *     leader redis://localhost:6379 [ID]
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "redlatch/redlatch.h"
 
@@ -32,12 +33,16 @@ int main(int argc, char** argv) {
   rl_acquire_options* options = rl_acquire_options_new();
   rl_client* client = NULL;
   rl_lease* lease;
-  if (argc != 2) {
-    fprintf(stderr, "usage: leader URL\n");
+  char id[300];
+  if (argc != 2 && argc != 3) {
+    fprintf(stderr, "usage: leader URL [ID]\n");
     return 64;
   }
+  snprintf(id, sizeof id, "%s", argc == 3 ? argv[2] : "");
+  if (argc == 2) snprintf(id, sizeof id, "process %ld", (long)getpid());
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   rl_acquire_options_set_ttl_ms(options, TTL_MS);
+  rl_acquire_options_set(options, "id", 2, id, strlen(id), NULL); /* A mistake fails the acquire. */
   client = rl_client_open(argv[1], strlen(argv[1]), NULL, err);
   /* -1: it stands by as long as it takes, also while the server is away. */
   while (client != NULL && (lease = rl_acquire(client, "leader", 6, -1, options, err)) != NULL) {

@@ -4,11 +4,14 @@
 // Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
 // its work and stands by again.
 //
-//     leader redis://localhost:6379
+//     leader redis://localhost:6379 [ID]
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <string>
 
 #include "redlatch/redlatch.hpp"
 
@@ -27,16 +30,19 @@ static void lead(redlatch::lease& lease) try {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: leader URL\n";
+  if (argc != 2 && argc != 3) {
+    std::cerr << "usage: leader URL [ID]\n";
     return 64;
   }
+  const std::string id = argc == 3 ? argv[2] : "process " + std::to_string(getpid());
   try {
     auto client = redlatch::client::open(argv[1]);
     // The next one leads at the latest so long after this one has crashed.
     const auto options = redlatch::acquire_options().ttl(3s);
     // It stands by as long as it takes, also while the server is away.
-    while (auto lease = client.acquire("leader", redlatch::forever, options)) lead(*lease);
+    while (auto term = redlatch::campaign(client, "leader", id, redlatch::forever, options)) {
+      lead(*term);
+    }
   } catch (const redlatch::error& error) {
     std::cerr << "leader: " << error.what() << '\n';
   }
