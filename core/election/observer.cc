@@ -78,7 +78,7 @@ void Observer::ask(Phase phase, Nanos now) {
 void Observer::review(Nanos now) {
   if (now >= wait_until_) {
     return fail(Status::kTimeout,
-                message_of({"the leader of ", LockName{request_->name}, " has not changed within ",
+                message_of({"the leader of ", Quoted{request_->name}, " has not changed within ",
                             request_->wait_ms, " ms"}),
                 now);
   }
