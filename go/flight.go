@@ -49,7 +49,7 @@ func (c *Client) SingleFlight(ctx context.Context, key string, ttl time.Duration
 }
 
 // SingleFlightError is the error of a caller of SingleFlight that has waited for another one, whose
-// f has failed, perhaps on another host. It has the texts of that error: there is none to unwrap.
+// f has failed, perhaps on another host. It has the texts of that error, and does not wrap it.
 type SingleFlightError struct {
 	Key  string
 	Type string // of the error of f, such as "*fs.PathError"; at most 256 bytes

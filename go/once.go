@@ -83,7 +83,7 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration,
 
 // OnceForget forgets the runs of the job name in all its periods, so that the next caller runs. For
 // operators. A run that is under way continues, and its success counts only for callers that
-// wait for it. It is no error if there were none.
+// wait for it. It is no error if no run is remembered.
 func (c *Client) OnceForget(ctx context.Context, name string) error {
 	return c.change(ctx, "once-forget", name, func() rlc.Request {
 		return rlc.Once_forget_start(c.handle, name)

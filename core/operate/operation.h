@@ -164,7 +164,7 @@ class SetCap final : public Operation {
 // The value of a flight.
 class GetValue final : public Operation {
  public:
-  std::shared_ptr<const protocol::FlightValue> value;  // nullptr: there is none
+  std::shared_ptr<const protocol::FlightValue> value;  // nullptr: no value is stored
 
   void ask(const Features &features, EvalMode eval, const Send &send) override;
   Step on_answer(const Reply &reply) override;

@@ -190,7 +190,7 @@ Refusal decode(const Reply &reply, InspectAnswer &answer);
 // The answer to STATS, which has the numbers of a semaphore alone.
 Refusal decode_stats(const Reply &reply, InspectAnswer &answer);
 Refusal decode(const Reply &reply, ListAnswer &answer);
-// The reply to get_value(). `answer` stays empty if there is none of ours.
+// The reply to get_value(). `answer` stays empty if no value is stored, or not one of ours.
 Refusal decode(const Reply &reply, std::optional<FlightValue> &answer);
 // The reply to look(). A key that this user may not read, or that is gone, is no lock.
 bool is_lock_of_ours(const Reply &reply);

@@ -1929,7 +1929,7 @@ RL_API rl_request *rl_once_done_start(rl_lease *lease, const char *key, size_t k
  * Forget the runs of the job `name`, of all its periods: the next caller runs. A run that is under
  * way continues, and its success counts only for callers that waited for it. For operators.
  *
- * @return RL_OK          forgotten; also if there was none.
+ * @return RL_OK          forgotten; also if no run was remembered.
  *         RL_E_UNSUPPORTED  a Redlock, or the server is too old.
  *         RL_E_INVALID  RL_E_OUTCOME_UNKNOWN  RL_E_UNAVAILABLE  RL_E_DENIED  RL_E_SERVER
  *         RL_E_WRONG_TYPE  RL_E_CLOSED  RL_E_FORKED  RL_E_NO_MEMORY
