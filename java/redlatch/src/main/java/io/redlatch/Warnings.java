@@ -24,7 +24,7 @@ final class Warnings {
 
   /** `failure` has the reason why the server may not have the value of a flight. */
   static void unstored(RedlatchException failure) {
-    warn("a value was computed, and is sent again in the background", failure);
+    warn("a value was computed, and may not be stored", failure);
   }
 
   /** A line of the log of a client. */
