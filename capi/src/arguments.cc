@@ -57,12 +57,21 @@ Outcome take_plain_options(Request &request, const rl_acquire_options *options,
   return outcome.ok() ? check_format(request, has, use) : outcome;
 }
 
-// The name of an option that several names do not have; empty: none is set.
-std::string_view option_of_one_name(const AcquireSettings &asked) {
+// The option of a semaphore or a candidate, or the mode of a reader, that is set; empty: none.
+std::string_view option_of_other_kind(const AcquireSettings &asked) {
   if (asked.limit > 0) return "limit";
   if (asked.permits != 1) return "permits";
   if (!asked.candidate.empty()) return "id";
   return config::mode_of(asked) == runtime::Mode::kRead ? "mode" : "";
+}
+
+// `use` has no owner, and is no semaphore, candidate or reader.
+Outcome refuse_other_kinds(const rl_acquire_options *options, const std::string &use) {
+  if (options == nullptr || !options->mistakes.empty()) return {};
+  if (auto outcome = refuse_owner(options->options, use); !outcome.ok()) return outcome;
+  const std::string_view option = option_of_other_kind(options->options);
+  if (option.empty()) return {};
+  return failure(Status::kInvalid, "option " + quoted(option) + " must not be set for " + use);
 }
 
 // In the mode kWrite, unless the caller sets another one.
@@ -112,20 +121,11 @@ Outcome fill_flight(const rl_client &client, Request &request, const char *name,
   if (wait_ms == 0) {
     return failure(Status::kInvalid, "wait_ms must be -1, or above 0, for " + use + " (got 0)");
   }
-  if (options != nullptr && options->mistakes.empty()) {
-    if (auto outcome = refuse_owner(options->options, use); !outcome.ok()) return outcome;
-    const std::string_view option = option_of_one_name(options->options);
-    if (!option.empty()) {
-      return failure(Status::kInvalid, "option " + quoted(option) + " must not be set for " + use);
-    }
-  }
+  if (auto outcome = refuse_other_kinds(options, use); !outcome.ok()) return outcome;
   auto outcome = fill_lock(client, request, name, name_len, wait_ms, options);
   if (!outcome.ok()) return outcome;
-  if (request.options.format != runtime::Format::kString) {
-    return failure(Status::kInvalid, "option 'format' must be string for " + use + " (got " +
-                                         std::string(runtime::traits(request.options.format).word) +
-                                         ")");
-  }
+  outcome = check_format(request, &runtime::FormatTraits::has_jobs, use);
+  if (!outcome.ok()) return outcome;
   request.arguments = std::make_unique<runtime::RequestArguments>();
   request.arguments->make_lease = []() -> decltype(Request::lease) {
     return std::make_shared<Lease>();
@@ -143,13 +143,7 @@ Outcome fill_acquire_all(const rl_client &client, Request &request,
   if (auto outcome = runtime::check_wait(wait_ms); !outcome.ok()) return outcome;
   const std::string use = "several names";
   if (client.runtime->is_quorum()) return runtime::needs_one_server("an acquire of " + use);
-  if (options != nullptr && options->mistakes.empty()) {
-    if (auto outcome = refuse_owner(options->options, use); !outcome.ok()) return outcome;
-    const std::string_view option = option_of_one_name(options->options);
-    if (!option.empty()) {
-      return failure(Status::kInvalid, "option " + quoted(option) + " must not be set for " + use);
-    }
-  }
+  if (auto outcome = refuse_other_kinds(options, use); !outcome.ok()) return outcome;
   if (auto outcome = take_options(request, options); !outcome.ok()) return outcome;
   // A name would end while others are waited for.
   if (names.size() > 1 && wait_ms != 0 && !request.options.is_renewed) {

@@ -104,9 +104,18 @@ rl_request *start(const Handle *handle, Request::What what, const Fill &fill) {
   });
 }
 
+inline Outcome fill_name(Request &request, const char *name, size_t name_len) {
+  auto outcome = runtime::check_name(text_of(name, name_len));
+  if (outcome.ok()) request.name = text_of(name, name_len);
+  return outcome;
+}
+
 // Arguments, for a call that waits and for one that starts.
 inline auto no_arguments() {
   return [](Request &) { return Outcome{}; };
+}
+inline auto lock_named(const char *name, size_t name_len) {
+  return [=](Request &request) { return fill_name(request, name, name_len); };
 }
 inline auto wait_of(int64_t wait_ms) {
   return [wait_ms](Request &request) {

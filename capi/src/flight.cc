@@ -16,12 +16,11 @@ namespace {
 // Waiting callers read a failure within this time; later callers do not get it.
 constexpr Nanos kFailureTtl = 10'000 * kMs;
 
-// The value that a finished request has found; nullptr: none.
+// The value that a finished request has found; nullptr: it has found no value.
 const runtime::FlightValue *value_of(const rl_request *request) {
   if (request == nullptr || rl_request_status(request) != RL_OK) return nullptr;
   const Request &done = *request->request;
-  const bool is_flight = done.op == Request::Op::kAcquire && done.arguments;
-  return is_flight ? done.arguments->value.get() : nullptr;
+  return done.is_flight() ? done.arguments->value.get() : nullptr;
 }
 
 Outcome fill_result(Request &request, runtime::FlightValue value, Nanos ttl) {

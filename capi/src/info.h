@@ -4,11 +4,12 @@
 // The object behind rl_info: a lock, an embedded server, or the nodes of a client.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "handles.h"
+#include "calls.h"
 
 struct rl_info {
   std::string name;
@@ -50,3 +51,25 @@ struct rl_info {
     return index >= 0 && index < rl_info_count(this, part);
   }
 };
+
+namespace redlatch::capi {
+
+// Run an inspection, and wait for it. @return its answer; nullptr: `err` says why.
+template <class Fill>
+rl_info *run_for_info(const rl_client *client, Request::What what, rl_error *err,
+                      const Fill &fill) {
+  return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
+    // Before the server is asked, as the lease of an acquire.
+    auto info = std::make_unique<rl_info>();
+    std::shared_ptr<Request> inspection;
+    const auto keep = [&](const std::shared_ptr<Request> &request) {
+      inspection = request;
+      return fill(*request);
+    };
+    if (run(client, what, err, keep) != RL_OK) return nullptr;
+    info->take(inspection->as<runtime::operate::Inspect>());
+    return info.release();
+  });
+}
+
+}  // namespace redlatch::capi

@@ -16,12 +16,6 @@ using namespace redlatch::capi;
 
 namespace {
 
-Outcome fill_name(Request &request, const char *name, size_t name_len) {
-  auto outcome = runtime::check_name(text_of(name, name_len));
-  if (outcome.ok()) request.name = text_of(name, name_len);
-  return outcome;
-}
-
 auto force_with(const char *name, size_t name_len, const char *token, size_t token_len) {
   return [=](Request &request) {
     auto outcome = fill_name(request, name, name_len);
@@ -54,42 +48,22 @@ Outcome fill_cap(Request &request, const char *name, size_t name_len, int64_t ca
   return outcome;
 }
 
-auto force_any(const char *name, size_t name_len) {
-  return [=](Request &request) { return fill_name(request, name, name_len); };
-}
-
-// @return the answer of an inspection of `what`; nullptr: `err` says why.
-rl_info *look(rl_client *client, const Request::What &what, const char *name, size_t name_len,
-              rl_error *err) {
-  return guarded<rl_info *>(err, nullptr, [&]() -> rl_info * {
-    // Before the server is asked, as the lease of an acquire.
-    auto info = std::make_unique<rl_info>();
-    std::shared_ptr<Request> inspection;
-    const auto fill = [&](const std::shared_ptr<Request> &request) {
-      inspection = request;
-      return fill_name(*request, name, name_len);
-    };
-    if (run(client, what, err, fill) != RL_OK) return nullptr;
-    info->take(inspection->as<runtime::operate::Inspect>());
-    return info.release();
-  });
-}
-
 }  // namespace
 
 extern "C" {
 
 rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
-  return look(client, Request::What::ask<runtime::operate::Inspect>(), name, name_len, err);
+  return run_for_info(client, Request::What::ask<runtime::operate::Inspect>(), err,
+                      name_in(name, name_len));
 }
 
 rl_info *rl_semaphore_stats(rl_client *client, const char *name, size_t name_len, rl_error *err) {
-  return look(client, Request::What::ask<runtime::operate::Stats>(), name, name_len, err);
+  return run_for_info(client, Request::What::ask<runtime::operate::Stats>(), err,
+                      name_in(name, name_len));
 }
 
 rl_request *rl_semaphore_stats_start(rl_client *client, const char *name, size_t name_len) {
-  return start(client, Request::What::ask<runtime::operate::Stats>(),
-               [&](Request &request) { return fill_name(request, name, name_len); });
+  return start(client, Request::What::ask<runtime::operate::Stats>(), lock_named(name, name_len));
 }
 
 rl_status rl_semaphore_set_cap(rl_client *client, const char *name, size_t name_len, int64_t cap,
@@ -105,8 +79,7 @@ rl_request *rl_semaphore_set_cap_start(rl_client *client, const char *name, size
 }
 
 rl_request *rl_inspect_start(rl_client *client, const char *name, size_t name_len) {
-  return start(client, Request::What::ask<runtime::operate::Inspect>(),
-               [&](Request &request) { return fill_name(request, name, name_len); });
+  return start(client, Request::What::ask<runtime::operate::Inspect>(), lock_named(name, name_len));
 }
 
 rl_info *rl_request_take_info(rl_request *request) {
@@ -182,7 +155,8 @@ rl_status rl_force_release(rl_client *client, const char *name, size_t name_len,
 
 rl_status rl_force_release_any(rl_client *client, const char *name, size_t name_len,
                                rl_error *err) {
-  return run(client, Request::What::ask<runtime::operate::Force>(), err, force_any(name, name_len));
+  return run(client, Request::What::ask<runtime::operate::Force>(), err,
+             lock_named(name, name_len));
 }
 
 rl_request *rl_force_release_start(rl_client *client, const char *name, size_t name_len,
@@ -192,7 +166,7 @@ rl_request *rl_force_release_start(rl_client *client, const char *name, size_t n
 }
 
 rl_request *rl_force_release_any_start(rl_client *client, const char *name, size_t name_len) {
-  return start(client, Request::What::ask<runtime::operate::Force>(), force_any(name, name_len));
+  return start(client, Request::What::ask<runtime::operate::Force>(), lock_named(name, name_len));
 }
 
 }  // extern "C"

@@ -54,14 +54,6 @@ auto success_of(const char *key, size_t key_len) {
   return [=](Request &request) { return fill_key(request, key, key_len); };
 }
 
-auto name_of_lock(const char *name, size_t name_len) {
-  return [=](Request &request) {
-    auto outcome = runtime::check_name(text_of(name, name_len));
-    if (outcome.ok()) request.name = text_of(name, name_len);
-    return outcome;
-  };
-}
-
 }  // namespace
 
 extern "C" {
@@ -86,12 +78,12 @@ rl_request *rl_once_done_start(rl_lease *lease, const char *key, size_t key_len)
 
 rl_status rl_once_forget(rl_client *client, const char *name, size_t name_len, rl_error *err) {
   return run(client, Request::What::ask<runtime::operate::OnceForget>(), err,
-             name_of_lock(name, name_len));
+             lock_named(name, name_len));
 }
 
 rl_request *rl_once_forget_start(rl_client *client, const char *name, size_t name_len) {
   return start(client, Request::What::ask<runtime::operate::OnceForget>(),
-               name_of_lock(name, name_len));
+               lock_named(name, name_len));
 }
 
 }  // extern "C"

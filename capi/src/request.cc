@@ -10,12 +10,10 @@ using namespace redlatch::capi;
 namespace {
 
 bool is_grant(const Request &request) {
-  const bool has_lease = request.op == Request::Op::kAcquire || request.op == Request::Op::kAttach;
-  if (request.status.load() != Status::kOk)
-    return false;  // first: the others may change until then
-  const bool has_value = request.op == Request::Op::kAcquire && request.arguments &&
-                         request.arguments->value;  // of a flight, instead of a lease
-  return has_lease && !has_value;
+  // First: the rest may change until then.
+  if (request.status.load() != Status::kOk) return false;
+  if (request.is_flight()) return request.arguments->value == nullptr;
+  return request.op == Request::Op::kAcquire || request.op == Request::Op::kAttach;
 }
 
 // No caller will release the lease of `request`.

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "duration.h"
 #include "exit_code.h"
 #include "guesses.h"
 #include "json.h"
@@ -62,8 +63,6 @@ struct RawOptions {
   std::string color = "auto";
   bool is_json = false;
 };
-
-constexpr std::int64_t kDayMs = 86'400'000;
 
 // In the order of Output.
 const std::vector<std::string> kOutputs = {"table", "json", "jsonl", "tsv"};

@@ -13,7 +13,6 @@ namespace {
 constexpr std::int64_t kSecondMs = 1000;
 constexpr std::int64_t kMinuteMs = 60 * kSecondMs;
 constexpr std::int64_t kHourMs = 60 * kMinuteMs;
-constexpr std::int64_t kDayMs = 24 * kHourMs;
 // Keeps every product below within 64 bits, and is longer than any useful wait.
 constexpr std::int64_t kLongestMs = 36500 * kDayMs;
 

@@ -11,6 +11,8 @@
 
 namespace redlatch::cli {
 
+inline constexpr std::int64_t kDayMs = 86'400'000;
+
 // "500ms", "30s", "1.5m", "1h", "7d"; without a unit, seconds. nullopt for other texts.
 [[nodiscard]] std::optional<std::int64_t> parse_duration_ms(std::string_view text);
 

@@ -258,7 +258,7 @@ void RunParser::check_holding(RunOptions& options) const {
   if (max_hold) options.max_hold_ms = parse_duration_ms(*max_hold).value_or(0);
   if (min_hold_) options.min_hold_ms = duration("--min-hold", *min_hold_);
   if (options.min_hold_ms > RL_MAX_TTL_MS) {
-    throw must_be("--min-hold", "at most " + std::to_string(RL_MAX_TTL_MS / 86'400'000) + "d",
+    throw must_be("--min-hold", "at most " + std::to_string(RL_MAX_TTL_MS / kDayMs) + "d",
                   *min_hold_);
   }
   if (options.max_hold_ms > 0 && options.min_hold_ms > options.max_hold_ms) {

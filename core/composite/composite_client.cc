@@ -18,10 +18,6 @@ using lock::Request;
 
 namespace {
 
-bool is_of_flight(const Request &request) {
-  return request.op == Request::Op::kAcquire && request.arguments != nullptr;
-}
-
 bool awaits_leader(const Request &request) {
   return request.task && request.task->is_election() && request.wait_ms != 0;
 }
@@ -32,9 +28,9 @@ bool awaits_leader(const Request &request) {
 
 void CompositeClient::start(const std::shared_ptr<Request> &request, Nanos now) {
   const bool is_about_lease = request->lease && request->lease->is_composite();
-  const bool is_flight = is_of_flight(*request);
-  const bool is_observed = awaits_leader(*request);
-  if (is_shut_ && (request->several.names || is_about_lease || is_flight || is_observed)) {
+  const bool is_compound =
+      request->several.names || request->is_flight() || awaits_leader(*request);
+  if (is_shut_ && (is_about_lease || is_compound)) {
     return refuse(*request, {Status::kClosed, lock::words::same(lock::words::kShutDown)});
   }
   if (request->several.names) {
@@ -42,12 +38,12 @@ void CompositeClient::start(const std::shared_ptr<Request> &request, Nanos now) 
     const auto composite = std::make_shared<Composite>(inner_, table_, request, now);
     table_.add(composite);
     composite->start(now);
-  } else if (is_flight) {
+  } else if (request->is_flight()) {
     if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
     const auto flight = std::make_shared<flight::Flight>(inner_, table_, rooms_, request, now);
     table_.add(flight);
     flight->start(now);
-  } else if (is_observed) {
+  } else if (awaits_leader(*request)) {
     if (request->wait_ms > kMaxWaitMs) request->wait_ms = -1;
     const auto observer =
         std::make_shared<election::Observer>(inner_, table_, observer_count_, request, now);
@@ -127,7 +123,7 @@ void CompositeClient::give_up() {
 }
 
 const Request *CompositeClient::waits_for_itself(const Request &request) const {
-  if (is_of_flight(request)) return nullptr;
+  if (request.is_flight()) return nullptr;
   if (!request.several.names) return inner_->waits_for_itself(request);
   const auto *composite = static_cast<const Composite *>(table_.find(&request));
   return composite == nullptr ? nullptr : composite->waits_for_itself();

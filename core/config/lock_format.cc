@@ -72,7 +72,7 @@ Outcome check_semaphore(const AcquireSettings &settings) {
 // Options that do not go with `id`.
 Outcome check_candidate(const AcquireSettings &settings, protocol::Format format) {
   std::string_view name, allowed;
-  if (format != protocol::Format::kString) name = "format", allowed = "auto or string";
+  if (!protocol::traits(format).has_jobs) name = "format", allowed = "auto or string";
   if (settings.is_reentrant) name = "reentrant", allowed = "no";
   if (settings.mode_number != 0) name = "mode", allowed = "write";
   if (name.empty()) return {};

@@ -2,7 +2,6 @@
 // Copyright The redlatch authors
 #include "flight/flight.h"
 
-#include <algorithm>
 #include <cassert>
 #include <new>
 #include <utility>
@@ -80,7 +79,7 @@ void Flight::review(Nanos now) {
     return fail(Status::kTimeout,
                 lock::words::not_granted(request_->name, request_->wait_ms, {}, {}), now);
   }
-  if (!is_reading() || !read_->is_finished()) return;
+  if (!read_ || !read_->is_finished()) return;
   const auto read = std::exchange(read_, nullptr);
   read->owner = nullptr;
   const Status status = read->status.load();
@@ -146,14 +145,7 @@ void Room::add(const std::shared_ptr<Flight> &caller, Nanos now) {
 }
 
 void Room::remove(const Flight &caller, Nanos now) noexcept {
-  for (auto at = callers_.begin(); at != callers_.end();) {
-    if (at->get() != &caller) {
-      at++;
-      continue;
-    }
-    (*at)->await(nullptr);
-    at = callers_.erase(at);
-  }
+  std::erase_if(callers_, [&](const auto &one) { return one.get() == &caller; });
   if (callers_.empty()) close(now);
 }
 

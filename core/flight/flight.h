@@ -10,7 +10,7 @@
 //            kWaiting ----------------+                                                       v
 //                                                                                         forgotten
 //
-// A caller reads the value. If there is none it waits in the room, which acquires the lock and
+// A caller reads the value. If no value is stored it waits in the room, which acquires the lock and
 // reads again: the script that released the lock may have stored a value. If so, all callers get
 // it, and the lock is released; else the first one gets the lease. That script also sends a message
 // to the waiters of the flight, and removes them from the queue, so that all clients read at the
@@ -70,8 +70,6 @@ class Flight final : public compound::Compound {
   void give(const std::shared_ptr<lock::Lease> &lease) noexcept;
 
  private:
-  bool is_reading() const { return read_ != nullptr; }
-
   const Inner &inner_;
   Rooms &rooms_;
   const Nanos wait_until_;
@@ -87,6 +85,7 @@ class Room final : public compound::Compound {
 
   // Throws std::bad_alloc, and then nothing has changed.
   void add(const std::shared_ptr<Flight> &caller, Nanos now);
+  // A caller that awaits no part any more.
   void remove(const Flight &caller, Nanos now) noexcept;
   void review(Nanos now) override;
   void on_no_memory(Nanos now) noexcept override;

@@ -233,7 +233,7 @@ bool Leases::is_held(Request &request, Nanos now) {
 bool Leases::may_run(Request &request) {
   const TokenRecord &record = *request.lease->record;
   const bool is_writer = record.identity.mode == protocol::Mode::kWrite;
-  if (record.lock->keys.format == protocol::Format::kString && is_writer) return true;
+  if (record.lock->keys.traits().has_jobs && is_writer) return true;
   results_.finish(request, Status::kInvalid, words::needs_mutex(record.lock->name));
   return false;
 }

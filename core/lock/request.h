@@ -209,6 +209,8 @@ struct Request : Timed, Waitlist::Caller {
 
   static Request &of(Waitlist::Caller &caller) { return static_cast<Request &>(caller); }
   bool waits_for_lock() const { return op == Op::kAcquire && wait_ms != 0; }
+  // Its result is a value, or the lease of the caller that computes it.
+  bool is_flight() const { return op == Op::kAcquire && arguments != nullptr; }
   // It shares one place in the server's queue with other callers of its client.
   bool shares_place() const {
     return waits_for_lock() && options.max_local_handoffs > 0 &&

@@ -61,7 +61,7 @@ void acquire(Command &out, const ServerFeatures &features, EvalMode eval, const 
   if (call.mode == Mode::kUpgrade) {
     begin(out, features, eval, Script::kUpgrade, keys);
   } else if (!call.candidate.empty()) {
-    assert(call.mode == Mode::kWrite && keys.format == Format::kString && !call.is_unfenced);
+    assert(call.mode == Mode::kWrite && keys.traits().has_jobs && !call.is_unfenced);
     begin(out, features, eval, Script::kAcquire, keys,
           {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn, call.candidates_key});
   } else {
@@ -82,7 +82,7 @@ void release(Command &out, const ServerFeatures &features, EvalMode eval, const 
   if (note == nullptr) {
     begin_turn(out, features, eval, Script::kRelease, keys);
   } else {
-    assert(keys.format == Format::kString);
+    assert(keys.traits().has_jobs);
     begin(out, features, eval, Script::kRelease, keys,
           {keys.lock, keys.queue, keys.fence, keys.readers, keys.turn, note->key});
   }
@@ -209,7 +209,7 @@ void look(Command &out, const std::string &key) {
 
 void inspect(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
              std::string_view mark_key, std::string_view candidates_key) {
-  if (keys.format == Format::kString) {
+  if (keys.traits().has_jobs) {
     begin(out, features, eval, Script::kInspect, keys,
           {keys.lock, keys.queue, keys.fence, keys.info, keys.readers, mark_key, candidates_key});
   } else if (keys.traits().has_permits) {

@@ -106,11 +106,15 @@ struct YieldPolicy {
   int64_t every = 0;
   int64_t for_ms = 0;
 };
-// A release writes it in the same step, if the token still has the lock.
+// The note of a release: the success of a run of once, or the value or failure of a flight. The
+// script writes it and frees the lock in one step, if the token still has the lock.
 struct Note {
   enum class Kind : char {
-    kRun = 'o',    // a run of once has succeeded. text: that names the period; number: hand-offs
-    kValue = 'v',  // of a flight. text: see flight_value(); number: the ttl, ms
+    // text: that names the period; number: local hand-offs before this run.
+    kRun = 'o',
+    // text: flight_text(); number: when it ends by the server's clock (ms since 1970), or, up to
+    // kMaxTtlMs, in how many ms.
+    kValue = 'v',
   };
   Kind kind;
   std::string key;  // mark_key() or value_key()

@@ -49,13 +49,14 @@ struct FormatTraits {
   bool has_attach;
   bool has_quorum;
   bool has_permits;
+  bool has_jobs;
 };
 
 // Without `...`: a row that lacks a column does not compile.
 inline constexpr FormatTraits kFormatTraits[] = {
 #define RL_FORMAT(NAME, name, folder, number, word, letter, ttl, readers, owner, reader_key, \
-                  extend, handoff, attach, quorum, permits)                                  \
-  {word, letter, ttl, readers, owner, reader_key, extend, handoff, attach, quorum, permits},
+                  extend, handoff, attach, quorum, permits, jobs)                            \
+  {word, letter, ttl, readers, owner, reader_key, extend, handoff, attach, quorum, permits, jobs},
 #include "protocol/formats.def"
 #undef RL_FORMAT
 };

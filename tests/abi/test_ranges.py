@@ -162,3 +162,6 @@ def test_the_scripts_have_the_same_numbers() -> None:
     set_to = {name: int(value) for name, value in re.findall(r"^set\((\w+) (\d+)\)", text, re.M)}
     assert set_to["TOKEN_SIZE"] == limits["TOKEN_BYTES"]
     assert set_to["FENCE_STEP"] == limits["MAX_LOCAL_HANDOFFS"] + 1
+    assert set_to["MAX_TTL_MS"] == limits["MAX_TTL_MS"]
+    assert set_to["MAX_EVERY_MS"] == limits["MAX_EVERY_DAYS"] * UNITS[0][0]
+    assert set_to["MAX_MARKS"] == limits["MAX_MARKS"]

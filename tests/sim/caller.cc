@@ -219,7 +219,7 @@ void Caller::on_acquired() {
   const auto request = std::exchange(request_, nullptr);
   if (request->op == Request::Op::kAcquire) check_wait(*request);
   if (request->status.load() != Status::kOk) return think();
-  if (request->arguments && request->arguments->value) return think();
+  if (request->is_flight() && request->arguments->value) return think();
   lease_ = request->lease;
   if (job_ == Job::kRun) return begin_run();
   if (request->options.max_hold > 0) context_.stats.inject(Fault::kMaxHold, true);

@@ -170,7 +170,7 @@ void Client::finished(lock::Request &request) {
   switch (request.op) {
     case lock::Request::Op::kAcquire:
     case lock::Request::Op::kAttach:
-      if (is_ok && request.arguments && request.arguments->value) {
+      if (is_ok && request.is_flight() && request.arguments->value) {
         context_.checker.landed(request, begun_.at(&request));
       } else if (is_ok) {
         believe(request);
@@ -215,8 +215,7 @@ void Client::believe(const lock::Request &request) {
   Beliefs::Holder holder{slot_, &clock_, request.lease, 0, request.lease->token};
   if (request.options.max_hold > 0) holder.end = after(now(), request.options.max_hold);
   // A flight was acquired with the options of the caller that was first then.
-  const bool is_flight = request.op == lock::Request::Op::kAcquire && request.arguments;
-  if (is_flight) holder.end = request.lease->end_at;
+  if (request.is_flight()) holder.end = request.lease->end_at;
   holder.mode = request.lease->mode;
   if (request.options.format == protocol::Format::kHash) holder.owner = request.options.owner;
   holder.is_attached = request.op == lock::Request::Op::kAttach;

@@ -79,8 +79,8 @@ void Client::note_start(const lock::Request &request) {
   const bool is_patient = request.op == Op::kRelease ||
                           ((request.op == Op::kAcquire || request.op == Op::kUpgrade) &&
                            request.wait_ms != 0 && !request.several.names);  // which are tried, too
-  const bool is_flight = request.op == Op::kAcquire && request.arguments;    // it reads first
-  if (is_patient && !is_flight) return;
+  // A flight begins with a read, which does not wait.
+  if (is_patient && !request.is_flight()) return;
   for (const auto &wire : wires_) wire->redials.hurry();
 }
 

@@ -40,6 +40,7 @@ TEST(FormatTest, the_properties_of_a_row_are_those_of_its_scripts) {
     EXPECT_EQ(row.has_attach, has_scripts(format, {Script::kAttach}));
     EXPECT_EQ(row.has_quorum, has_scripts(format, {Script::kVote, Script::kRaiseFence}));
     EXPECT_EQ(row.has_permits, has_scripts(format, {Script::kSetCap, Script::kStats}));
+    EXPECT_EQ(row.has_jobs, has_scripts(format, {Script::kOnceBegin, Script::kOnceForget}));
   }
 }
 
