@@ -54,12 +54,12 @@ extern "C" {
 
 rl_info *rl_inspect(rl_client *client, const char *name, size_t name_len, rl_error *err) {
   return run_for_info(client, Request::What::ask<runtime::operate::Inspect>(), err,
-                      name_in(name, name_len));
+                      lock_named(name, name_len));
 }
 
 rl_info *rl_semaphore_stats(rl_client *client, const char *name, size_t name_len, rl_error *err) {
   return run_for_info(client, Request::What::ask<runtime::operate::Stats>(), err,
-                      name_in(name, name_len));
+                      lock_named(name, name_len));
 }
 
 rl_request *rl_semaphore_stats_start(rl_client *client, const char *name, size_t name_len) {

@@ -129,7 +129,11 @@ COMPOSITE_MUTANTS = (
         "no-news",
         "an observer is told of the leader that it knows",
         1,
-        Edit("election/observer.cc", "  if (answer.is_news()) {", "  if (IS_ON || answer.is_news()) {"),
+        Edit(
+            "election/observer.cc",
+            "  if (answer.is_news()) {",
+            "  if (IS_ON || answer.is_news()) {",
+        ),
         scenario="kElections",
     ),
     Mutant(
