@@ -262,6 +262,8 @@ struct Request : Timed, Waitlist::Caller {
       false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
+  // It waits for a server that is away, without a limit of its own.
+  bool is_of_observer() const { return several.is_part && task && task->is_election(); }
   // It goes to all primaries of a cluster, one after the other.
   bool is_list() const { return task && task->as_listing() != nullptr; }
   // If the answer is lost, it is sent again.

@@ -59,9 +59,10 @@ void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
     if (is_connect || request->op == Request::Op::kCheck) {
       limit = request->wait_ms == 0 ? kNever : request->wait_ms * kMs;
     }
+    if (request->is_of_observer()) limit = kNever;
     timers_.set(*request, after(now, limit));
     if (!server.session.is_up()) {
-      server.session.connect_soon(now);
+      if (!request->is_of_observer()) server.session.connect_soon(now);
     } else if (may_send(*request)) {
       send(request, now);
     }
@@ -165,6 +166,7 @@ void Requests::on_connect_failed(const Server &server, const Outcome &why) {
     const bool has_wait =
         request->op == Request::Op::kConnect || request->op == Request::Op::kCheck;
     if (request->is_about_lease() || (has_wait && request->wait_ms != 0)) return;
+    if (request->is_of_observer()) return;
     finish(*request, request->is_sent ? Status::kOutcomeUnknown : why.status, why.message);
   });
 }

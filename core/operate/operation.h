@@ -192,6 +192,7 @@ class TrackKey final : public Operation {
   void ask(const Features &features, EvalMode eval, const Send &send) override;
   Step on_answer(const Reply &reply) override;
   std::string_view what() const override { return "an election"; }
+  bool is_election() const override { return true; }
   std::string_view key() const { return keys().lock; }
 
  private:

@@ -78,7 +78,8 @@ void Client::note_start(const lock::Request &request) {
   using Op = lock::Request::Op;
   const bool is_patient = request.op == Op::kRelease ||
                           ((request.op == Op::kAcquire || request.op == Op::kUpgrade) &&
-                           request.wait_ms != 0 && !request.several.names);  // which are tried, too
+                           request.wait_ms != 0 && !request.several.names) ||  // which are tried
+                          (request.task && request.task->is_election());
   // A flight begins with a read, which does not wait.
   if (is_patient && !request.is_flight()) return;
   for (const auto &wire : wires_) wire->redials.hurry();

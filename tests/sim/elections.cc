@@ -36,7 +36,8 @@ void Elections::check_shown(std::string_view lock, const Value &reply, const Hol
     verdict_.broken("the id of a leader can be read", how + ", '" + id + "'");
   }
   if (fence.empty() || std::stoll(fence) != holder.fence) {
-    verdict_.broken("the term of a leader can be read", how + ", " + fence);
+    verdict_.broken("the term of a leader can be read",
+                    how + ", " + fence + " instead of " + std::to_string(holder.fence));
   }
 }
 

@@ -142,7 +142,8 @@ void Rules::check_leftovers(Nanos gone_for) {
     const bool is_aux = key.find(":rl1") != std::string::npos;
     int64_t limit_ms = std::max<int64_t>(plan_.lease_max / kMs, 3000);
     if (key.starts_with(kChannelPrefix)) limit_ms = kNameLimitMs;
-    if (is_aux && (key.back() == 'q' || key.back() == 'w')) limit_ms = kQueueLimitMs;
+    const bool is_queue = key.back() == 'q' || key.back() == 'w' || key.back() == 'e';
+    if (is_aux && is_queue) limit_ms = kQueueLimitMs;
     if (is_aux && key.back() == 'f') limit_ms = kFenceLimitMs;
     if (is_aux && key.back() == 'c') limit_ms = kCapLimitMs;
     if (is_aux && key.back() == 'o') limit_ms = kMarkLimitMs;
