@@ -23,7 +23,8 @@ void Elections::after(protocol::Script script, std::string_view lock, size_t key
 
 // Rule: id and term of a leader can be read from the grant on.
 void Elections::check_shown(std::string_view lock, const Value &reply, const Holder &holder) {
-  if (reply.items.size() <= kIds) return;
+  const bool has_ids = reply.items.size() > kIds && reply.items[kIds].kind == Value::Kind::kArray;
+  if (!has_ids) return;  // the format has none
   std::string id = reply.items[kIds].items.empty() ? "" : reply.items[kIds].items[0].text;
   std::string fence = reply.items[4].text;
   const auto &info = reply.items[kInfo].items;

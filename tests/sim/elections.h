@@ -25,7 +25,7 @@ class Elections {
   // The holder of a lock, as the server has it.
   struct Holder {
     std::string_view token;
-    int64_t fence = 0;  // of its grant
+    int64_t fence = 0;  // the last that was granted
   };
   // A script was carried out. `key_count`: of its keys, without the one that never exists.
   void after(protocol::Script script, std::string_view lock, size_t key_count, Argv args,

@@ -265,7 +265,7 @@ void Rules::after(Argv, const Value &reply, int64_t now_us) {
   if (!call_.script) return;
   jobs_.after(*call_.script, call_.lock, call_.key_count, call_.args, reply, now_ms);
   elections_.after(*call_.script, call_.lock, call_.key_count, call_.args, reply,
-                   {lock.holder, lock.granted_fence});
+                   {lock.holder, lock.last_fence});
 }
 
 void Rules::note_holds(const Call &call, const Lock &was, const Lock &is) {
