@@ -98,7 +98,7 @@ void Observer::take_answer(Nanos now) {
   if (was_tracking) {
     const auto &track = part->as<operate::TrackKey>();
     is_tracked_ = part->status.load() == Status::kOk && track.is_tracked;
-    key_ = track.key();
+    if (is_tracked_) key_ = track.key();
     return ask(Phase::kReading, now);
   }
   const Status status = part->status.load();
