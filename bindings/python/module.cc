@@ -294,6 +294,23 @@ void bind_acquire_watched(py::module_ &m, const char *function, AcquireStart *st
   });
 }
 
+// rl_inspect() and other questions about a name, and their forms for an event loop.
+void bind_name(py::module_ &m, const char *function,
+               rl_info *(*ask)(rl_client *, const char *, size_t, rl_error *)) {
+  m.def(function, [ask](Client &client, const py::bytes &name, Error &e) {
+    return wrap<Info>(
+        without_gil([&, n = Text(name)] { return ask(get(client), n.data, n.size, get(e)); }));
+  });
+}
+
+void bind_name_watched(py::module_ &m, const char *function,
+                       rl_request *(*start)(rl_client *, const char *, size_t)) {
+  m.def(function, [start](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
+    const Text n(name);
+    return watched(start(get(client), n.data, n.size), queue, tag);
+  });
+}
+
 void bind_queues(py::module_ &m) {
   m.def("queue_new", [](Error &e) { return wrap<Queue>(rl_queue_new(get(e))); });
   m.def("queue_fd", [](const Queue &queue) { return rl_queue_fd(get(queue)); });
@@ -331,10 +348,7 @@ void bind_queues(py::module_ &m) {
         rl_lease_attach_start(get(client), n.data, n.size, t.data, t.size, fence, get(options)),
         queue, tag);
   });
-  m.def("inspect_watched", [](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
-    const Text n(name);
-    return watched(rl_inspect_start(get(client), n.data, n.size), queue, tag);
-  });
+  bind_name_watched(m, "inspect_watched", rl_inspect_start);
   m.def("list_next_watched", [](List &list, Queue &queue, int64_t tag) {
     return watched(rl_list_next_start(get(list)), queue, tag);
   });
@@ -343,11 +357,7 @@ void bind_queues(py::module_ &m) {
     const Text n(name), t(token);
     return watched(rl_force_release_start(get(client), n.data, n.size, t.data, t.size), queue, tag);
   });
-  m.def("force_release_any_watched",
-        [](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
-          const Text n(name);
-          return watched(rl_force_release_any_start(get(client), n.data, n.size), queue, tag);
-        });
+  bind_name_watched(m, "force_release_any_watched", rl_force_release_any_start);
   m.def("client_connect_watched", [](Client &client, int64_t wait_ms, Queue &queue, int64_t tag) {
     return watched(rl_client_connect_start(get(client), wait_ms), queue, tag);
   });
@@ -398,15 +408,8 @@ void bind_lease(py::module_ &m) {
 
 void bind_semaphore(py::module_ &m) {
   m.def("lease_permits", [](const Lease &lease) { return rl_lease_permits(get(lease)); });
-  m.def("semaphore_stats", [](Client &client, const py::bytes &name, Error &e) {
-    return wrap<Info>(without_gil(
-        [&, n = Text(name)] { return rl_semaphore_stats(get(client), n.data, n.size, get(e)); }));
-  });
-  m.def("semaphore_stats_watched",
-        [](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
-          const Text n(name);
-          return watched(rl_semaphore_stats_start(get(client), n.data, n.size), queue, tag);
-        });
+  bind_name(m, "semaphore_stats", rl_semaphore_stats);
+  bind_name_watched(m, "semaphore_stats_watched", rl_semaphore_stats_start);
 }
 
 void bind_once(py::module_ &m) {
@@ -433,11 +436,7 @@ void bind_once(py::module_ &m) {
     return without_gil(
         [&, n = Text(name)] { return rl_once_forget(get(client), n.data, n.size, get(e)); });
   });
-  m.def("once_forget_watched",
-        [](Client &client, const py::bytes &name, Queue &queue, int64_t tag) {
-          const Text n(name);
-          return watched(rl_once_forget_start(get(client), n.data, n.size), queue, tag);
-        });
+  bind_name_watched(m, "once_forget_watched", rl_once_forget_start);
 }
 
 void bind_flights(py::module_ &m) {
@@ -476,6 +475,22 @@ void bind_flights(py::module_ &m) {
   });
 }
 
+void bind_elections(py::module_ &m) {
+  bind_name(m, "leader", rl_leader);
+  bind_name_watched(m, "leader_watched", rl_leader_start);
+  m.def("leader_watch_start",
+        [](Client &client, const py::bytes &name, int64_t seen, int64_t wait_ms, int64_t drive_ms) {
+          return driven(drive_ms, [&, n = Text(name)] {
+            return rl_leader_watch_start(get(client), n.data, n.size, seen, wait_ms);
+          });
+        });
+  m.def("leader_watch_watched", [](Client &client, const py::bytes &name, int64_t seen,
+                                   int64_t wait_ms, Queue &queue, int64_t tag) {
+    const Text n(name);
+    return watched(rl_leader_watch_start(get(client), n.data, n.size, seen, wait_ms), queue, tag);
+  });
+}
+
 void bind_names(py::module_ &m) {
   m.def("names_new", [] { return wrap<Names>(rl_names_new()); });
   m.def("names_add", [](Names &names, const py::bytes &name, int32_t mode, Error &e) {
@@ -501,10 +516,7 @@ void bind_names(py::module_ &m) {
 }
 
 void bind_info(py::module_ &m) {
-  m.def("inspect", [](Client &client, const py::bytes &name, Error &e) {
-    return wrap<Info>(without_gil(
-        [&, n = Text(name)] { return rl_inspect(get(client), n.data, n.size, get(e)); }));
-  });
+  bind_name(m, "inspect", rl_inspect);
   m.def("info_count",
         [](const Info &info, int32_t part) { return rl_info_count(get(info), part); });
   m.def("info_has", [](const Info &info, int32_t part, int32_t index, int32_t field) {
@@ -540,6 +552,7 @@ PYBIND11_MODULE(_core_unchecked, m, py::mod_gil_not_used()) {
   bind_semaphore(m);
   bind_once(m);
   bind_flights(m);
+  bind_elections(m);
   bind_names(m);
   bind_info(m);
 }

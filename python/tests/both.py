@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -28,8 +28,9 @@ T = TypeVar("T")
 # What is awaited of the twins for tasks, and what makes another one.
 _AWAITED = {"acquire", "acquire_read", "acquire_write", "release", "extend", "detach"}
 _AWAITED |= {"upgrade", "downgrade", "wait_lost", "connect", "attach", "stats", "once_forget"}
-_AWAITED |= {"single_flight"}
+_AWAITED |= {"single_flight", "resign", "leader", "participants"}
 _MAKING = {"lock", "lock_all", "lock_path", "rlock", "rwlock", "semaphore", "read", "write"}
+_MAKING |= {"election", "term"}
 
 
 class _Awaited:
@@ -40,8 +41,10 @@ class _Awaited:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.made, name)
-        if name in _MAKING:
+        if name in _MAKING and callable(found):  # the `term` of a term is a number
             return lambda *args, **values: _Awaited(found(*args, **values))
+        if name == "observe":
+            return lambda *args: _stepped(found(*args))
         if name not in _AWAITED:
             return _shown(found)
 
@@ -59,6 +62,12 @@ class _Awaited:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Awaited) and self.made is other.made
+
+
+async def _stepped(steps: Generator[T, None, None]) -> AsyncGenerator[T, None]:
+    """A generator whose steps block, in the shape of its twin for tasks."""
+    for step in steps:
+        yield step
 
 
 def _shown(value: Any) -> Any:

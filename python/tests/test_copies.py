@@ -40,6 +40,7 @@ def test_a_copy_of_a_client_and_of_a_lock_is_the_same(client: redlatch.Client) -
         client.rlock("report"),
         client.rwlock("report"),
         client.semaphore("report", 2),
+        client.election("report"),
     ):
         assert copy.copy(lock) is lock
     assert copy.copy(client) is client
@@ -55,6 +56,8 @@ def test_a_pickle_names_the_remedy(client: redlatch.Client) -> None:
             (client.rwlock("report"), "send its name"),
             (client.aio.rlock("report"), "send its name"),
             (client.semaphore("report", 2), "send its name"),
+            (client.election("report"), "send its name"),
+            (client.election("report").term(), "send its name"),
             (lease, "send the token that detach() returns, and call client.attach() there"),
         ):
             for take in (pickle.dumps, copy.deepcopy):

@@ -31,6 +31,7 @@ NOT_USED = {
     "rl_acquire": "goes on after a signal; acquire_start() does not",
     "rl_acquire_all": "likewise",
     "rl_embedded_inspect": "for operators: `redlatch server` shows it",
+    "rl_leader_watch": "goes on after a signal; leader_watch_start() does not",
     "rl_lease_part_count": "the list of names has it",
     "rl_once_begin": "goes on after a signal; once_begin_start() does not",
     "rl_queue_drive": "the library reads for the loop, which keeps the GIL for less time",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -16,11 +17,13 @@ from redlatch import testing
 from support.build import ROOT
 from support.servers import Server, available_kinds
 
+from .conftest import Starter
+
 PAGE = (ROOT / "docs/python.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LEASE = r"\d+ (29\.\d+|30\.0) False\n"
 # Blocks with a test of their own.
-OTHERS = r"Redlock\(|\.once\(|\.single_flight\("
+OTHERS = r"Redlock\(|\.once\(|\.single_flight\(|\.election\("
 
 
 def run_block(text: str, folder: Path, output: str = LEASE) -> None:
@@ -64,8 +67,22 @@ def test_block_of_a_flight_runs(server: Server, tmp_path: Path) -> None:
     run_block(block.replace("redis://localhost:6379", server.url), tmp_path, lines)
 
 
+def test_block_of_an_election_leads_until_sigterm(
+    server: Server, script: Starter, client: redlatch.Client
+) -> None:
+    [block] = [b for b in BLOCKS if ".election(" in b]
+    assert "redis://localhost:6379" in block
+    leading = script(block.replace("redis://localhost:6379", server.url))
+    fence = int(leading.read())
+    leader = client.leader("billing")
+    assert leader is not None and leader.term == fence
+    leading.process.send_signal(signal.SIGTERM)
+    assert leading.end()[1] == "" and leading.process.returncode == 0
+    assert client.leader("billing") is None
+
+
 def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
-    assert len(BLOCKS) == 10
+    assert len(BLOCKS) == 11
     pytester.makepyfile(test_page=BLOCKS[-1])
     arguments = ["-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
@@ -77,9 +94,12 @@ def test_names_exist() -> None:
         "redlock": (redlatch.Redlock,),
         "lock": (redlatch.Lock, redlatch.RLock, redlatch.RWLock),
         "lease": (redlatch.Lease,),
+        "election": (redlatch.Election,),
+        "term": (redlatch.Term,),
         "aio": (redlatch.Aio,),
     }
-    for owner, name in re.findall(r"\b(client|redlock|lock|lease|aio)\.(?!md\b)(\w+)", PAGE):
+    named = rf"\b({'|'.join(owners)})\.(?!md\b)(\w+)"
+    for owner, name in re.findall(named, PAGE):
         assert any(hasattr(one, name) for one in owners[owner]), f"{owner}.{name}"
     for name in re.findall(r"`(?:redlatch\.)?([A-Z][a-z]+(?:[A-Z][a-z]+)+)`", PAGE):
         if not name.endswith(("Error", "Warning")):

@@ -211,6 +211,35 @@ print(sorted(served), all_free())
     assert result_of(program(WAITERS + text)) == "['b', 'pool'] True\n"
 
 
+def test_others_run_while_one_campaigns_or_observes(program: Program) -> None:
+    text = """
+seen, led = [], []
+def observe():
+    for leader in client.observe("report"):
+        seen.append(leader and leader.id)
+        if seen[-1] == "b":
+            return
+def campaign(id):
+    with client.election("report", id).term() as term:
+        led.append(id)
+        until(lambda: seen[-1:] == [id])
+observers = [start(observe)]
+until(lambda: seen == [None])
+with client.election("report", "a").term() as term:
+    until(lambda: seen == [None, "a"])
+    candidates = [start(campaign, id) for id in "cb"]
+    until(lambda: client.election("report").participants() == ["a", "c", "b"])
+    kill(candidates[0])
+    until(lambda: client.election("report").participants() == ["a", "b"])
+    before = count
+    until(lambda: count > before + 2)
+    assert term.is_leader() and led == []
+join(candidates + observers)
+print(led, [id for id in seen if id], free())
+"""
+    assert result_of(program(text)) == "['b'] ['a', 'b'] True\n"
+
+
 def test_answers_and_errors_are_those_of_threads(program: Program) -> None:
     text = """
 def raises(kind, call):

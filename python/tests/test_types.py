@@ -138,6 +138,49 @@ def test_flights(client: redlatch.Client) -> None:
     assert number
 
 
+def test_elections(client: redlatch.Client) -> None:
+    election: redlatch.Election = client.election("report", "a", ttl=20, label="it")
+    with election.term(timeout=1) as term:
+        leads: bool = term.is_leader()
+        number: int = term.term
+        text: str = term.fence  # type: ignore[assignment]
+        again: redlatch.Term = term
+        lease: redlatch.Lease = term
+        leader: Optional[redlatch.Leader] = client.leader("report")
+        sure: redlatch.Leader = election.leader()  # type: ignore[assignment]
+        assert leads and number == text and again is lease  # type: ignore[comparison-overlap]
+        assert leader == sure and sure.id == "a" and sure.since is not None
+        ids: list[str] = election.participants()
+        assert ids == ["a"]
+    for seen in client.observe("report"):
+        none: redlatch.Leader = seen  # type: ignore[assignment]
+        assert none is None
+        break
+    with pytest.raises(TypeError):
+        client.election("report", owner="me")  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        election.release()  # type: ignore[attr-defined]
+
+
+def test_elections_for_tasks(client: redlatch.Client) -> None:
+    async def main() -> None:
+        election: redlatch.AsyncElection = client.aio.election("report", on_lost="ignore")
+        async with election.term() as term:
+            leads: bool = term.is_leader()
+            again: redlatch.AsyncTerm = term
+            text: str = term.term  # type: ignore[assignment]
+            async for leader in client.aio.observe("report"):
+                sure: redlatch.Leader = leader  # type: ignore[assignment]
+                assert leads and again and sure.term == text  # type: ignore[comparison-overlap]
+                break
+            await term.resign()
+        seen: Optional[redlatch.Leader] = await client.aio.leader("report")
+        ids: list[str] = await election.participants()
+        assert seen is None and ids == []
+
+    asyncio.run(main())
+
+
 def test_twins_for_tasks(client: redlatch.Client) -> None:
     async def main() -> None:
         pool: redlatch.AsyncSemaphore = client.aio.semaphore("pool", 3)

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from . import _core
 from ._aio import Aio, RedlockAio
+from ._aio_election import AsyncCampaign, AsyncElection, AsyncTerm
 from ._aio_lease import AsyncLease
 from ._aio_locks import AsyncLock, AsyncLocks, AsyncRLock, AsyncRWLock, AsyncRWSide, AsyncSemaphore
+from ._candidacy import Leader
 from ._client import Client, connect, from_env
 from ._credentials import Credentials
+from ._election import Campaign, Election, Term
 from ._errors import (
     AlreadyHeld,
     Closed,
@@ -62,6 +65,8 @@ __version__ = _core.version()
 __all__ = [
     "Aio",
     "AlreadyHeld",
+    "AsyncCampaign",
+    "AsyncElection",
     "AsyncLease",
     "AsyncLock",
     "AsyncLocks",
@@ -69,18 +74,22 @@ __all__ = [
     "AsyncRWLock",
     "AsyncRWSide",
     "AsyncSemaphore",
+    "AsyncTerm",
+    "Campaign",
     "Client",
     "ClientOptions",
     "Closed",
     "Credentials",
     "Deadlock",
     "Denied",
+    "Election",
     "Error",
     "Finding",
     "Forked",
     "Holder",
     "InternalError",
     "Invalid",
+    "Leader",
     "Lease",
     "Level",
     "Lock",
@@ -108,6 +117,7 @@ __all__ = [
     "ServerError",
     "SingleFlightError",
     "Status",
+    "Term",
     "Unavailable",
     "Unsupported",
     "Mark",

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, TypeVar, overload
 
 from . import _core
 from ._advice import made
-from ._aio_base import AioBase, info_of
+from ._aio_base import AioBase
+from ._aio_election import AsyncElection, ask_leader, observed
 from ._aio_lease import AsyncLease, OnLost
 from ._aio_locks import AsyncLock, AsyncLocks, AsyncRLock, AsyncRWLock, AsyncSemaphore
+from ._candidacy import Candidacy, Leader, leader_of, no_election
 from ._convert import (
     ANY_HOLDER,
     NO_LIMIT,
@@ -33,7 +35,7 @@ from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, make_options, make_redlock_options
 from ._pump import pump_here
 from ._status import Status
-from ._wait import raise_unless_ok
+from ._wait import info_of, raise_unless_ok
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -199,6 +201,30 @@ class Aio(AioBase):
         flight = Flight(self._client, key, ttl, timeout, lease_ttl, max_hold, label)
         return await fly_async(self, flight, f)
 
+    def election(
+        self,
+        name: Name,
+        id: Optional[Name] = None,
+        *,
+        on_lost: OnLost = "cancel",
+        **keywords: Unpack[Keywords],
+    ) -> AsyncElection:
+        """Return the election `name`, in which this program is a candidate. Sends nothing.
+
+        on_lost  as for lock(), of a term. Without a choice the task is cancelled
+
+        Otherwise as Client.election().
+        """
+        return made(AsyncElection, self, name, Candidacy(id, keywords), on_lost)
+
+    async def leader(self, name: Name) -> Optional[Leader]:
+        """Return the leader of the election `name`; None without one. Changes nothing."""
+        return leader_of(await ask_leader(self, to_bytes(name, "name")))
+
+    def observe(self, name: Name) -> AsyncGenerator[Optional[Leader], None]:
+        """Iterate by `async for` over the leaders of the election `name`. As Client.observe()."""
+        return observed(self, to_bytes(name, "name"))
+
     async def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]
     ) -> AsyncLease:
@@ -320,6 +346,18 @@ class RedlockAio(AioBase):
     ) -> NoReturn:
         """Raise Unsupported: the nodes store no values."""
         raise no_flight()
+
+    def election(self, name: Name, id: Optional[Name] = None, **keywords: object) -> NoReturn:
+        """Raise Unsupported: an election needs one server or cluster."""
+        raise no_election()
+
+    def leader(self, name: Name) -> NoReturn:
+        """Raise Unsupported: an election needs one server or cluster."""
+        raise no_election()
+
+    def observe(self, name: Name) -> NoReturn:
+        """Raise Unsupported: an election needs one server or cluster."""
+        raise no_election()
 
     def lock(
         self,

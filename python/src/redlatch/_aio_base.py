@@ -14,19 +14,12 @@ from ._errors import error_of
 from ._info import Finding, read_findings
 from ._pump import Pump, pump_here
 from ._status import Status
-from ._wait import ACQUIRE, PENDING, Refusal, Start, raise_unless_ok, refusal_of
+from ._wait import ACQUIRE, PENDING, Refusal, Start, info_of, raise_unless_ok, refusal_of
 
 _FORKED = int(Status.E_FORKED)
 
 _status_of = _core.request_status
 _take_lease = _core.request_take_lease
-
-
-def info_of(request: _core.Request) -> _core.Info:
-    info = _core.request_take_info(request)
-    if info is None:
-        raise error_of(Status.E_NO_MEMORY)
-    return info
 
 
 class AioBase:

@@ -24,7 +24,7 @@ from ._lease import Lease
 from ._log import pass_on_log
 from ._options import option_text, set_option
 from ._status import Status
-from ._wait import ACQUIRE, Call, Refusal, Start, finished, refusal_of
+from ._wait import ACQUIRE, Call, Refusal, Start, finished, raise_unless_ok, refusal_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -220,8 +220,18 @@ class Base(Unique):
                 pass
             handle = self._reopen(handle)
 
+    def _finished(self, start: Start, *arguments: Any) -> _core.Request:
+        """The same for a call that may wait for long: its finished request."""
+        handle = self._handle
+        while True:
+            request = finished(start, handle, handle, *arguments)
+            if _core.request_status(request) != _FORKED:
+                raise_unless_ok(request)
+                return request
+            handle = self._reopen(handle)
+
     def _call(self, call: Callable[[_core.Client, _core.Error], Optional[T]]) -> T:
-        """The same as _ask(), for a call that does not wait."""
+        """As _ask(), for a call that does not wait."""
         handle = self._handle
         while True:
             err = new_error()

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, overload
 
 from . import _core
 from ._advice import URL, Made, made, takes_url, warn_of_with
 from ._aio import Aio
 from ._base import Base, options_from_env, options_of
+from ._candidacy import Candidacy, Leader, leader_of
 from ._convert import (
     ANY_HOLDER,
     NO_LIMIT,
@@ -23,6 +24,7 @@ from ._convert import (
     to_bytes,
 )
 from ._credentials import Provider
+from ._election import Election, ask_leader, observed
 from ._errors import NotHeld
 from ._flight import Flight, fly
 from ._force import TRIES, check_arguments, token_of
@@ -258,6 +260,40 @@ class Client(Base, metaclass=Made):
         - AlreadyHeld: the call is inside `f` of the same key, and would wait for itself.
         """
         return fly(Flight(self, key, ttl, timeout, lease_ttl, max_hold, label), f)
+
+    def election(
+        self, name: Name, id: Optional[Name] = None, **keywords: Unpack[Keywords]
+    ) -> Election:
+        """Return the election `name`, in which this program is a candidate. Sends nothing.
+
+            with client.election("billing").term() as term:  # waits until it leads
+                while term.is_leader():
+                    bill(fence=term.fence)
+
+        id  text of 1 to 256 bytes by which others know this candidate. None: the environment
+            variable POD_NAME if it is set and not empty, else "HOST:PID"
+
+        The other keywords are those of lock(). The lock of an election is the mutex of that name: a
+        holder without an id excludes leaders, and does not lead.
+        """
+        return made(Election, self, name, Candidacy(id, keywords))
+
+    def leader(self, name: Name) -> Optional[Leader]:
+        """Return the leader of the election `name`; None without one. Changes nothing."""
+        return leader_of(ask_leader(self, to_bytes(name, "name")))
+
+    def observe(self, name: Name) -> Generator[Optional[Leader], None, None]:
+        """Iterate over the leaders of the election `name`: the present one, then each change.
+
+            for leader in client.observe("billing"):
+                print(leader.id if leader else "no leader")
+
+        None: there is no leader. Each step blocks until there is a change, and waits for the end
+        of an outage. Terms never fall; a leader whose term is over before it is read is not seen.
+        Where the server cannot report changes, it is asked each second. Raises Closed when the
+        client is closed.
+        """
+        return observed(self, to_bytes(name, "name"))
 
     def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]

@@ -421,6 +421,11 @@ def read_info(info: _core.Info) -> LockInfo:
     return replace(made, remaining=None) if made.is_free else made
 
 
+def read_position(info: _core.Info) -> int:
+    """The position of an answer about a leader, for the next question."""
+    return _Row(info, "LOCK", 0).number("POSITION")
+
+
 def read_nodes(info: _core.Info) -> tuple[NodeInfo, ...]:
     found = _rows(info, "FINDING")
     return tuple(

@@ -117,10 +117,21 @@ def make_permits_options(
 
 def make_once_options(**keywords: Value) -> _core.AcquireOptions:
     """The options of a run of once. Each run is an acquisition of its own on the server."""
+    return _without_handoffs("once()", keywords)
+
+
+def make_candidate_options(id: bytes, keywords: Mapping[str, Value]) -> _core.AcquireOptions:
+    """The options of a candidate. Each one has its own place in the queue."""
+    made = _without_handoffs("election()", keywords)
+    set_option(_core.acquire_options_set, made, "id", id, id)
+    return made
+
+
+def _without_handoffs(what: str, keywords: Mapping[str, Value]) -> _core.AcquireOptions:
     _check_names(keywords, OF_OWNED)
     handoffs = keywords.get("max_local_handoffs")
     if handoffs not in (None, 0):
-        raise invalid(f"option 'max_local_handoffs' must be 0 for once() (got {shown(handoffs)})")
+        raise invalid(f"option 'max_local_handoffs' must be 0 for {what} (got {shown(handoffs)})")
     return _made({**keywords, "max_local_handoffs": 0}, OF_OWNED)
 
 

@@ -12,6 +12,7 @@ from . import _core
 from ._advice import made, warn_of_with
 from ._aio import RedlockAio
 from ._base import Base, options_from_env, options_of
+from ._candidacy import no_election
 from ._convert import NO_LIMIT, Duration, Name, Seconds, shown, to_bytes
 from ._credentials import Provider
 from ._errors import invalid
@@ -104,6 +105,18 @@ class Redlock(Base):
     ) -> NoReturn:
         """Raise Unsupported: the nodes store no values."""
         raise no_flight()
+
+    def election(self, name: Name, id: Optional[Name] = None, **keywords: object) -> NoReturn:
+        """Raise Unsupported: an election needs one server or cluster."""
+        raise no_election()
+
+    def leader(self, name: Name) -> NoReturn:
+        """Raise Unsupported: an election needs one server or cluster."""
+        raise no_election()
+
+    def observe(self, name: Name) -> NoReturn:
+        """Raise Unsupported: an election needs one server or cluster."""
+        raise no_election()
 
     @documented
     def lock(

@@ -128,6 +128,13 @@ def raise_unless_ok(request: _core.Request) -> None:
         raise error_of(status, _core.request_message(request))
 
 
+def info_of(request: _core.Request) -> _core.Info:
+    info = _core.request_take_info(request)
+    if info is None:
+        raise error_of(Status.E_NO_MEMORY)
+    return info
+
+
 class Refusal(NamedTuple):
     """The reason of an acquire or upgrade without success: BUSY or TIMEOUT."""
 

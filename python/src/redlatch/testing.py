@@ -85,5 +85,5 @@ def _format_of(info: LockInfo) -> Format:
 def _notice(tokens: set[str]) -> None:
     """Let the leases with `tokens` ask the server, so that they find out about the new holder."""
     for found in gc.get_objects():
-        if type(found) in (Lease, AsyncLease) and found.held and found.token in tokens:
+        if issubclass(type(found), (Lease, AsyncLease)) and found.held and found.token in tokens:
             _core.extend(found._handle, max(round(found.remaining * 1000), 1000), new_error())
