@@ -107,7 +107,9 @@ func (c *base) Close() error {
 	if source := c.common.source.Load(); source != nil {
 		source.stop()
 	}
-	c.common.closed.Store(true)
+	if !c.common.closed.Swap(true) {
+		close(c.common.ended)
+	}
 	c.common.pump.close()
 	return nil
 }

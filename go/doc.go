@@ -19,9 +19,10 @@
 //	defer lease.Unlock(context.WithoutCancel(ctx))
 //	work(lease.Context(), lease.Fence())
 //
-// [Client.Semaphore] is for a lock with several holders, [Client.RLock] for readers,
-// [Client.LockAll] for several names in one step, [Client.Once] for a job that runs once in a
-// period, and [Client.SingleFlight] for a value that one caller computes for all.
+// [Client.Semaphore] is for a lock with several holders, [Client.RLock] for readers, and
+// [Client.LockAll] for several names in one step. [Client.Once] is for a job that runs once in a
+// period, [Client.SingleFlight] for a value that one caller computes for all, and [Client.Lead] for
+// work that one process does until another one has to.
 //
 // A context limits a wait, and never how long a lock is held: a lock is held, and renewed in the
 // background, until it is unlocked or lost. A loss ends [Lease.Context] with the cause ErrLost, as

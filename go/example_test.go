@@ -272,6 +272,49 @@ func ExampleClient_SingleFlight() {
 	// price: 42
 }
 
+func ExampleClient_Lead() {
+	ctx := context.Background() // that of signal.NotifyContext in a program
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	work := func(ctx context.Context, term redlatch.Term) error { // ctx ends with the term
+		fmt.Println(term.ID, "leads:", term.IsLeader())
+		return nil
+	}
+	if err := client.Lead(ctx, "sweeper", work, redlatch.CandidateID("a")); err != nil {
+		log.Fatal(err)
+	}
+	// Output: a leads: true
+}
+
+func ExampleClient_Observe() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	client, err := redlatch.Dial(ctx, url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	term, err := client.Campaign(ctx, "primary", redlatch.CandidateID("a"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for leader := range client.Observe(ctx, "primary") {
+		fmt.Println("leader:", leader.ID)
+		if leader.IsNone() {
+			return
+		}
+		if err := term.Unlock(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// leader: a
+	// leader:
+}
+
 func ExampleClient_Locker() {
 	client, err := redlatch.Dial(context.Background(), url)
 	if err != nil {

@@ -37,20 +37,29 @@ func (c *Client) Inspect(ctx context.Context, name string) (*Info, error) {
 // look reads what start asks of the lock name.
 func (c *Client) look(ctx context.Context, op, name string,
 	start func(rlc.Client, string) rlc.Request) (*Info, error) {
+	var info *Info
+	err := c.read(ctx, op, name, start, func(handle rlc.Info) { info = readInfo(handle) })
+	return info, err
+}
+
+// read passes the answer of start to take, which does not keep it.
+func (c *Client) read(ctx context.Context, op, name string,
+	start func(rlc.Client, string) rlc.Request, take func(rlc.Info)) error {
 	defer runtime.KeepAlive(c)
 	request, err := c.common.ask(ctx, op, name, func() rlc.Request {
 		return start(c.handle, name)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.common.free(request)
 	handle := rlc.Request_take_info(request)
 	if handle == 0 {
-		return nil, &Error{Op: op, Name: name, Status: ErrNoMemory}
+		return &Error{Op: op, Name: name, Status: ErrNoMemory}
 	}
 	defer rlc.Info_free(handle)
-	return readInfo(handle), nil
+	take(handle)
+	return nil
 }
 
 // row is one row of one part of an rl_info.

@@ -31,11 +31,12 @@ type common struct {
 	lines  atomic.Pointer[logLines]         // what LogTo has started
 	source atomic.Pointer[credentialSource] // what CredentialsFrom has started
 	closed atomic.Bool
+	ended  chan struct{} // closed with the client
 	own    ownLeases
 }
 
 func newCommon(drive func(rlc.Queue)) *common {
-	return &common{pump: pump{drive: drive}}
+	return &common{pump: pump{drive: drive}, ended: make(chan struct{})}
 }
 
 // starter starts an acquisition.
@@ -136,8 +137,8 @@ func about(err error, op, name string) error {
 
 type leaseKey struct{}
 
-// LeaseOf returns the lease that Do or DoValue holds for the work with this context; nil if there
-// is none.
+// LeaseOf returns the lease that Do, DoValue or Lead holds for the work with this context; nil if
+// there is none.
 func LeaseOf(ctx context.Context) *Lease {
 	lease, _ := ctx.Value(leaseKey{}).(*Lease)
 	return lease

@@ -26,7 +26,7 @@ func WithOption(name, value string) ClientOption {
 func WithNamespace(namespace string) ClientOption { return WithOption("namespace", namespace) }
 
 // FromEnv reads the variables of docs/options.md, for options that neither the URL nor another
-// option sets. Nothing else in this package reads the environment.
+// option sets. Beside it, only the default of [CandidateID] reads the environment.
 func FromEnv() ClientOption { return rlc.Client_options_set_from_env }
 
 func (c call) makeClientOptions(options []ClientOption) (rlc.ClientOptions, error) {

@@ -107,12 +107,15 @@ import (
 	"errors"
 	"log"
 	"log/slog"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"redlatch.io/redlatch"
 )
 
 var _, _, _, _ = redlatch.Dial, slog.Default, time.Second, errors.Join
+var _, _ = signal.Stop, syscall.SIGTERM
 
 func work(ctx context.Context, fence int64) error { return ctx.Err() }
 
