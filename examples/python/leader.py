@@ -3,7 +3,7 @@
 """Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
 its work and stands by again.
 
-    python3 leader.py redis://localhost:6379
+    python3 leader.py redis://localhost:6379 [ID]
 """
 
 import sys
@@ -16,25 +16,26 @@ def work(fence: int) -> None:
     print("works, fence", fence, flush=True)
 
 
-def lead(lease: redlatch.Lease) -> None:
-    print("leads, fence", lease.fence, flush=True)
+def lead(term: redlatch.Term) -> None:
+    print("leads, fence", term.fence, flush=True)
     # A loss ends the wait of 0.1 s at once.
-    while not lease.wait_lost(timeout=0.1):
-        work(lease.fence)
+    while not term.wait_lost(timeout=0.1):
+        work(term.fence)
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        print("usage: leader.py URL", file=sys.stderr)
+    if len(sys.argv) not in (2, 3):
+        print("usage: leader.py URL [ID]", file=sys.stderr)
         sys.exit(64)
+    id = sys.argv[2] if len(sys.argv) == 3 else None  # None: host and process id
     try:
         # The next one leads at the latest 3 s after this one has crashed. It stands by as long as
         # it takes, also while the server is away.
-        leader = redlatch.connect(sys.argv[1]).lock("leader", ttl=3)
+        election = redlatch.connect(sys.argv[1]).election("leader", id=id, ttl=3)
         while True:
             try:
-                with leader as lease:
-                    lead(lease)
+                with election.term() as term:
+                    lead(term)
             except redlatch.LockLost as error:
                 print("stopped:", error, flush=True)
     except redlatch.Error as error:

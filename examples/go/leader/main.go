@@ -4,7 +4,7 @@
 // Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
 // its work and stands by again.
 //
-//	leader redis://localhost:6379
+//	leader redis://localhost:6379 [ID]
 package main
 
 import (
@@ -19,33 +19,34 @@ import (
 
 // work goes on until ctx ends, which is when the lead is lost. A process that is paused in a step
 // goes on with it: the fence lets others refuse that.
-func work(ctx context.Context, fence int64) {
+func work(ctx context.Context, term redlatch.Term) error {
+	fmt.Println("leads, fence", term.Fence())
 	for ctx.Err() == nil {
-		fmt.Println("works, fence", fence)
+		fmt.Println("works, fence", term.Fence())
 		select {
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	fmt.Println("stopped:", context.Cause(ctx))
+	return nil
 }
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: leader URL")
+	if len(os.Args) != 2 && len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: leader URL [ID]")
 		os.Exit(64)
 	}
+	// The next one leads at the latest 3 s after this one has crashed. It stands by as long as it
+	// takes, also while the server is away.
+	options := []redlatch.Option{redlatch.TTL(3 * time.Second)}
+	if len(os.Args) == 3 {
+		options = append(options, redlatch.CandidateID(os.Args[2]))
+	}
 	client, err := redlatch.Open(os.Args[1])
-	for err == nil {
-		// The next one leads at the latest 3 s after this one has crashed. It stands by as long as
-		// it takes, also while the server is away.
-		var lease *redlatch.Lease
-		lease, err = client.Lock(context.Background(), "leader", redlatch.TTL(3*time.Second))
-		if err == nil {
-			fmt.Println("leads, fence", lease.Fence())
-			work(lease.Context(), lease.Fence())
-		}
+	if err == nil {
+		err = client.Lead(context.Background(), "leader", work, options...)
 	}
 	log.Fatal("leader: ", err)
 }
