@@ -37,10 +37,10 @@ int main(int argc, char** argv) {
   const std::string id = argc == 3 ? argv[2] : "process " + std::to_string(getpid());
   try {
     auto client = redlatch::client::open(argv[1]);
-    // The next one leads at the latest so long after this one has crashed.
-    const auto options = redlatch::acquire_options().ttl(3s);
-    // It stands by as long as it takes, also while the server is away.
-    while (auto term = redlatch::campaign(client, "leader", id, redlatch::forever, options)) {
+    // The next one leads at the latest 3 s after this one has crashed. It stands by as long as it
+    // takes, also while the server is away.
+    while (auto term = redlatch::campaign(client, "leader", id, redlatch::forever,
+                                          redlatch::acquire_options().ttl(3s))) {
       lead(*term);
     }
   } catch (const redlatch::error& error) {

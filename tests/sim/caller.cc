@@ -403,7 +403,7 @@ void Caller::ask(Request::What what) {
 void Caller::inspect() { ask(Request::What::ask<operate::Inspect>()); }
 
 void Caller::observe() {
-  const int64_t limit_ms = random_.between(20, 5'000);
+  const int64_t limit_ms = random_.between(20, 2'000);
   name_ = any_name();
   const int64_t seen = seen_.try_emplace(name_, -1).first->second;
   start(Request::What::ask<operate::Leader>(), &Caller::on_observed, [&](Request &request) {

@@ -82,7 +82,7 @@ void Plan::load_jobs(Random &random) {
 
 void Plan::load_elections(Random &random) {
   candidate_percent = static_cast<int>(random.between(40, 100));
-  observer_percent = static_cast<int>(random.between(10, 40));
+  observer_percent = static_cast<int>(random.between(3, 15));
   name_count = static_cast<int>(random.between(1, 2));
   yield_every = 0;
 }
