@@ -85,7 +85,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-aging",
         "what is known of the server's clock never ages",
-        2,
+        153,
         Edit(
             "timing/clock_offset.cc",
             "return now / 100;",
@@ -236,7 +236,7 @@ CORE_MUTANTS = (
     Mutant(
         "left-over",
         "dead waiters beyond what one call looks at are left to the next poll",
-        141,
+        27,
         Edit(
             "lock/acquisition.cc",
             "if (has_more && front.is_there) return",
@@ -274,7 +274,7 @@ CORE_MUTANTS = (
     Mutant(
         "head-alone",
         "only the head looks when a holder of another library goes",
-        209,
+        108,
         Edit(
             "lock/key_watch.cc",
             "const bool is_of_others = seen.is_foreign ||",
@@ -349,7 +349,7 @@ CORE_MUTANTS = (
     Mutant(
         "forced-again",
         "a lease goes on that was taken by force and granted again (220f2fa)",
-        18,
+        58,
         Edit(
             "lock/waiters.cc",
             "answer.fence != record.held()->granted_fence()) {",
@@ -360,7 +360,7 @@ CORE_MUTANTS = (
     Mutant(
         "lost-comes-back",
         "a renewal that is confirmed after the lease brings it back",
-        152,
+        21,
         Edit(
             "lock/leases.cc",
             "if (held->is_over(now)) return on_due(record, now);",
@@ -400,7 +400,7 @@ CORE_MUTANTS = (
     Mutant(
         "no-rollback",
         "an upgrade that was granted while it was taken back stays",
-        18,
+        200,
         Edit(
             "lock/upgrade.cc",
             "rollback_ = was_cancel && result == 2 ?",

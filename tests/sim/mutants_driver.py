@@ -30,7 +30,7 @@ DRIVER_MUTANTS = (
     Mutant(
         "kept-attempt",
         "what an attempt has found is believed in spite of later news",
-        69,
+        11,
         Edit(
             "driver/primary_follower.cc",
             "  is_hurried_ = !watch_.on_found(std::move(known), opinion);",

@@ -209,7 +209,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-kept-votes",
         "votes that were kept while queued are never released",
-        11,
+        17,
         Edit(
             "quorum/quorum_acquire.cc",
             "votes_.options().is_renewed && now < keep_until_;",
@@ -376,7 +376,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-blind",
         "one vote after the other is asked for again that was taken away everywhere",
-        22,
+        12,
         Edit(
             "quorum/quorum_lease.cc",
             "  if (!is_gone) return;\n",

@@ -10,7 +10,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "role-unchecked",
         "a server that sentinels name is used without asking for its role",
-        49,
+        10,
         Edit(
             "protocol/handshake.cc",
             "  if (is_of_quorum || is_for_messages_ || !is_known_replica) return false;",
@@ -159,7 +159,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "old-count",
         "what replicas have confirmed counts on the next connection, too",
-        24,
+        16,
         Edit(
             "lock/connecting.cc",
             "    if (&record->server() == &server) record->replicas.count = 0;",
@@ -226,7 +226,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "watch-endless",
         "the pause between dials of a sentinel grows without a limit",
-        9,
+        14,
         Edit(
             "sentinel/primary_watch.h",
             "timing::Backoff backoff{50 * kMs, 5'000 * kMs};",
