@@ -147,6 +147,8 @@ import java.util.concurrent.locks.Lock;
 
 class Docs {
   static final class Worker {
+    void start(long fence) {}
+
     void stop() {}
 
     void write(long fence) {

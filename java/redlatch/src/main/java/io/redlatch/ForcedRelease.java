@@ -4,12 +4,37 @@ package io.redlatch;
 
 import java.util.Optional;
 
-/** The holder that a forced release without a token removes. */
+/** A forced release without a token, and the holder that it removes. */
 final class ForcedRelease {
+  /**
+   * The tries to remove one holder by its token: a lock that is handed off between the inspection
+   * and the release has another token. Afterwards it is a lock in use, and all its holders are
+   * removed.
+   */
+  private static final int TRIES = 3;
+
   private ForcedRelease() {}
 
+  static void run(Redlatch client, byte[] name) {
+    for (int tries = 0; tries < TRIES; tries++) {
+      Optional<byte[]> token = tokenOf(client.inspect(name));
+      if (token.isEmpty()) {
+        break;
+      }
+      try {
+        client.forceRelease(name, token.get());
+        return;
+      } catch (RedlatchException failure) {
+        if (failure.status() != Status.E_NOT_HELD) {
+          throw failure;
+        }
+      }
+    }
+    client.forceReleaseAny(name);
+  }
+
   /** The token of the only holder of a lock of redlatch; empty if there are more. */
-  static Optional<byte[]> tokenOf(LockInfo info) {
+  private static Optional<byte[]> tokenOf(LockInfo info) {
     if (info.state() == LockInfo.State.FREE) {
       throw refused(Status.E_NOT_HELD, info, " is free: nothing to release");
     }

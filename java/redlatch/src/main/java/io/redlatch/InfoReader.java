@@ -10,10 +10,11 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.function.Predicate;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** Makes a LockInfo of what the library knows. */
+/** Makes a LockInfo, and other records, of what the library knows. */
 final class InfoReader {
   private InfoReader() {}
 
@@ -53,6 +54,14 @@ final class InfoReader {
     /** RL_MODE_UPGRADE is the third. */
     Lease.Mode mode(int field) {
       return Lease.Mode.values()[(int) number(field) - 1];
+    }
+
+    String candidate() {
+      return text(RlcConstants.RL_FIELD_CANDIDATE);
+    }
+
+    Leader asLeader(long term) {
+      return new Leader(candidate(), term, time(RlcConstants.RL_FIELD_SINCE_MS));
     }
 
     // ---- readers: made of info_fields.def by tools/gen_info.py ----
@@ -185,6 +194,29 @@ final class InfoReader {
           cap < 0 ? limit : Math.min(cap, limit),
           cap < 0 ? OptionalLong.empty() : OptionalLong.of(cap),
           row.number(RlcConstants.RL_FIELD_WAITING));
+    } finally {
+      Rlc.info_free(info);
+    }
+  }
+
+  /** The state of an election on the server. The position is for the next watch. */
+  record ElectionState(Optional<Leader> leader, List<String> participants, long position) {}
+
+  /** The state of an election. Frees `info`. */
+  static ElectionState electionOf(SWIGTYPE_p_rl_info info) {
+    try {
+      Row lock = new Row(info, RlcConstants.RL_PART_LOCK, 0);
+      return new ElectionState(
+          rows(info, RlcConstants.RL_PART_HOLDER)
+              .filter(row -> !row.candidate().isEmpty())
+              .map(row -> row.asLeader(lock.number(RlcConstants.RL_FIELD_FENCE)))
+              .findFirst(),
+          Stream.of(RlcConstants.RL_PART_HOLDER, RlcConstants.RL_PART_WAITER)
+              .flatMap(part -> rows(info, part))
+              .map(Row::candidate)
+              .filter(Predicate.not(String::isEmpty))
+              .toList(),
+          lock.number(RlcConstants.RL_FIELD_POSITION));
     } finally {
       Rlc.info_free(info);
     }

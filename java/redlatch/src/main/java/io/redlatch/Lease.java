@@ -60,7 +60,7 @@ public final class Lease implements AutoCloseable {
   private final Hold hold;
   private final List<String> names;
   private final AtomicBoolean isClosed = new AtomicBoolean();
-  private @Nullable CompletableFuture<LockLostException> lost;
+  private @Nullable Watch watch;
 
   Lease(Object client, CallSession session, SWIGTYPE_p_rl_lease handle, List<String> names) {
     this.client = client;
@@ -245,27 +245,47 @@ public final class Lease implements AutoCloseable {
    * Completes with the reason when the lease is lost, and never if it is closed or detached.
    * Dependent stages run in a thread of redlatch.
    */
-  public synchronized CompletableFuture<LockLostException> lost() {
-    CompletableFuture<LockLostException> future = lost;
-    if (future == null) {
-      lost = future = watchLoss();
-    }
+  public CompletableFuture<LockLostException> lost() {
     // A caller that cancels its copy must not cancel those of others.
-    return future.copy();
+    return watch().lost.copy();
   }
 
-  /** A lease has one watch: each would replace the one before. */
-  private CompletableFuture<LockLostException> watchLoss() {
-    CompletableFuture<LockLostException> future = new CompletableFuture<>();
+  /**
+   * Completes when the lease is not held any more, for whatever reason. Dependent stages run in a
+   * thread of redlatch.
+   */
+  CompletableFuture<Void> ended() {
+    return watch().ended.copy();
+  }
+
+  /** A lease has one watch in the library: each would replace the one before. */
+  private record Watch(CompletableFuture<LockLostException> lost, CompletableFuture<Void> ended) {
+    void end(@Nullable RedlatchException reason) {
+      ended.complete(null);
+      if (reason instanceof LockLostException loss) {
+        lost.complete(loss);
+      }
+    }
+  }
+
+  private synchronized Watch watch() {
+    Watch started = watch;
+    if (started == null) {
+      watch = started = startWatch();
+    }
+    return started;
+  }
+
+  private Watch startWatch() {
+    Watch started = new Watch(new CompletableFuture<>(), new CompletableFuture<>());
     // It keeps this lease from being collected until it ends, so that the loss is reported.
     Pump.watch(
         (queue, tag) -> ask(handle -> Rlc.lease_watch(handle, queue, tag)),
         () -> {
-          if (ask(Lease::whyNotHeld) instanceof LockLostException reason) {
-            Threads.tell(() -> future.complete(reason));
-          }
+          RedlatchException reason = ask(Lease::whyNotHeld);
+          Threads.tell(() -> started.end(reason));
         });
-    return future;
+    return started;
   }
 
   /**

@@ -115,6 +115,11 @@ public record LockInfo(
       return Text.of(labelBytes);
     }
 
+    /** The id of a candidate, decoded as UTF-8; "" without one. */
+    public String candidate() {
+      return Text.of(candidateBytes);
+    }
+
     @Override
     public String toString() {
       return "Holder[" + token() + ", " + who + ", " + label() + ", " + mode + "]";
@@ -141,6 +146,11 @@ public record LockInfo(
       Lease.Mode mode,
       Optional<Instant> since) {
   // ---- end of Waiter ----
+
+    /** The id of a candidate, decoded as UTF-8; "" without one. */
+    public String candidate() {
+      return Text.of(candidateBytes);
+    }
   }
 
   // ---- Mark: made of info_fields.def by tools/gen_info.py ----

@@ -35,17 +35,24 @@ abstract class OptionValues<Self> {
 
   /** Refuses a name with the message of the library, such as the nearest valid name. */
   private static void refuseUnknown(String name) {
+    check("acquire", Text.bytes(name, "name"), new byte[0]);
+  }
+
+  /** Refuses a wrong name or value with the message of the library. */
+  static void check(String op, byte[] name, byte[] text) {
     NativeLibrary.load();
-    byte[] bytes = Text.bytes(name, "name");
     SWIGTYPE_p_rl_acquire_options scratch = Rlc.acquire_options_new();
     try {
       Errors.check(
-          "acquire",
-          "",
-          err -> Rlc.acquire_options_set(scratch, bytes, new byte[0], err) == 0 ? true : null);
+          op, "", err -> Rlc.acquire_options_set(scratch, name, text, err) == 0 ? true : null);
     } finally {
       Rlc.acquire_options_free(scratch);
     }
+  }
+
+  /** Refuses a wrong value now, and not when it is used. */
+  void check(String op) {
+    values.forEach(value -> check(op, value.name, value.text));
   }
 
   /** The same options with another one. */

@@ -37,13 +37,6 @@ public final class Redlatch implements AutoCloseable {
         @Nullable SWIGTYPE_p_rl_acquire_options options);
   }
 
-  /**
-   * The tries to remove one holder by its token: a lock that is handed off between the inspection
-   * and the release has another token. Afterwards it is a lock in use, and all its holders are
-   * removed.
-   */
-  private static final int FORCE_TRIES = 3;
-
   private final SWIGTYPE_p_rl_client handle;
   private final CallSession session;
 
@@ -117,7 +110,7 @@ public final class Redlatch implements AutoCloseable {
     }
   }
 
-  private Request start(
+  Request start(
       String op,
       String name,
       Function<SWIGTYPE_p_rl_client, @Nullable SWIGTYPE_p_rl_request> start) {
@@ -362,6 +355,26 @@ public final class Redlatch implements AutoCloseable {
     return new Flight(this, name, ttl).run(mutex, options.waitMs(), work);
   }
 
+  /** Returns the election `name`, as UTF-8, with the default id and options. Sends nothing. */
+  public Election election(String name) {
+    return election(Text.bytes(name, "name"));
+  }
+
+  /** Returns the election `name`, of any bytes. Otherwise as election(text). Sends nothing. */
+  public Election election(byte[] name) {
+    byte[] copy = Text.copy(name, "name");
+    String id = Election.defaultId(System.getenv("POD_NAME"));
+    return new Election(this, lock(copy), copy, id, LockOptions.DEFAULT);
+  }
+
+  InfoReader.ElectionState electionState(byte[] name) {
+    try (Request request =
+        start("leader", Text.of(name), client -> Rlc.leader_start(client, name))) {
+      request.awaitUninterruptibly();
+      return InfoReader.electionOf(request.takeInfo());
+    }
+  }
+
   /** The numbers of a semaphore, for a caller with this limit. */
   SemaphoreStats stats(byte[] name, int limit) {
     try (Request request =
@@ -469,21 +482,7 @@ public final class Redlatch implements AutoCloseable {
   /** The same as forceRelease(text), the name as bytes. */
   public void forceRelease(byte[] name) {
     Text.given(name, "name");
-    for (int tries = 0; tries < FORCE_TRIES; tries++) {
-      Optional<byte[]> token = ForcedRelease.tokenOf(inspect(name));
-      if (token.isEmpty()) {
-        break;
-      }
-      try {
-        forceRelease(name, token.get());
-        return;
-      } catch (RedlatchException failure) {
-        if (failure.status() != Status.E_NOT_HELD) {
-          throw failure;
-        }
-      }
-    }
-    forceReleaseAny(name);
+    ForcedRelease.run(this, name);
   }
 
   /**

@@ -221,8 +221,13 @@ final class Request implements AutoCloseable {
         Text.of(value));
   }
 
-  /** That of an inspection that has ended; once. */
+  /**
+   * That of an inspection that has ended; once.
+   *
+   * @throws RedlatchException as check().
+   */
   SWIGTYPE_p_rl_info takeInfo() {
+    check();
     SWIGTYPE_p_rl_info info = Rlc.request_take_info(handle);
     if (info == null) {
       throw RedlatchException.of(Status.E_NO_MEMORY, op, name.get(), "");

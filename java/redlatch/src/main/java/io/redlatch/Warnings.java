@@ -43,6 +43,34 @@ final class Warnings {
         null);
   }
 
+  /** `failure` has the reason of the next try. */
+  static void retried(String what, String election, long delayMs, Throwable failure) {
+    warn(what + of(election) + " has failed; the next try is in " + delayMs + " ms", failure);
+  }
+
+  /** `failure` has the reason why no more tries follow. */
+  static void electionEnded(String what, String election, Throwable failure) {
+    warn("the " + what + of(election) + " has ended", failure);
+  }
+
+  static void callbackFailed(String what, String election, Throwable failure) {
+    warn("the callback " + what + of(election) + " has failed", failure);
+  }
+
+  /** `where` has the stack of the thread. */
+  static void callbackBlocks(String what, String election, Throwable where) {
+    warn("the callback " + what + of(election) + " blocks, and delays others", where);
+  }
+
+  /** A close() no longer waits for the callbacks. */
+  static void closeUnfinished(String election) {
+    warn("a callback still runs after the close of an elector" + of(election), null);
+  }
+
+  private static String of(String election) {
+    return " of election " + Text.quoted(election);
+  }
+
   /** An exception of the logger must not stop the caller. */
   private static void warn(String message, @Nullable Throwable failure) {
     try {

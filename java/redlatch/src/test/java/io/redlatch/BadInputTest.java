@@ -260,4 +260,19 @@ class BadInputTest {
       assertFalse(redlock.toString().contains("secret"), redlock::toString);
     }
   }
+
+  @Test
+  void nullArgumentsOfElectionsAreNamed() {
+    try (Redlatch client = Redlatch.open("unix:///nowhere")) {
+      assertNames("name", () -> client.election((String) null));
+      assertNames("name", () -> client.election((byte[]) null));
+      assertNames("id", () -> client.election("x").id(null));
+      assertNames("options", () -> client.election("x").with(null));
+      assertNames("duration", () -> client.election("x").campaign(null));
+      assertNames("action", () -> client.election("x").observe(null));
+      assertNames("onElected", () -> client.election("x").elector().onElected(null));
+      assertNames("onRevoked", () -> client.election("x").elector().onRevoked(null));
+      assertNames("onNewLeader", () -> client.election("x").elector().onNewLeader(null));
+    }
+  }
 }

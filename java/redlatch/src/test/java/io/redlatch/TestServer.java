@@ -14,6 +14,7 @@ import java.nio.channels.Channels;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 
@@ -22,19 +23,27 @@ public final class TestServer implements AutoCloseable {
   /** It ends with whoever has started it, in whatever way that ends. */
   private static final String LAUNCHER = "../../tests/support/server";
 
-  private final Path socket;
-  private final Process shell;
-  private final String pid;
+  private final Path folder;
+  private final List<Process> shells = new ArrayList<>();
+  private String pid;
 
   public TestServer() {
     try {
       // The name of a socket must be short.
-      Path folder = Files.createTempDirectory("rl");
-      socket = folder.resolve("s");
-      shell =
+      folder = Files.createTempDirectory("rl");
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
+    }
+    start();
+  }
+
+  private void start() {
+    try {
+      Process shell =
           new ProcessBuilder(LAUNCHER, folder.toString())
               .redirectError(ProcessBuilder.Redirect.INHERIT)
               .start();
+      shells.add(shell);
       pid = shell.inputReader().readLine();
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
@@ -44,8 +53,18 @@ public final class TestServer implements AutoCloseable {
     }
   }
 
+  /** Another process takes its place, without its data. */
+  public void restart() {
+    kill();
+    start();
+  }
+
+  private Path socket() {
+    return folder.resolve("s");
+  }
+
   public String url() {
-    return "unix://" + socket;
+    return "unix://" + socket();
   }
 
   /** The first line of the answer to a command. */
@@ -65,7 +84,7 @@ public final class TestServer implements AutoCloseable {
       request.writeBytes(word);
       request.writeBytes("\r\n".getBytes(UTF_8));
     }
-    try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
+    try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket()))) {
       channel.write(ByteBuffer.wrap(request.toByteArray()));
       String answer = new BufferedReader(Channels.newReader(channel, UTF_8)).readLine();
       return answer == null ? "" : answer;
@@ -125,8 +144,10 @@ public final class TestServer implements AutoCloseable {
   @Override
   public void close() {
     try {
-      shell.getOutputStream().close();
-      shell.waitFor();
+      for (Process shell : shells) {
+        shell.getOutputStream().close();
+        shell.waitFor();
+      }
     } catch (IOException | InterruptedException failure) {
       throw new AssertionError(failure);
     }

@@ -130,6 +130,8 @@ final class VirtualThreads {
             () -> client.attach("detached", token),
             () -> client.list("").iterator().hasNext(),
             () -> held.release(),
+            () -> client.election("leader").leader(),
+            () -> client.election("leader").campaign(),
             () -> client.once("once", Duration.ofHours(1), lease -> {}),
             () -> client.singleFlight("flight", Duration.ofHours(1), () -> new byte[0]),
             () -> {
