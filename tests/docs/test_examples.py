@@ -293,11 +293,14 @@ def assert_works_only_while_it_leads(example: Example) -> None:
 def test_a_leader_stops_when_the_lead_is_taken_from_it(
     language: str, server: Server, client: redlatch.Client
 ) -> None:
-    with Example(language, "leader", server.url) as first:
+    with Example(language, "leader", server.url, "one") as first:
         led = first.await_line("leads, fence ")
         first.await_line("works, fence ")
-        with Example(language, "leader", server.url) as second:
+        leader = client.leader("leader")
+        assert leader and (leader.id, leader.term) == ("one", fence_in(first.lines[led]))
+        with Example(language, "leader", server.url, "two") as second:
             await_waiter(server, "leader")
+            assert client.election("leader").participants() == ["one", "two"]
             client.force_release("leader")
             later = second.await_line("leads, fence ")
             stopped = first.await_line("stopped: ")
