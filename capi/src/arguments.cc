@@ -110,6 +110,11 @@ Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, c
   auto outcome = fill_lock(client, request, name, name_len, wait_ms, options);
   request.options.mode = mode;
   if (!outcome.ok()) return outcome;
+  const std::string &candidate = request.options.candidate;
+  if (mode == runtime::Mode::kRead && !candidate.empty()) {
+    return failure(Status::kInvalid,
+                   "option 'id' must not be set for a reader (got " + quoted(candidate) + ")");
+  }
   return check_format(request, &runtime::FormatTraits::has_readers,
                       "a read-write lock, which is not reentrant");
 }

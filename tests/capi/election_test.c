@@ -231,6 +231,26 @@ static void check_refused(const char* option, const char* value, const char* mes
   rl_error_free(err);
 }
 
+/* Beside the option mode, a function can say that the lock is only read. */
+static void a_reader_is_no_candidate(void) {
+  rl_error* err = rl_error_new();
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_lease* lease;
+  rl_request* request;
+  rl_acquire_options_set(options, TEXT("id"), TEXT("x"), NULL);
+  CHECK(rl_rw_acquire_read(clients[0], TEXT("refused"), 0, options, err) == NULL);
+  CHECK_INT(RL_E_INVALID, rl_error_status(err));
+  CHECK_HAS("option 'id' must not be set for a reader (got 'x')", rl_error_message(err));
+  request = rl_rw_acquire_read_start(clients[0], TEXT("refused"), 0, options);
+  CHECK_INT(RL_E_INVALID, rl_request_status(request));
+  rl_request_free(request);
+  lease = rl_rw_acquire_write(clients[0], TEXT("refused"), 0, options, err);
+  CHECK(leads("refused", "x"));
+  give_back(lease);
+  rl_acquire_options_free(options);
+  rl_error_free(err);
+}
+
 static void bad_arguments_are_refused(void) {
   rl_error* err = rl_error_new();
   rl_request* request;
@@ -272,6 +292,7 @@ static const struct test tests[] = {
     {"an_observer_polls_where_nothing_is_reported", an_observer_polls_where_nothing_is_reported},
     {"terms_never_fall", terms_never_fall},
     {"an_observer_ends", an_observer_ends},
+    {"a_reader_is_no_candidate", a_reader_is_no_candidate},
     {"bad_arguments_are_refused", bad_arguments_are_refused},
 };
 
