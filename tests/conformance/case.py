@@ -18,6 +18,7 @@ ALL_BYTES = "".join(f"%{byte:02x}" for byte in range(256))
 FAULTS = {"kill", "start", "restart", "pause", "resume", "drop_connections", "sleep"}
 FAULTS |= {"kill_client", "pause_client", "resume_client", "lose_reply", "lose_request"}
 KINDS = {"mutex", "rw", "reentrant", "semaphore", "all"}
+CAMPAIGNS = {"campaign", "start_campaign"}
 # The sentence that the copies of cases in other formats show.
 OF_FORMATS = "S156"
 
@@ -146,6 +147,8 @@ class Case:
                 needed.add("permits")
             if step.op in ("once", "once_forget", "flight"):
                 needed.add("jobs")
+            if step.op in CAMPAIGNS or step.op in ("leader", "participants", "observe"):
+                needed.add("election")
             if "kind=all" in step.words:
                 needed.add("names")
         return needed

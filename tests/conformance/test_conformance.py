@@ -98,6 +98,9 @@ DEFECTS = [
     ("forget_count", "reentrant-counts", "python python-aio go java"),
     ("read_as_write", "rw-shared-or-alone", "c c-queue python python-aio go java"),
     ("write_as_read", "rw-shared-or-alone", "c c-queue python python-aio go java"),
+    ("forget_id", "election-lock", "c c-queue python python-aio go java"),
+    ("forget_position", "election-no-change", "c c-queue"),
+    ("ignore_release", "election-order", "c c-queue python python-aio go java"),
     ("one_node", "redlock-exclusive", "c c-queue python python-aio go java"),
 ]
 

@@ -26,9 +26,18 @@ static rl_request* start_on_client(struct call* call, const char* op) {
   const char* name = text_of(call, "name", &name_length);
   const char* token = text_of(call, "token", &token_length);
   if (is(op, "inspect")) return rl_inspect_start(client, name, name_length);
+  if (is(op, "leader") || is(op, "participants")) {
+    return rl_leader_start(client, name, name_length);
+  }
   if (is(op, "force_release_any")) return rl_force_release_any_start(client, name, name_length);
   if (!is(op, "force_release")) return NULL;
   return rl_force_release_start(client, name, name_length, token, token_length);
+}
+
+/* NULL after a mistake, which the call that waits finds again. */
+static rl_request* start_campaign(struct job* job, int64_t wait_ms) {
+  if (set_candidate(&job->call, job->lock) != RL_OK) return NULL;
+  return start_of(job->lock, side_of_candidate(&job->call), wait_ms);
 }
 
 static rl_request* start(struct job* job) {
@@ -46,6 +55,10 @@ static rl_request* start(struct job* job) {
     token = text_of(&job->call, "token", &length);
     return rl_lease_attach_start(client, lock->name, lock->name_length, token, length,
                                  number_of(&job->call, "fence"), lock->options);
+  }
+  if (is(op, "campaign")) return start_campaign(job, wait_ms);
+  if (is(op, "observe")) {
+    return rl_leader_watch_start(client, lock->name, lock->name_length, lock->seen, wait_ms);
   }
   if (is(op, "stats")) return rl_semaphore_stats_start(client, lock->name, lock->name_length);
   if (is(op, "acquire")) return start_of(lock, "", wait_ms);
@@ -87,6 +100,19 @@ static void show_detached(struct job* job) {
   show_lease(&job->call, job->lock->lease, token);
 }
 
+/* What a question was answered with. */
+static void show_answer(struct job* job) {
+  struct call* call = &job->call;
+  if (is(call->op, "check") && job->lock == NULL && job->status == RL_OK) {
+    show_findings(call, rl_request_take_info(job->request));
+  }
+  if (is(call->op, "stats")) show_stats(call, job->lock, rl_request_take_info(job->request));
+  if (is(call->op, "inspect")) show_info(call, rl_request_take_info(job->request));
+  if (is(call->op, "leader")) show_leader(call, rl_request_take_info(job->request));
+  if (is(call->op, "participants")) show_participants(call, rl_request_take_info(job->request));
+  if (is(call->op, "observe")) show_news(call, job->lock, rl_request_take_info(job->request));
+}
+
 /* Its tag has come, or its time is over. */
 static void finish(struct job* job) {
   job->is_done = 1;
@@ -99,13 +125,7 @@ static void finish(struct job* job) {
   job->status = rl_request_status(job->request);
   if (job->status == RL_PENDING) rl_request_watch(job->request, NULL, 0);
   if (is(job->call.op, "detach") && job->status == RL_OK) show_detached(job);
-  if (is(job->call.op, "check") && job->lock == NULL && job->status == RL_OK) {
-    show_findings(&job->call, rl_request_take_info(job->request));
-  }
-  if (is(job->call.op, "stats")) {
-    show_stats(&job->call, job->lock, rl_request_take_info(job->request));
-  }
-  if (is(job->call.op, "inspect")) show_info(&job->call, rl_request_take_info(job->request));
+  show_answer(job);
   /* One that ends only now is taken by the next poll, which says that it is granted. */
   if (job->status != RL_PENDING) {
     keep_lease(&job->call, job->lock, rl_request_take_lease(job->request));

@@ -127,6 +127,7 @@ static rl_status make_lock(struct call* call) {
   memcpy(lock->name, name, length);
   lock->options = rl_acquire_options_new();
   lock->limit = number_of(call, "limit");
+  lock->seen = -1;
   if (is(kind, "all")) {
     const char* names = text_of(call, "names", &length);
     lock->names = rl_names_new();
@@ -153,7 +154,7 @@ static const struct field {
               {RL_FIELD_LABEL, 1, "label"},         {RL_FIELD_HOLDING, 0, "holding"},
               {RL_FIELD_OWNER, 1, "owner"},         {RL_FIELD_USED, 0, "used"},
               {RL_FIELD_LIMIT, 0, "limit"},         {RL_FIELD_CAP, 0, "cap"},
-              {RL_FIELD_PERMITS, 0, "permits"}};
+              {RL_FIELD_PERMITS, 0, "permits"},     {RL_FIELD_CANDIDATE, 1, "candidate"}};
 
 /* Every field of the first row of every part; what a part does not have is 0 or "". */
 void show_info(struct call* call, rl_info* info) {
@@ -274,6 +275,7 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
     return rl_force_release(client, name, name_length, token, token_length, err);
   }
   if (is(op, "force_release_any")) return rl_force_release_any(client, name, name_length, err);
+  if (is(op, "leader") || is(op, "participants")) return read_leader(call, err);
   if (is(op, "once_forget")) return rl_once_forget(client, name, name_length, err);
   if (!is(op, "shutdown")) return NO_SUCH_OPERATION;
   shut_down();
@@ -294,7 +296,8 @@ void show_lease(struct call* call, const rl_lease* lease, const char* token) {
   add(call, " state=%s remaining_ms=%lld fence=%lld mode=%s", states[rl_lease_state(lease)],
       (long long)rl_lease_remaining_ms(lease), (long long)rl_lease_fence(lease),
       modes[rl_lease_mode(lease)]);
-  add(call, " lost=%s", losses[rl_lease_lost_reason(lease)]);
+  add(call, " lost=%s leads=%d", losses[rl_lease_lost_reason(lease)],
+      rl_lease_check(lease, NULL) == RL_OK);
   if (token != NULL) add(call, " token=%s", token);
 }
 
@@ -398,6 +401,21 @@ rl_request* start_of(const struct lock* lock, const char* kind, int64_t wait_ms)
   return rl_rw_acquire_write_start(client, name, length, wait_ms, lock->options);
 }
 
+/* Also to start it: a candidate acquires. */
+static rl_status campaign(struct call* call, struct lock* lock, rl_error* err, rl_lease** lease) {
+  const int64_t wait_ms = number_of(call, "wait_ms");
+  const char* side = side_of_candidate(call);
+  const rl_status status = set_candidate(call, lock);
+  if (status != RL_OK) return status;
+  if (is(call->op, "start_campaign")) {
+    rl_request_free(lock->request);
+    lock->request = start_of(lock, side, wait_ms);
+    return rl_request_status(lock->request);
+  }
+  *lease = acquire(lock, is(side, "read") ? "acquire_read" : "acquire", wait_ms, err);
+  return rl_error_status(err);
+}
+
 static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_lease** lease) {
   const char *op = call->op, *kind = strchr(op, '_');
   const int64_t wait_ms = number_of(call, "wait_ms");
@@ -415,6 +433,8 @@ static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_le
     return rl_error_status(err);
   }
   if (is(op, "attach_all")) return attach_all(call, lock, lease);
+  if (strstr(op, "campaign") != NULL) return campaign(call, lock, err, lease);
+  if (is(op, "observe")) return observe(call, lock, err);
   if (is(op, "once")) return run_once(call, lock, err);
   if (is(op, "flight")) return fly(call, lock, err);
   if (is(op, "stats")) {

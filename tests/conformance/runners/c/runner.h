@@ -22,6 +22,7 @@ struct lock {
   rl_request* request;
   int64_t limit;   /* Of a semaphore, else 0. */
   rl_names* names; /* Of several, else NULL. */
+  int64_t seen;    /* The position of the last leader that it has observed; -1: none. */
 };
 
 struct job {
@@ -61,6 +62,16 @@ void show_lease(struct call* call, const rl_lease* lease, const char* token);
 /* Run the job `lock` once in a period; fly for the value `lock` (jobs.c). */
 rl_status run_once(struct call* call, const struct lock* lock, rl_error* err);
 rl_status fly(struct call* call, const struct lock* lock, rl_error* err);
+/* Elections (election.c). Give the options of `lock` the id of the candidate. */
+rl_status set_candidate(const struct call* call, struct lock* lock);
+/* As start_of() has it: "", or "read" for a candidate that would only read. */
+const char* side_of_candidate(const struct call* call);
+/* The leader of an election, its candidates, and what an observer sees; they free `info`. */
+void show_leader(struct call* call, rl_info* info);
+void show_participants(struct call* call, rl_info* info);
+void show_news(struct call* call, struct lock* lock, rl_info* info);
+rl_status read_leader(struct call* call, rl_error* err);
+rl_status observe(struct call* call, struct lock* lock, rl_error* err);
 /* Do a job by calls that wait. */
 void* work(void* job);
 /* .. and free the job. */

@@ -35,6 +35,8 @@ var ofClient = map[string]func(values) answer{
 	"force_release":     doForceRelease,
 	"force_release_any": doForceReleaseAny,
 	"once_forget":       doOnceForget,
+	"leader":            doLeader,
+	"participants":      doParticipants,
 	"list":              doList,
 	"statuses":          doStatuses,
 }
@@ -111,6 +113,7 @@ func doInspect(v values) answer {
 		{"holder_mode", holder.Mode}, {"holder_remaining_ms", ms(holder.Remaining)},
 		{"holder_since_ms", unixMs(holder.Since)}, {"holder_token", holder.Token},
 		{"holder_who", holder.Who}, {"holder_label", holder.Label}, {"holder_permits", holder.Permits},
+		{"holder_candidate", holder.Candidate}, {"first_candidate", first.Candidate},
 		{"used", info.Used}, {"limit", info.Limit}, {"cap", info.Cap}, {"first_mode", first.Mode},
 		{"first_since_ms", unixMs(first.Since)}, {"first_token", first.Token}, {"first_who", first.Who},
 	} {

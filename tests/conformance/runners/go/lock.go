@@ -24,6 +24,7 @@ type lock struct {
 	options           []redlatch.Option
 	lease             atomic.Pointer[redlatch.Lease]
 	started           *started
+	leaders           <-chan redlatch.Leader // what its observer sees; nil before that
 }
 
 // started is what goes on by itself. Whoever sees done closed may look at the rest.
@@ -35,28 +36,31 @@ type started struct {
 }
 
 var ofLock = map[string]func(*lock, values) answer{
-	"acquire":       acquiring("acquire"),
-	"acquire_read":  acquiring("acquire_read"),
-	"acquire_write": acquiring("acquire_write"),
-	"start":         starting("acquire"),
-	"start_read":    starting("acquire_read"),
-	"start_write":   starting("acquire_write"),
-	"start_upgrade": doStartUpgrade,
-	"poll":          doPoll,
-	"cancel":        doCancel,
-	"upgrade":       doUpgrade,
-	"downgrade":     doDowngrade,
-	"attach":        doAttach,
-	"attach_all":    doAttachAll,
-	"release":       doRelease,
-	"check":         doCheck,
-	"extend":        doExtend,
-	"wait_lost":     doWaitLost,
-	"show":          doShow,
-	"detach":        doDetach,
-	"stats":         doStats,
-	"once":          doOnce,
-	"flight":        doFlight,
+	"acquire":        acquiring("acquire"),
+	"acquire_read":   acquiring("acquire_read"),
+	"acquire_write":  acquiring("acquire_write"),
+	"start":          starting("acquire"),
+	"start_read":     starting("acquire_read"),
+	"start_write":    starting("acquire_write"),
+	"start_upgrade":  doStartUpgrade,
+	"poll":           doPoll,
+	"cancel":         doCancel,
+	"upgrade":        doUpgrade,
+	"downgrade":      doDowngrade,
+	"attach":         doAttach,
+	"attach_all":     doAttachAll,
+	"release":        doRelease,
+	"check":          doCheck,
+	"extend":         doExtend,
+	"wait_lost":      doWaitLost,
+	"show":           doShow,
+	"detach":         doDetach,
+	"stats":          doStats,
+	"once":           doOnce,
+	"flight":         doFlight,
+	"campaign":       doCampaign,
+	"start_campaign": doStartCampaign,
+	"observe":        doObserve,
 }
 
 // ---- to take it ---------------------------------------------------------------------------------
@@ -330,6 +334,11 @@ func doShow(l *lock, _ values) answer {
 	done.add("mode", lease.Mode())
 	reason, _ := lease.LostReason()
 	done.add("lost", reason)
+	leads := 0
+	if lease.Check() == nil {
+		leads = 1
+	}
+	done.add("leads", leads)
 	return done
 }
 

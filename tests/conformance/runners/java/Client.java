@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 
+import io.redlatch.Election;
 import io.redlatch.Finding;
+import io.redlatch.Leader;
 import io.redlatch.Lease;
 import io.redlatch.LockInfo;
 import io.redlatch.LockName;
@@ -28,6 +30,7 @@ final class Client {
 
   private Redlatch redlatch;
   private Redlock redlock;
+  private volatile boolean isClosed;
 
   boolean isQuorum() {
     return redlock != null;
@@ -88,7 +91,12 @@ final class Client {
     return answer;
   }
 
+  boolean isClosed() {
+    return isClosed;
+  }
+
   Answer close() {
+    isClosed = true;
     if (isQuorum()) {
       redlock.close();
     } else if (redlatch != null) {
@@ -114,6 +122,27 @@ final class Client {
     }
     redlatch.onceForget(Defects.cut(values.bytes("name")));
     return Answer.ok();
+  }
+
+  /** Over a quorum there is none. */
+  Election election(byte[] name) {
+    return redlatch.election(name);
+  }
+
+  Answer elections(String op, Values values) {
+    if (isQuorum()) {
+      return new Answer(Status.E_UNSUPPORTED); // A Redlock has no method for it.
+    }
+    Election election = election(Defects.cut(values.bytes("name")));
+    return op.equals("leader")
+        ? show(election.leader())
+        : Answer.ok().add("ids", String.join(",", election.participants()));
+  }
+
+  static Answer show(Optional<Leader> leader) {
+    return Answer.ok()
+        .add("id", leader.map(Leader::id).orElse(""))
+        .add("term", leader.map(Leader::term).orElse(0L));
   }
 
   /** Over a quorum there are none. */
@@ -179,6 +208,7 @@ final class Client {
         .add("holder_token", holder.map(LockInfo.Holder::tokenBytes).orElse(NOTHING))
         .add("holder_permits", holder.map(LockInfo.Holder::permits).orElse(0L))
         .add("holder_who", holder.map(LockInfo.Holder::who).orElse(""))
+        .add("holder_candidate", holder.map(LockInfo.Holder::candidateBytes).orElse(NOTHING))
         .add("holder_label", holder.map(LockInfo.Holder::labelBytes).orElse(NOTHING));
   }
 
@@ -187,6 +217,7 @@ final class Client {
         .add("first_mode", first.map(one -> one.mode().name()).orElse("NONE"))
         .add("first_since_ms", first.map(one -> unixMs(one.since())).orElse(0L))
         .add("first_who", first.map(LockInfo.Waiter::who).orElse(""))
+        .add("first_candidate", first.map(LockInfo.Waiter::candidateBytes).orElse(NOTHING))
         .add("first_token", first.map(LockInfo.Waiter::token).orElse(""));
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 
+import io.redlatch.Election;
 import io.redlatch.Status;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -53,6 +54,11 @@ final class Defects {
       return "acquire_write";
     }
     return has("write_as_read") && op.equals("acquire_write") ? "acquire_read" : op;
+  }
+
+  /** A candidate that is known by the default id. */
+  static Election withId(Election election, String id) {
+    return has("forget_id") ? election : election.id(id);
   }
 
   /** A lock on one of several servers. */

@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /** The last lease of a lock, also after its release. */
-final class Held {
+final class Held implements Holding {
   private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   private final Lease lease;
@@ -23,7 +23,8 @@ final class Held {
     isBlock = isMutex;
   }
 
-  Answer run(String op, Values values) throws InterruptedException {
+  @Override
+  public Answer run(String op, Values values) throws InterruptedException {
     switch (op) {
       case "upgrade":
         return upgrade(values);
@@ -62,7 +63,8 @@ final class Held {
   }
 
   /** Only a lock that can be held more than once is asked whether it is free. */
-  Answer release() {
+  @Override
+  public Answer release() {
     if (Defects.has("ignore_release")) {
       return Answer.ok();
     }

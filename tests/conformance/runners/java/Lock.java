@@ -9,6 +9,7 @@ import io.redlatch.NamedSemaphore;
 import io.redlatch.RedlatchException;
 import io.redlatch.SemaphoreStats;
 import io.redlatch.Status;
+import io.redlatch.Term;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -30,8 +31,9 @@ final class Lock {
   private final int limit;
   private final int permits;
   private final LockOptions options;
-  private volatile Held held;
-  private Started started;
+  private final Candidate candidate;
+  private volatile Holding held;
+  private Started<?> started;
 
   Lock(Client client, Values values, LockOptions options) {
     this.client = client;
@@ -44,6 +46,7 @@ final class Lock {
     permits = values.permits();
     name = values.bytes("name");
     owner = Defects.ownOwner(values.bytes("owner"));
+    candidate = new Candidate(client, Defects.cut(name), options);
   }
 
   Answer run(String op, Values values) throws InterruptedException {
@@ -57,8 +60,7 @@ final class Lock {
       case "start_write":
         return start(op.replace("start", "acquire"), values);
       case "start_upgrade":
-        Held upgraded = held;
-        started = Started.upgrade(() -> upgraded.upgrade(values));
+        started = Started.inThread(upgrade((Held) held, values), Answer::granted);
         return new Answer(Status.PENDING);
       case "poll":
         return started.poll(values);
@@ -73,6 +75,10 @@ final class Lock {
         return client.isQuorum()
             ? new Answer(Status.E_UNSUPPORTED) // A Redlock has no method for it.
             : client.jobs(Defects.cut(name), options).run(op, values);
+      case "campaign":
+      case "start_campaign":
+      case "observe":
+        return elect(op, values);
       case "stats":
         return stats();
       case "release":
@@ -82,6 +88,35 @@ final class Lock {
       default:
         return held.run(op, values);
     }
+  }
+
+  private static Started.Work<Lease> upgrade(Held held, Values values) {
+    return () -> {
+      held.upgrade(values);
+      return null;
+    };
+  }
+
+  private Answer elect(String op, Values values) throws InterruptedException {
+    if (client.isQuorum()) {
+      return new Answer(Status.E_UNSUPPORTED); // A Redlock has no method for it.
+    }
+    if (op.equals("observe")) {
+      return candidate.observe(values);
+    }
+    if (!isMutex || values.text("mode").equals("read")) {
+      return new Answer(Status.E_INVALID); // Java has no words for it.
+    }
+    if (op.equals("campaign")) {
+      return leads(candidate.campaign(values));
+    }
+    started = Started.inThread(() -> candidate.campaign(values), this::leads);
+    return new Answer(Status.PENDING);
+  }
+
+  private Answer leads(Term term) {
+    held = new HeldTerm(term);
+    return Candidate.leading(term);
   }
 
   private NamedLock way(String op) {

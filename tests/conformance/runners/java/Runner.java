@@ -68,6 +68,9 @@ final class Runner {
         return client.forceReleaseAny(values);
       case "once_forget":
         return client.onceForget(values);
+      case "leader":
+      case "participants":
+        return client.elections(op, values);
       case "list":
         return client.list(values);
       case "statuses":

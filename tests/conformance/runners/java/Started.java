@@ -12,38 +12,41 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 
-/** What goes on by itself: an acquisition, or an upgrade, which has no lease to give. */
-final class Started {
-  interface Upgrade {
-    void run() throws InterruptedException;
+/**
+ * What goes on by itself: an acquisition, a campaign, or an upgrade, which has nothing to give.
+ *
+ * @param <T> a lease or a term
+ */
+final class Started<T> {
+  interface Work<T> {
+    T run() throws InterruptedException;
   }
 
-  private final CompletableFuture<Lease> result;
+  private final CompletableFuture<T> result;
   private final Runnable cancel;
-  private final Function<Lease, Answer> granted;
+  private final Function<T, Answer> granted;
   private boolean isShown;
 
-  private Started(
-      CompletableFuture<Lease> result, Runnable cancel, Function<Lease, Answer> granted) {
+  private Started(CompletableFuture<T> result, Runnable cancel, Function<T, Answer> granted) {
     this.result = result;
     this.cancel = cancel;
     this.granted = granted;
   }
 
   /** Whoever is granted a lease hears of it once. */
-  static Started acquisition(CompletableFuture<Lease> future, Function<Lease, Answer> granted) {
-    return new Started(future, () -> future.cancel(false), granted);
+  static Started<Lease> acquisition(
+      CompletableFuture<Lease> future, Function<Lease, Answer> granted) {
+    return new Started<>(future, () -> future.cancel(false), granted);
   }
 
-  /** Java has no upgrade without a thread: to interrupt it is to cancel. */
-  static Started upgrade(Upgrade upgrade) {
-    CompletableFuture<Lease> result = new CompletableFuture<>();
+  /** Java has no upgrade or campaign without a thread: to interrupt it is to cancel. */
+  static <T> Started<T> inThread(Work<T> work, Function<T, Answer> granted) {
+    CompletableFuture<T> result = new CompletableFuture<>();
     Thread thread =
         new Thread(
             () -> {
               try {
-                upgrade.run();
-                result.complete(null);
+                result.complete(work.run());
               } catch (RedlatchException failure) {
                 result.completeExceptionally(failure);
               } catch (InterruptedException interrupted) {
@@ -51,7 +54,7 @@ final class Started {
               }
             });
     thread.start();
-    return new Started(result, thread::interrupt, Answer::granted);
+    return new Started<>(result, thread::interrupt, granted);
   }
 
   Answer poll(Values values) throws InterruptedException {
@@ -83,12 +86,12 @@ final class Started {
     result.exceptionally(failure -> null).join();
   }
 
-  private synchronized Answer finished(Lease lease) {
-    if (lease == null || isShown) {
+  private synchronized Answer finished(T given) {
+    if (given == null || isShown) {
       return Answer.ok();
     }
     isShown = true;
-    return granted.apply(lease);
+    return granted.apply(given);
   }
 
   private static Answer failed(Throwable failure) {

@@ -16,11 +16,21 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Union
 
+import elections
 import redlatch
 import runner
 import work
 from answers import Answer, Values, levels_of, names_of, shown_of, stats_of
-from redlatch import Status, _aio_locks, _convert, _kinds, _named_lock, _redlock, _wait
+from redlatch import (
+    Status,
+    _aio_locks,
+    _candidacy,
+    _convert,
+    _kinds,
+    _named_lock,
+    _redlock,
+    _wait,
+)
 from runner import locks, seconds
 
 # The lease, and the block that ends it if it is a mutex; or why there is none.
@@ -36,6 +46,7 @@ class Lock(runner.Lock):
         super().__init__(kind, name, owner, options)
         self.async_block = AsyncExitStack()
         self.task: asyncio.Task[Taken] | None = None
+        self.async_observer: elections.AsyncObserver | None = None
         self.is_taken = False  # what the task was granted; a result is delivered once
 
 
@@ -80,6 +91,14 @@ async def do_once_forget(values: Values) -> Answer:
     return Status.OK, {}
 
 
+async def do_leader(values: Values) -> Answer:
+    return elections.leading(await runner.client.aio.leader(values["name"]))
+
+
+async def do_participants(values: Values) -> Answer:
+    return elections.listed(await runner.client.aio.election(values["name"]).participants())
+
+
 async def do_list(values: Values) -> Answer:
     return names_of([info async for info in runner.client.aio.list(values["pattern"])])
 
@@ -105,7 +124,7 @@ def taking(lock: Lock, op: str, wait: float) -> Coroutine[Any, Any, Taken]:
     return without_block(acquire(timeout=wait, **options), wait)
 
 
-async def enter(made: redlatch.AsyncLock) -> Taken:
+async def enter(made: redlatch.AsyncLock | redlatch.AsyncCampaign) -> Taken:
     block = AsyncExitStack()
     return block, await block.enter_async_context(made)
 
@@ -215,6 +234,28 @@ async def do_flight(lock: Lock, values: Values) -> Answer:
     return await work.fly_later(runner.client.aio, lock.name, lock.options, values)
 
 
+async def campaigning(lock: Lock, values: Values) -> Taken:
+    if not elections.is_possible(lock.kind, values):
+        return AsyncExitStack(), Status.E_INVALID
+    # Its block is left in another line, whose task a loss is not to cancel.
+    options = {**lock.options, "on_lost": "ignore"}
+    return await enter(elections.term_of(runner.client.aio, lock.name, values, options))
+
+
+async def do_campaign(lock: Lock, values: Values) -> Answer:
+    return granted(lock, await campaigning(lock, values))
+
+
+async def do_start_campaign(lock: Lock, values: Values) -> Answer:
+    return await start(lock, campaigning(lock, values))
+
+
+async def do_observe(lock: Lock, values: Values) -> Answer:
+    if lock.async_observer is None:
+        lock.async_observer = elections.AsyncObserver(runner.client.aio, lock.name)
+    return await lock.async_observer.next(values)
+
+
 async def do_extend(lock: Lock, values: Values) -> Answer:
     lease: Any = runner.held(lock)
     if not isinstance(lease, redlatch.AsyncLease):
@@ -267,6 +308,8 @@ OF_CLIENT: dict[str, Callable[[Values], Awaitable[Answer]]] = {
     "force_release_any": do_force_release_any,
     "inspect": do_inspect,
     "once_forget": do_once_forget,
+    "leader": do_leader,
+    "participants": do_participants,
     "list": do_list,
     "shutdown": do_shutdown,
 }
@@ -285,6 +328,9 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
     "release": do_release,
     "once": do_once,
     "flight": do_flight,
+    "campaign": do_campaign,
+    "start_campaign": do_start_campaign,
+    "observe": do_observe,
     "extend": do_extend,
     "attach": do_attach,
     "stats": do_stats,
@@ -350,6 +396,7 @@ def plant(defect: str) -> None:
         "write_as_read": (_aio_locks, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
         "own_owner": (_kinds, "check_owner", runner.own_owner),
         "forget_count": (redlatch.AsyncLease, "release", forget_count),
+        "forget_id": (_candidacy, "make_candidate_options", elections.without_id),
         "one_node": (_redlock, "_joined", lambda urls: urls[0]),
         "cut_at_nul": (_named_lock, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.AsyncLease, "release", ignore_release),
@@ -367,8 +414,10 @@ async def serve() -> None:
     async for line in lines:
         print(await run(line.decode()), flush=True)
     runner.client.close()  # Ends the waits of the jobs.
-    started = (lock.task for lock in locks.values() if isinstance(lock, Lock) and lock.task)
-    await asyncio.gather(*jobs.values(), *started, return_exceptions=True)
+    ours = [lock for lock in locks.values() if isinstance(lock, Lock)]
+    started = (lock.task for lock in ours if lock.task)
+    observers = (lock.async_observer.task for lock in ours if lock.async_observer)
+    await asyncio.gather(*jobs.values(), *started, *observers, return_exceptions=True)
 
 
 def main() -> None:

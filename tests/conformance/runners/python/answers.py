@@ -56,7 +56,8 @@ def shown_of(info: redlatch.LockInfo) -> Answer:
         assert isinstance(rows, tuple)
         shown[prefix + "rows"] = len(rows)
         # What is not there is 0 or "", as in C.
-        shown |= dict.fromkeys([prefix + "token", prefix + "who", prefix + "label"], "")
+        texts = ("token", "who", "label", "candidate")
+        shown |= dict.fromkeys([prefix + text for text in texts], "")
         shown[prefix + "mode"] = "NONE"
         shown |= fields(prefix, rows[0]) if rows else {}
     marks = shown.pop("marks")

@@ -19,13 +19,13 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
+import elections
 import redlatch
 import work
 from answers import Answer, Values, levels_of, names_of, shown_of, stats_of
-from redlatch import Status, _convert, _kinds, _lock, _named_lock, _redlock, _wait
+from redlatch import Status, _candidacy, _convert, _kinds, _lock, _named_lock, _redlock, _wait
 
 PLAIN = "".join(map(chr, range(33, 127))).replace("%", "")
-
 
 
 class Logged(threading.local):
@@ -57,6 +57,7 @@ class Lock:
         self.lease: redlatch.Lease | None = None
         self.block = ExitStack()  # the block that ends with a release
         self.started: Started | None = None
+        self.observer: elections.Observer | None = None
 
     def taking(self, op: str, wait: float) -> Callable[[ExitStack], redlatch.Lease | Status]:
         """A mutex is for the block; others have leases that end by themselves, in any thread."""
@@ -204,6 +205,14 @@ def do_force_release_any(values: Values) -> Answer:
 def do_once_forget(values: Values) -> Answer:
     client.once_forget(values["name"])
     return Status.OK, {}
+
+
+def do_leader(values: Values) -> Answer:
+    return elections.leading(client.leader(values["name"]))
+
+
+def do_participants(values: Values) -> Answer:
+    return elections.listed(client.election(values["name"]).participants())
 
 
 def do_list(values: Values) -> Answer:
@@ -372,6 +381,24 @@ def do_flight(lock: Lock, values: Values) -> Answer:
     return work.fly(client, lock.name, lock.options, values)
 
 
+def do_campaign(lock: Lock, values: Values) -> Answer:
+    block = ExitStack()
+    term = elections.campaigning(client, lock, values)(block)
+    lock.block = block
+    return granted(lock, term)
+
+
+def do_start_campaign(lock: Lock, values: Values) -> Answer:
+    lock.started = Started(elections.campaigning(client, lock, values))
+    return Status.PENDING, {}
+
+
+def do_observe(lock: Lock, values: Values) -> Answer:
+    if lock.observer is None:
+        lock.observer = elections.Observer(client, lock.name)
+    return lock.observer.next(values)
+
+
 def do_extend(lock: Lock, values: Values) -> Answer:
     held(lock).extend(int(values["ttl_ms"]) / 1000)
     return Status.OK, {}
@@ -390,6 +417,8 @@ def state_of(lease: redlatch.Lease | redlatch.AsyncLease) -> str:
 def do_show(lock: Lock, values: Values) -> Answer:
     lease = held(lock)
     shown = {"state": state_of(lease), "remaining_ms": round(lease.remaining * 1000)}
+    if isinstance(lease, (redlatch.Term, redlatch.AsyncTerm)):
+        shown["leads"] = int(lease.is_leader())
     why = lease.lost_reason
     shown["lost"] = "NONE" if why is None else why.name
     return Status.OK, {**shown, "fence": lease.fence, "mode": lease.mode.upper()}
@@ -418,6 +447,8 @@ OF_CLIENT: dict[str, Callable[[Values], Answer]] = {
     "force_release": do_force_release,
     "force_release_any": do_force_release_any,
     "once_forget": do_once_forget,
+    "leader": do_leader,
+    "participants": do_participants,
     "list": do_list,
     "statuses": do_statuses,
 }
@@ -439,6 +470,9 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Answer]] = {
     "check": do_check,
     "once": do_once,
     "flight": do_flight,
+    "campaign": do_campaign,
+    "start_campaign": do_start_campaign,
+    "observe": do_observe,
     "extend": do_extend,
     "wait_lost": do_wait_lost,
     "show": do_show,
@@ -530,6 +564,7 @@ def plant(defect: str) -> None:
         "write_as_read": (_lock, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
         "own_owner": (_kinds, "check_owner", own_owner),
         "forget_count": (redlatch.Lease, "release", forget_count),
+        "forget_id": (_candidacy, "make_candidate_options", elections.without_id),
         "one_node": (_redlock, "_joined", lambda urls: urls[0]),
         "cut_at_nul": (_named_lock, "to_bytes", cut_at_nul),
         "ignore_release": (redlatch.Lease, "release", ignore_release),
@@ -546,7 +581,9 @@ def main() -> None:
     for line in sys.stdin:
         print(run(line), flush=True)
     client.close()  # Ends the waits of the jobs.
-    for job in (*jobs.values(), *(lock.started for lock in locks.values() if lock.started)):
+    observers = (lock.observer for lock in locks.values() if lock.observer)
+    started = (lock.started for lock in locks.values() if lock.started)
+    for job in (*jobs.values(), *started, *observers):
         job.join()
 
 
