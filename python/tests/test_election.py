@@ -144,7 +144,8 @@ def test_a_campaign_in_its_own_term_is_refused(both: Both, client: redlatch.Clie
     async def main() -> None:
         election = election_of(both, client, "a")
         async with election.term() as term:
-            await raises(redlatch.AlreadyHeld, election.term().__aenter__(), "has taken it")
+            again = election.term(timeout=5)
+            await raises(redlatch.AlreadyHeld, again.__aenter__(), "has taken it")
             await raises(redlatch.AlreadyHeld, election.term(timeout=0).__aenter__())
             assert term.is_leader()
         async with election.term(timeout=0):
@@ -306,6 +307,8 @@ def test_an_exception_while_campaigning_never_leads(
     with redlatch.connect(url) as client:
         both.run(main(client))
     assert led == []
+    if not server.is_running:
+        server.start()
 
 
 def test_a_closed_client_ends_campaigns(
