@@ -482,6 +482,21 @@ void a_job_runs_once_in_a_period() {
   CHECK(!redlatch::once(client, "job", hourly, [&] { runs++; }));
 }
 
+void an_election_has_one_leader() {
+  auto client = open_client(), another = open_client();
+  CHECK(redlatch::leader(client, "office").id.empty());
+  auto term = redlatch::campaign(client, "office", "one", 0ms);
+  CHECK(term && !redlatch::campaign(another, "office", "two", 0ms));
+  const redlatch::leader_info leads = redlatch::watch_leader(another, "office");
+  CHECK(leads.id == "one");
+  CHECK_INT(term->fence(), leads.term);
+  CHECK_INT(RL_TIMEOUT, status_of([&] {
+              static_cast<void>(redlatch::watch_leader(another, "office", leads.position, 20ms));
+            }));
+  term->release();
+  CHECK(redlatch::watch_leader(another, "office", leads.position).id.empty());
+}
+
 void one_caller_computes_a_value() {
   auto client = open_client();
   const std::string bytes("a\0b", 3);
@@ -541,6 +556,7 @@ constexpr test kTests[] = {
     {"reentrant_lease_says_whether_others_are_left", reentrant_lease_says_whether_others_are_left},
     {"readers_of_one_client_upgrade_one_at_a_time", readers_of_one_client_upgrade_one_at_a_time},
     {"a_job_runs_once_in_a_period", a_job_runs_once_in_a_period},
+    {"an_election_has_one_leader", an_election_has_one_leader},
     {"one_caller_computes_a_value", one_caller_computes_a_value},
     {"a_failure_reaches_those_that_wait", a_failure_reaches_those_that_wait},
     {"redlock_is_used_as_a_client", redlock_is_used_as_a_client},

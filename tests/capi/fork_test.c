@@ -163,6 +163,10 @@ static void call_of_jobs(struct handles* all) {
   check_forked_request(rl_flight_store_start(all->lease, TEXT("v"), 1000));
   FORKED(rl_flight_fail(all->lease, TEXT("t"), TEXT("x"), all->err));
   check_forked_request(rl_flight_fail_start(all->lease, TEXT("t"), TEXT("x")));
+  NO_HANDLE(rl_leader(all->client, TEXT("k"), all->err));
+  check_forked_request(rl_leader_start(all->client, TEXT("k")));
+  NO_HANDLE(rl_leader_watch(all->client, TEXT("k"), -1, -1, all->err));
+  check_forked_request(rl_leader_watch_start(all->client, TEXT("k"), -1, -1));
 }
 
 static void call_everything(struct handles* all) {

@@ -150,6 +150,33 @@ static void run_sharing_scenario(void) {
   rl_acquire_options_free(options);
 }
 
+/* ---- an election ----------------------------------------------------------------------------- */
+
+/* An observer that has begun gets the leader, or an honest answer. */
+static void run_election_scenario(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_client* client = options == NULL ? NULL : open_for_scenario();
+  rl_request* watched = NULL;
+  rl_lease* term = NULL;
+  if (client != NULL) {
+    check_honest(rl_acquire_options_set(options, TEXT("id"), TEXT("an id, no short string"), NULL),
+                 "id");
+    watched = rl_leader_watch_start(client, TEXT("an election, no short string"), -1, -1);
+    term = rl_acquire(client, TEXT("elected"), scenario_wait_ms(), options, NULL);
+    rl_info_free(rl_leader(client, TEXT("elected"), NULL));
+    if (watched != NULL) {
+      end_wait(watched);
+      rl_info_free(rl_request_take_info(watched));
+    }
+    rl_request_free(watched);
+    watched = rl_leader_watch_start(client, TEXT("elected"), INT64_MAX / 4, -1);
+  }
+  rl_lease_free(term);
+  rl_request_free(watched);
+  rl_client_close(client);
+  rl_acquire_options_free(options);
+}
+
 /* ---- from one process to another ------------------------------------------------------------- */
 
 /* Without memory nothing is sent, and it is held as before. */
@@ -360,9 +387,9 @@ static void run_queue_scenario(void) {
 
 /* ---- each call in turn ----------------------------------------------------------------------- */
 
-static void (*const scenarios[])(void) = {run_scenario,         run_sharing_scenario,
-                                          run_queue_scenario,   run_detach_scenario,
-                                          run_redlock_scenario, run_names_scenario};
+static void (*const scenarios[])(void) = {
+    run_scenario,         run_sharing_scenario, run_queue_scenario,   run_detach_scenario,
+    run_redlock_scenario, run_names_scenario,   run_election_scenario};
 
 static void one_call_fails(void) {
   rl_client* looker = server_client();

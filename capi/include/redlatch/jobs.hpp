@@ -150,7 +150,7 @@ inline leader_info leader_in(const rl_info* info) {
   const detail::outcome outcome;
   const detail::owner<rl_info, rl_info_free> info(
       rl_leader(of.get(), name.data(), name.size(), outcome));
-  outcome.require(info.get() != nullptr);
+  if (!info) outcome.raise();
   return detail::leader_in(info.get());
 }
 /**
@@ -163,7 +163,7 @@ inline leader_info leader_in(const rl_info* info) {
   const detail::outcome outcome;
   const detail::owner<rl_info, rl_info_free> info(
       rl_leader_watch(of.get(), name.data(), name.size(), seen, wait.ms(), outcome));
-  outcome.require(info.get() != nullptr);
+  if (!info) outcome.raise();
   return detail::leader_in(info.get());
 }
 
