@@ -137,8 +137,10 @@ struct leader_info {
 namespace detail {
 
 inline leader_info leader_in(const rl_info* info) {
-  leader_info found{info_text(info, RL_PART_HOLDER, 0, RL_FIELD_CANDIDATE), 0,
-                    rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_POSITION)};
+  leader_info found{"", 0, rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_POSITION)};
+  if (rl_info_count(info, RL_PART_HOLDER) > 0) {
+    found.id = info_text(info, RL_PART_HOLDER, 0, RL_FIELD_CANDIDATE);
+  }
   if (!found.id.empty()) found.term = rl_info_number(info, RL_PART_LOCK, 0, RL_FIELD_FENCE);
   return found;
 }
