@@ -183,6 +183,9 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
   auto outcome =
       take_plain_options(request, options, &runtime::FormatTraits::has_attach, "an attach");
   if (!outcome.ok()) return outcome;
+  if (!request.options.candidate.empty()) {
+    return failure(Status::kInvalid, "option 'id' must not be set for an attach");
+  }
   request.name = name;
   request.arguments->token = token;
   request.arguments->fence = fence;

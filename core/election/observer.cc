@@ -21,6 +21,8 @@ constexpr Nanos kPoll = 1'000 * kMs;
 constexpr Nanos kTrackedPoll = 5'000 * kMs;
 // The server ends a lease within this time of its expiry.
 constexpr Nanos kMoment = 2 * kMs;
+// Between two reads of a lock that changes all the time.
+constexpr Nanos kPause = 20 * kMs;
 
 // It may pass: the observer waits for that.
 bool is_outage(const Request &part) {
@@ -46,12 +48,8 @@ Observer::~Observer() {
 }
 
 void Observer::start(Nanos now) noexcept {
-  try {
-    ask(Phase::kTracking, now);
-    wake_at(wait_until_);
-  } catch (const std::bad_alloc &) {
-    fail(Status::kNoMemory, {}, now);
-  }
+  rest(now);
+  mark();
 }
 
 void Observer::ask(Phase phase, Nanos now) {
@@ -76,15 +74,23 @@ void Observer::ask(Phase phase, Nanos now) {
 }
 
 void Observer::review(Nanos now) {
-  if (now >= wait_until_) {
-    return fail(Status::kTimeout,
-                message_of({"the leader of ", Quoted{request_->name}, " has not changed within ",
-                            request_->wait_ms, " ms"}),
-                now);
-  }
   if (part_ && part_->is_finished()) return take_answer(now);
-  if (phase_ == Phase::kResting && (is_changed_ || now >= due_)) ask(Phase::kTracking, now);
-  wake_at(phase_ == Phase::kResting ? std::min(due_, wait_until_) : wait_until_);
+  if (now >= wait_until_) return fail_late(now);
+  const bool is_due = phase_ == Phase::kResting && now >= due_;
+  if (is_due) ask(may_track_ ? Phase::kTracking : Phase::kReading, now);
+  if (phase_ != Phase::kResting) wake_at(wait_until_);
+}
+
+void Observer::fail_late(Nanos now) noexcept {
+  const int64_t limit_ms = request_->wait_ms;
+  const Quoted name{request_->name};
+  if (has_read_) {
+    fail(Status::kTimeout,
+         message_of({"the leader of ", name, " has not changed within ", limit_ms, " ms"}), now);
+  } else {
+    fail(Status::kUnavailable,
+         message_of({"the server has not said within ", limit_ms, " ms who leads ", name}), now);
+  }
 }
 
 void Observer::take_answer(Nanos now) {
@@ -93,37 +99,43 @@ void Observer::take_answer(Nanos now) {
   const bool was_tracking = phase_ == Phase::kTracking;
   if (is_outage(*part)) {
     is_tracked_ = false;
-    return rest(now, now + kPoll);
+    return rest(now + kPoll);
   }
   if (was_tracking) {
     const auto &track = part->as<operate::TrackKey>();
-    is_tracked_ = part->status.load() == Status::kOk && track.is_tracked;
+    is_tracked_ = may_track_ = part->status.load() == Status::kOk && track.is_tracked;
     if (is_tracked_) key_ = track.key();
     return ask(Phase::kReading, now);
   }
   const Status status = part->status.load();
   if (status != Status::kOk) return fail(status, part->message, now);
+  has_read_ = true;
   auto &answer = part->as<operate::Leader>();
   if (answer.is_news()) {
     task().name = std::move(answer.name);
     task().info = std::move(answer.info);
     return end(Status::kOk);
   }
+  if (now >= wait_until_) return fail_late(now);
   const int64_t left_ms = answer.info.pttl_ms;
   const Nanos poll = is_tracked_ ? kTrackedPoll : kPoll;
-  rest(now, now + (left_ms >= 0 ? std::min(poll, left_ms * kMs + kMoment) : poll));
+  const Nanos until = left_ms >= 0 ? std::min(poll, left_ms * kMs + kMoment) : poll;
+  rest(now + (is_changed_ ? kPause : std::max(until, kPause)));
 }
 
-void Observer::rest(Nanos now, Nanos until) noexcept {
+void Observer::rest(Nanos until) noexcept {
   phase_ = Phase::kResting;
-  due_ = is_changed_ ? now : until;
+  due_ = until;
   wake_at(std::min(due_, wait_until_));
 }
 
 void Observer::on_key_changed(std::optional<std::string_view> key) noexcept {
   if (key && *key != key_) return;
+  if (!key) may_track_ = true;
   is_tracked_ = false;
   is_changed_ = true;
+  if (phase_ != Phase::kResting) return;  // the answer to the read that is under way may be older
+  due_ = 0;
   mark();
 }
 

@@ -11,7 +11,8 @@
 // The server is asked to report the next change of the lock's key, and then for the leader: a
 // change between the two is reported, too. The key changes with each grant, release and renewal. It
 // is not reported on time when a lease ends, so the observer reads again then. Where the server
-// reports nothing it polls each second. An outage is waited for.
+// reports nothing it polls each second, and asks for no report until it has connected again. An
+// outage is waited for.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +53,8 @@ class Observer final : public compound::Compound {
   operate::Leader &task() const { return request_->as<operate::Leader>(); }
   void ask(Phase phase, Nanos now);
   void take_answer(Nanos now);
-  void rest(Nanos now, Nanos until) noexcept;
+  void fail_late(Nanos now) noexcept;
+  void rest(Nanos until) noexcept;
   void drop_part(Nanos now) noexcept;
 
   const Inner &inner_;
@@ -62,8 +64,10 @@ class Observer final : public compound::Compound {
   Nanos due_ = 0;                                // while it rests
   std::shared_ptr<compound::PartRequest> part_;  // while it does not rest
   std::string key_;                              // of the lock; empty: not known yet
+  bool may_track_ = true;                        // the server may report changes
   bool is_tracked_ = false;
   bool is_changed_ = false;  // since the last read began
+  bool has_read_ = false;
 };
 
 }  // namespace redlatch::election

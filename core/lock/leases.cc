@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 #include "lock/leases.h"
+#include "lock/term.h"
 
 #include <algorithm>
 #include <utility>
@@ -62,9 +63,7 @@ void Leases::send_extend(TokenRecord &record, const HeldLease::Step &step, Nanos
     return lose(record, LossReason::kDefect, false, now);
   }
   if (step.command == HeldLease::Command::kNone) return;
-  const protocol::HolderInfo info{settings_.holder, record.held()->label(),
-                                  record.held()->since_ms(), record.identity.candidate,
-                                  record.held()->fence()};
+  const protocol::HolderInfo info = info_of(record, settings_);
   protocol::Command command;
   if (extent == protocol::Extent::kAll) {
     write_extend(command, record, step.ttl, eval, step.is_description ? &info : nullptr);

@@ -30,6 +30,7 @@ bool Request::is_queued() const {
   if (op == Op::kUpgrade && record != nullptr) {
     return record->replicas.is_writer_unconfirmed || record->upgrade->get().is_queued();
   }
+  if (task && task->is_election()) return wait_ms != 0;  // for another leader
   if (op != Op::kAcquire || !lock) return false;
   if (is_confirming(*this)) return true;
   if (record != nullptr) return record->phase == TokenRecord::Phase::kQueued;

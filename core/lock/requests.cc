@@ -3,6 +3,7 @@
 //
 // Requests: the list of them, and those that have a task.
 #include "lock/requests.h"
+#include "lock/term.h"
 
 #include <new>
 #include <utility>
@@ -29,7 +30,7 @@ void Requests::start(const std::shared_ptr<Request> &request, Nanos now) {
     case Request::Op::kDowngrade:
       return start_downgrade(request, now);
     case Request::Op::kDetach:
-      if (leases_.is_held(*request, now)) begin(request, now);
+      if (leases_.is_held(*request, now) && may_leave(*request, results_)) begin(request, now);
       return;
     case Request::Op::kBeginRun:
       if (leases_.is_held(*request, now) && leases_.may_run(*request)) begin(request, now);

@@ -3,6 +3,7 @@
 //
 // Requests: those about a lease that is held, except DETACH.
 #include "lock/requests.h"
+#include "lock/term.h"
 #include "timing/lease_clock.h"
 
 namespace redlatch::lock {
@@ -19,7 +20,7 @@ void Requests::start_extend(const std::shared_ptr<Request> &request, Nanos now) 
 }
 
 void Requests::start_downgrade(const std::shared_ptr<Request> &request, Nanos now) {
-  if (!leases_.is_held(*request, now)) return;
+  if (!leases_.is_held(*request, now) || !may_leave(*request, results_)) return;
   TokenRecord &record = *request->lease->record;
   const protocol::FormatTraits &format = record.lock->keys.traits();
   if (!format.has_readers) {
@@ -88,7 +89,10 @@ bool Requests::OfLease::is_held_still(Request &request, int64_t result, Nanos no
 void Requests::Prolong::write(protocol::Command &out, TokenRecord &record, Call &call) const {
   call.lease = call.about<Request>().extend_to;
   if (call.extent == protocol::Extent::kAll) {
-    requests.leases_.write_extend(out, record, call.lease, call.eval, nullptr);
+    // An extension by the caller may be the only one: id and term must last as long.
+    const bool is_term = !record.identity.candidate.empty() && record.held()->since_ms() > 0;
+    const protocol::HolderInfo info = info_of(record, requests.settings_);
+    requests.leases_.write_extend(out, record, call.lease, call.eval, is_term ? &info : nullptr);
   } else {
     requests.leases_.write_extend_part(out, record, call.lease, call.eval, call.extent);
   }

@@ -228,7 +228,10 @@ Refusal decode(const Reply &reply, InspectAnswer &answer) {
     if (field == "label") answer.label = value;
     if (field == "id") answer.candidate = value;
     int64_t fence = 0;
-    if (field == "fence" && parse_number(value, fence) && fence > 0) answer.fence = fence;
+    // The last one that was granted may have expired, and late copies may have granted another.
+    if (field == "fence" && parse_number(value, fence) && fence <= kMaxFence) {
+      answer.fence = std::max(answer.fence, fence);
+    }
     int64_t since_ms = 0;
     if (field == "since" && parse_number(value, since_ms)) answer.since_ms = shown_ms(since_ms);
   }

@@ -159,7 +159,8 @@ void Caller::acquire() {
   }
   if (plan.candidate_percent > 0 && random_.chance(10 * plan.candidate_percent)) {
     chosen.max_local_handoffs = 0;
-    chosen.candidate = "candidate " + std::to_string(client_.slot());
+    chosen.candidate =
+        "candidate " + std::to_string(client_.slot()) + "." + std::to_string(random_.below(1000));
   }
   name_ = any_name();
   asked_at_ = context_.schedule.now();

@@ -30,7 +30,11 @@ void Elections::check_shown(std::string_view lock, const Value &reply, const Hol
   const auto &info = reply.items[kInfo].items;
   for (size_t i = 0; i + 1 < info.size(); i += 2) {
     if (info[i].text == "id") id = info[i + 1].text;
-    if (info[i].text == "fence") fence = info[i + 1].text;
+    // Late copies may have granted the token another one since.
+    if (info[i].text == "fence" &&
+        (fence.empty() || std::stoll(fence) < std::stoll(info[i + 1].text))) {
+      fence = info[i + 1].text;
+    }
   }
   const std::string how = std::string(lock) + ": " + std::string(holder.token);
   if (id != ids_.find(holder.token)->second) {

@@ -2026,7 +2026,8 @@ RL_API rl_request *rl_flight_fail_start(rl_lease *lease, const char *type, size_
  * the fence, which rises from leader to leader. A holder without an id keeps candidates waiting.
  *
  * Each acquire with an id has its own place in the queue: the option max_local_handoffs counts as
- * 0. The id and the term can be read from the grant on.
+ * 0. The id and the term can be read from the grant on. rl_lease_detach() and rl_rw_downgrade()
+ * refuse a term with RL_E_INVALID.
  */
 
 /**
@@ -2035,8 +2036,9 @@ RL_API rl_request *rl_flight_fail_start(rl_lease *lease, const char *type, size_
  * @return an info, freed by rl_info_free(). There is a leader if the row 0 of RL_PART_HOLDER has a
  *         RL_FIELD_CANDIDATE that is not empty: its id. Then RL_FIELD_FENCE of RL_PART_LOCK is the
  *         term, and RL_FIELD_SINCE_MS of the holder is when it began. The rows of RL_PART_WAITER
- *         with an id are the other candidates. RL_FIELD_POSITION is for rl_leader_watch(). Or NULL:
- *         as rl_inspect().
+ *         with an id are the other candidates; their RL_FIELD_HOLDER is empty. RL_FIELD_POSITION is
+ *         for rl_leader_watch(). A lock in another format than RL_FORMAT_STRING has no leader, and
+ *         may show no holder. Or NULL: as rl_inspect().
  * Blocks: at most connect_timeout + 2 x command_timeout.  Threads: any.  Server: script `inspect`.
  * Since: 0.1.
  */
@@ -2057,7 +2059,8 @@ RL_API rl_request *rl_leader_start(rl_client *client, const char *name, size_t n
  * @param seen     the leader that the caller knows: RL_FIELD_POSITION of an earlier answer; -1: it
  *                 knows nothing, and the present state is the answer.
  * @param wait_ms  as rl_acquire(). 0: answers with the present state, also if it is not new.
- * @return as rl_leader(); and NULL with RL_TIMEOUT or RL_E_CLOSED.
+ * @return as rl_leader(); and NULL with RL_TIMEOUT: no change; RL_E_UNAVAILABLE: no answer at all
+ *         within `wait_ms`; or RL_E_CLOSED.
  * Blocks: `wait_ms`.  Threads: any.  Server: script `inspect`, CLIENT TRACKING, EXISTS.
  * Since: 0.1.
  */

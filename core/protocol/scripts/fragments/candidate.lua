@@ -6,8 +6,8 @@
 -- E has MOST_IDS of them: then those of the holder and of the first waiters are left; a waiter
 -- behind these notes its id again with its next poll.
 --
--- The lock does not depend on the id: a key of another type at E, or a missing right, leaves it
--- out.
+-- The lock does not depend on the id: a key of another type at E, or a command that the user may
+-- not use, leaves it out. E lasts as long as the lease of each candidate that it has.
 --
 -- In:  K, Q, E, token, id, lease.
 local known = redis.pcall('HLEN', E)
@@ -17,18 +17,21 @@ if type(known) == 'number' and known >= @MOST_IDS@ then
     tokens[#tokens + 1] = string.sub(member, 1, @TOKEN_SIZE@)
   end
   for _, other in ipairs(tokens) do
-    local text = type(other) == 'string' and redis.call('HGET', E, other)
-    if text then
+    local text = type(other) == 'string' and redis.pcall('HGET', E, other)
+    if type(text) == 'string' then
       kept[#kept + 1] = other
       kept[#kept + 1] = text
     end
   end
-  redis.call('DEL', E)
-  if #kept > 0 then
-    redis.call('HSET', E, unpack(kept))
+  local left = redis.pcall('PTTL', E)
+  if type(redis.pcall('DEL', E)) == 'number' and #kept > 0 then
+    redis.pcall('HSET', E, unpack(kept))
+    redis.pcall('PEXPIRE', E, left)
   end
 end
+local ends = redis.pcall('PTTL', E)
+ends = math.max(type(ends) == 'number' and ends or 0, @QUEUE_TTL_MS@, lease)
 if type(redis.pcall('HSET', E, token, id)) == 'number' and
-    type(redis.pcall('PEXPIRE', E, math.max(@QUEUE_TTL_MS@, lease))) == 'table' then
+    type(redis.pcall('PEXPIRE', E, ends)) == 'table' then
   redis.pcall('HDEL', E, token)
 end
