@@ -32,6 +32,7 @@ final class ElectionCall<T> implements Runnable {
   public void run() {
     if (begin()) {
       try {
+        noticeLater();
         action.accept(argument);
       } catch (Throwable failure) {
         fail(failure);
@@ -47,17 +48,24 @@ final class ElectionCall<T> implements Runnable {
     }
     hasBegun = true;
     thread = Thread.currentThread();
-    CompletableFuture.delayedExecutor(longRunMs, TimeUnit.MILLISECONDS, Threads::tell)
-        .execute(this::noticeLongRun);
     return true;
   }
 
-  private synchronized void noticeLongRun() {
-    if (thread != null) {
-      Throwable where = new Throwable("the thread is here");
+  private void noticeLater() {
+    CompletableFuture.delayedExecutor(longRunMs, TimeUnit.MILLISECONDS, Threads::tell)
+        .execute(this::noticeLongRun);
+  }
+
+  /** Not under the mutex: a slow logger must not delay cancel(), and with it onRevoked. */
+  private void noticeLongRun() {
+    Throwable where = new Throwable("the thread is here");
+    synchronized (this) {
+      if (thread == null) {
+        return;
+      }
       where.setStackTrace(thread.getStackTrace());
-      Warnings.callbackBlocks(what, election, where);
     }
+    Warnings.callbackBlocks(what, election, where);
   }
 
   private void fail(Throwable failure) {
@@ -87,6 +95,15 @@ final class ElectionCall<T> implements Runnable {
       thread.interrupt();
     }
     return !hasBegun;
+  }
+
+  /** Waits for the end of one that has begun, for at most so long; an interrupt ends that. */
+  void await(long ms) {
+    try {
+      done.await(ms, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   /** Waits for the end of one that has begun, also through interrupts. */

@@ -31,8 +31,10 @@ import org.jspecify.annotations.Nullable;
  * <ul>
  *   <li>onElected and onNewLeader run in one thread, one after the other. A term does not end when
  *       onElected returns.
- *   <li>onRevoked runs in another thread, as soon as the term ends, also while onElected still
- *       runs: that thread is interrupted then. It runs once for each onElected that has begun.
+ *   <li>onRevoked runs in another thread, as soon as the term ends, once for each onElected that
+ *       has begun. If onElected still runs then, its thread is interrupted, and onRevoked runs when
+ *       it has returned, but at the latest 1 s later, beside it. An onElected that takes longer
+ *       checks {@link Term#isLeader} before it starts anything.
  *   <li>The next campaign begins when both have returned: onElected of the next term sees what they
  *       have done.
  *   <li>A callback that runs for longer than 5 s is named in the log, the logger {@code

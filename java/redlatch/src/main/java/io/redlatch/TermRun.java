@@ -19,6 +19,9 @@ final class TermRun {
   record Callbacks(
       ElectionAction<Term> onElected, ElectionAction<Term> onRevoked, Executor executor) {}
 
+  /** The time that an interrupted onElected has before onRevoked runs. Tests change it. */
+  static volatile long interruptedMs = 1_000;
+
   private final Lease lease;
   private final Term term;
   private final Callbacks callbacks;
@@ -58,7 +61,8 @@ final class TermRun {
     callbacks.executor.execute(elected);
     end.join();
     if (!elected.cancel()) {
-      // At once, also while onElected still runs, which may ignore the interrupt.
+      // What it starts is stopped, if it returns soon. It may ignore the interrupt.
+      elected.await(interruptedMs);
       call("onRevoked", callbacks.onRevoked).run();
       elected.await();
     }

@@ -38,7 +38,9 @@ class LeaderElectorTest extends ServerTest {
   private final CountDownLatch finish = new CountDownLatch(1);
 
   @BeforeEach
-  void readLog() {
+  void prepare() {
+    TermRun.interruptedMs = 1_000 * Wait.PATIENCE_S;
+    LeaderElector.closeWaitMs = 1_000 * Wait.PATIENCE_S;
     LOGGER.setFilter(record -> !log.add(record));
   }
 
@@ -47,6 +49,7 @@ class LeaderElectorTest extends ServerTest {
     finish.countDown();
     LOGGER.setFilter(null);
     ElectionCall.longRunMs = 5_000;
+    TermRun.interruptedMs = 1_000;
     LeaderElector.closeWaitMs = 10_000;
   }
 
@@ -157,8 +160,7 @@ class LeaderElectorTest extends ServerTest {
     electors.forEach(LeaderElector::close);
     assertInOrder();
     assertEquals(0, events.size() % 2);
-    assertFalse(server.has("x"));
-    assertFalse(server.hasQueue("x"));
+    Wait.until(() -> !server.has("x") && !server.hasQueue("x"));
   }
 
   @Test
@@ -276,6 +278,7 @@ class LeaderElectorTest extends ServerTest {
 
   @Test
   void lockIsKeptUntilTheCallbacksHaveReturned() throws Exception {
+    TermRun.interruptedMs = 1;
     LeaderElector elector =
         start(
             noted(election("a"))
@@ -403,6 +406,26 @@ class LeaderElectorTest extends ServerTest {
     }
   }
 
+  @Test
+  void onRevokedFollowsAnInterruptedOnElected() throws Exception {
+    CountDownLatch inside = new CountDownLatch(1);
+    LeaderElector elector =
+        start(
+            noted(election("a"))
+                .onElected(
+                    term -> {
+                      inside.countDown();
+                      while (term.isLeader()) {
+                        Thread.onSpinWait();
+                      }
+                      noting("elected").accept(term);
+                    }));
+    inside.await();
+    elector.close();
+    assertInOrder();
+    assertEquals(2, events.size());
+  }
+
   // ---- the end ----------------------------------------------------------------------------------
 
   @Test
@@ -438,8 +461,7 @@ class LeaderElectorTest extends ServerTest {
       elector.close();
       assertFalse(elector.isLeader());
     }
-    Wait.until(() -> !server.has("x"));
-    assertFalse(server.hasQueue("x"));
+    Wait.until(() -> !server.has("x") && !server.hasQueue("x"));
     assertInOrder();
     assertEquals(0, events.size() % 2);
   }
@@ -447,9 +469,15 @@ class LeaderElectorTest extends ServerTest {
   @Test
   void closeDoesNotWaitForeverForACallback() throws Exception {
     LeaderElector.closeWaitMs = 20;
-    LeaderElector elector = start(noted(election("a")).onElected(term -> block()));
-    Wait.until(elector::isLeader);
-    awaitStart();
+    TermRun.interruptedMs = 1;
+    CountDownLatch inside = new CountDownLatch(1);
+    ElectionAction<Term> blocking =
+        term -> {
+          inside.countDown();
+          block();
+        };
+    LeaderElector elector = start(noted(election("a")).onElected(blocking));
+    inside.await();
     elector.close();
     awaitLine("a callback still runs after the close of an elector of election 'x'");
     assertFalse(elector.ended().isDone());
@@ -457,17 +485,6 @@ class LeaderElectorTest extends ServerTest {
     finish.countDown();
     Wait.get(elector.ended());
     assertFalse(server.has("x"));
-  }
-
-  /** The thread of onElected runs. */
-  private static void awaitStart() {
-    Wait.until(
-        () ->
-            Thread.getAllStackTraces().entrySet().stream()
-                .anyMatch(
-                    one ->
-                        one.getKey().getName().equals("redlatch-elected")
-                            && List.of(one.getValue()).toString().contains("block")));
   }
 
   @Test
