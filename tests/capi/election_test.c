@@ -195,9 +195,44 @@ static void terms_never_fall(void) {
   give_back(lease);
 }
 
+/* A leader that does not renew: the description lasts as long as what it extends. */
+static void an_extension_keeps_the_id(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_lease* lease;
+  rl_acquire_options_set(options, TEXT("id"), TEXT("one"), NULL);
+  rl_acquire_options_set_renew(options, 0);
+  lease = rl_acquire(clients[0], TEXT("extended"), 0, options, NULL);
+  REQUIRE(lease != NULL);
+  CHECK_INT(RL_OK, rl_extend(lease, LONG_MS, NULL));
+  CHECK_INT(2, server_number("DEL", "{extended}:rl1:e", "{extended}:rl1:f", NULL));
+  CHECK(leads("extended", "one"));
+  give_back(lease);
+  rl_acquire_options_free(options);
+}
+
+static void a_term_stays_with_its_leader(void) {
+  rl_error* err = rl_error_new();
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_lease* lease = campaign(clients[0], "stays", "one", 0, NULL);
+  char token[RL_TOKEN_BYTES + 1];
+  CHECK_INT(RL_E_INVALID, rl_lease_detach(lease, token, sizeof token, err));
+  CHECK_HAS("the term of 'one' in election 'stays' must be resigned", rl_error_message(err));
+  CHECK_INT(RL_E_INVALID, rl_rw_downgrade(lease, err));
+  CHECK_INT(RL_LEASE_HELD, rl_lease_state(lease));
+  CHECK(leads("stays", "one"));
+  rl_lease_token(lease, token, sizeof token);
+  rl_acquire_options_set(options, TEXT("id"), TEXT("two"), NULL);
+  CHECK(rl_lease_attach(clients[1], TEXT("stays"), token, strlen(token), 0, options, err) == NULL);
+  CHECK_HAS("option 'id' must not be set for an attach", rl_error_message(err));
+  give_back(lease);
+  rl_acquire_options_free(options);
+  rl_error_free(err);
+}
+
 static void an_observer_ends(void) {
   rl_error* err = rl_error_new();
-  rl_client* client = server_client();
+  /* A thread that waits is woken at its limit, whatever the limit of a command. */
+  rl_client* client = client_with("command_timeout=60000ms");
   rl_info* info = leader("ends");
   const int64_t position = position_of(info);
   rl_request *cancelled, *closed;
@@ -291,6 +326,8 @@ static const struct test tests[] = {
     {"an_observer_sees_each_leader", an_observer_sees_each_leader},
     {"an_observer_polls_where_nothing_is_reported", an_observer_polls_where_nothing_is_reported},
     {"terms_never_fall", terms_never_fall},
+    {"an_extension_keeps_the_id", an_extension_keeps_the_id},
+    {"a_term_stays_with_its_leader", a_term_stays_with_its_leader},
     {"an_observer_ends", an_observer_ends},
     {"a_reader_is_no_candidate", a_reader_is_no_candidate},
     {"bad_arguments_are_refused", bad_arguments_are_refused},

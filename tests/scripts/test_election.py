@@ -73,6 +73,13 @@ def test_the_description_has_id_and_term(world: World) -> None:
     assert info[-4:] == [b"id", b"one", b"fence", held.fence.lstrip("0").encode()]
 
 
+def test_a_shorter_lease_does_not_end_the_id_of_a_longer_one(world: World) -> None:
+    as_held(campaign(world.client(), "leader"))
+    world.admin.cmd("PEXPIRE", world.lock.e, 3_600_000)
+    as_busy(campaign(world.client(), "second"))
+    assert 3_500_000 < world.pttl(world.lock.e) <= 3_600_000
+
+
 def test_ids_of_the_dead_are_dropped(world: World) -> None:
     leader, second = world.client(), world.client()
     as_held(campaign(leader, "leader"))
