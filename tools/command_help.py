@@ -16,7 +16,7 @@ from pathlib import Path
 OPTION = re.compile(r"^  (-\S+)(?: ([A-Z]+))? +(\S.*)$")
 COMMAND = re.compile(r"^  ([a-z-]+)  +(\S.*)$")
 
-# The words that are values of options. The help has each of them.
+# The words that are values of options, as far as the help of a command has them.
 WORDS = {
     "--output": "table json jsonl tsv",
     "--color": "auto always never",
@@ -54,11 +54,12 @@ class Help:
 
 def option_of(line: re.Match[str]) -> Option:
     names, text = tuple(line[1].split(",")), line[3]
-    words = next((WORDS[name] for name in names if name in WORDS), "")
-    unknown = [word for word in words.split() if word not in text]
-    if unknown:
-        sys.exit(f"command_help.py: the help of {names[-1]} has no '{unknown[0]}'")
-    return Option(names, line[2] or "", text, words)
+    known = next((WORDS[name] for name in names if name in WORDS), "").split()
+    words = [word for word in known if word in text]
+    # `elect` has one less.
+    if len(words) < len(known) - 1:
+        sys.exit(f"command_help.py: the help of {names[-1]} has not the words {known}")
+    return Option(names, line[2] or "", text, " ".join(words))
 
 
 def read_help(text: str) -> tuple[Help, dict[str, str]]:

@@ -79,6 +79,9 @@ def man_page(top: Help, commands: dict[str, Help], page: str) -> str:
     ]
     for name, command in commands.items():
         lines += [f".SS {name}", roff(command.summary) + "."]
+        note, found, _ = command.footer.partition("Exit codes:")
+        if found and note:
+            lines += [".PP", roff(" ".join(note.split()))]
         for group, options in command.groups.items():
             lines += [".PP", f"{roff(group)}:"] if group != "Options" else []
             lines += entries(options)

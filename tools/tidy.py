@@ -122,6 +122,8 @@ CONTRACT = ("redlatch/redlatch.h", "redlatch/redlatch.hpp")
 # Data, not code: any folder may read them.
 LISTS = ("statuses.def", "options.def", "formats.def", "info_fields.def")
 
+HTTP_SERVER = ("cli/src/http_server.cc", "cli/src/http_server.h")
+
 # (headers, where the rule holds, where it does not, what is allowed)
 HEADER_RULES = (
     (
@@ -145,13 +147,13 @@ HEADER_RULES = (
     (
         re.compile(r"(sys/socket|netinet/.*|arpa/inet|netdb|sys/epoll)\.h$"),
         ("core", "capi", "cli", "bindings"),
-        ("core/net",),
-        "sockets only in core/net",
+        ("core/net", *HTTP_SERVER),
+        "sockets only in core/net and the HTTP server of the command",
     ),
     (
         re.compile(r"(poll|sys/poll)\.h$"),
         ("core", "capi", "cli", "bindings"),
-        ("core/host", "core/net"),
+        ("core/host", "core/net", *HTTP_SERVER, "cli/src/line_writer.cc"),
         "sockets only in core/net, polls in core/host",
     ),
     (

@@ -10,7 +10,7 @@ _redlatch_value() {
     --tls-verify) mapfile -t COMPREPLY < <(compgen -W 'full ca none' -- "$current") ;;
     --sentinel-tls-verify) mapfile -t COMPREPLY < <(compgen -W 'full ca none' -- "$current") ;;
     --if-busy) mapfile -t COMPREPLY < <(compgen -W 'fail skip wait' -- "$current") ;;
-    --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term kill signal: ignore' -- "$current") ;;
+    --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term kill signal:' -- "$current") ;;
     --format) mapfile -t COMPREPLY < <(compgen -W 'auto string hash hash-rw' -- "$current") ;;
     --password-file|--server|--cacert|--cert|--key|--sentinel-password-file|--sentinel-tls-ca|--sentinel-tls-cert|--sentinel-tls-key) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
   esac
@@ -54,6 +54,8 @@ _redlatch() {
       case $command in
         run) own=' -s --shared -x -e --exclusive --permits --also --also-shared -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --min-hold --renew --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout -o --close -F --no-fork ' own_valued=' --permits --also --also-shared -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --min-hold --renew --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout ' ;;
         once) own=' --every --key --tries --forget -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' own_valued=' --every --key --tries -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' ;;
+        elect) own=' --id --restart --http --http-public --renew --on-lost -k --kill-after -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' own_valued=' --id --http --renew --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' ;;
+        leader) own=' --watch ' own_valued='  ' ;;
         ls) own=' --exit-code ' own_valued='  ' ;;
         force-release) own=' -y --yes --if-owner ' own_valued=' --if-owner ' ;;
         limit) own=' --clear --for ' own_valued=' --for ' ;;
@@ -61,7 +63,7 @@ _redlatch() {
         server) own=' --run ' own_valued='  ' ;;
         version) own=' --json ' own_valued='  ' ;;
       esac
-    elif [[ ' run once ' == *" $command "* ]]; then
+    elif [[ ' run once elect ' == *" $command "* ]]; then
       lock=$word
     fi
   done
@@ -71,7 +73,7 @@ _redlatch() {
   elif [[ $current == -* && -z $is_raw ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$own $everywhere" -- "$current")
   elif [[ -z $command || $command == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W 'run once status ls force-release limit doctor server version help' -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W 'run once elect leader status ls force-release limit doctor server version help' -- "$current")
   elif [[ -n $lock ]]; then
     _redlatch_child "$COMP_CWORD"
   fi

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <random>
@@ -46,6 +47,7 @@ class Interrupter {
   // Ends the thread. Returns the signal that came, or 0.
   int finish() {
     if (thread_.joinable()) {
+      is_finished_ = true;
       Signals::wake();
       thread_.join();
     }
@@ -54,7 +56,9 @@ class Interrupter {
 
  private:
   void watch_signals() {
-    while (const int signal = signals_.wait().signal) {
+    // Another wake-up may be one of an earlier term.
+    while (!is_finished_) {
+      const int signal = signals_.wait().signal;
       if (ends_wait(signal)) interrupt(signal);
     }
   }
@@ -72,6 +76,7 @@ class Interrupter {
   std::mutex mutex_;  // Guards request_ and signal_ while the thread runs.
   rl_request* request_ = nullptr;
   int signal_ = 0;
+  std::atomic<bool> is_finished_{false};
   std::thread thread_;
 };
 
@@ -97,22 +102,12 @@ AcquireOptionsHandle make_options(const RunOptions& run) {
     set(options.get(), "permits", std::to_string(run.permits));
     set(options.get(), "limit", std::to_string(run.limit));
   }
+  if (run.elect) set(options.get(), "id", run.elect->id);
   if (run.once) {
     set(options.get(), "format", "string");
     set(options.get(), "max_local_handoffs", "0");
   }
   return options;
-}
-
-// Reports an unreachable server early, because the wait may have no limit. Returns RL_OK also if
-// the wait may still succeed.
-rl_status trial_connect(const CommandClient& client, const Log& log) {
-  const rl_status status = client.connect(0);
-  if (status == RL_OK || rl_status_is(status, RL_RETRYABLE) == 0) return status;
-  const std::string message = rl_error_message(client.error());
-  log.say(client.failure(status, message, 0).text + "; still trying");
-  drop_library_lines(client.handle());
-  return RL_OK;
 }
 
 // `message`: of the library, which says which of several names is busy.
@@ -279,20 +274,34 @@ Failure lost_before_start(const CommandClient& client, const Arguments& argument
                                                 escaped(rl_error_message(client.error()))};
 }
 
+rl_status trial_connect(const CommandClient& client, const Log& log) {
+  const rl_status status = client.connect(0);
+  if (status == RL_OK || rl_status_is(status, RL_RETRYABLE) == 0) return status;
+  const std::string message = rl_error_message(client.error());
+  log.say(client.failure(status, message, 0).text + "; still trying");
+  drop_library_lines(client.handle());
+  return RL_OK;
+}
+
+void pause(std::int64_t delay_ms, const Signals& signals) {
+  const std::int64_t end_us = now_us() + delay_ms * 1000;
+  Timer timer;
+  for (std::int64_t left_us = delay_ms * 1000; left_us > 0; left_us = end_us - now_us()) {
+    timer.arm(left_us / 1000 + 1);
+    const int signal = signals.wait().signal;
+    if (!ends_wait(signal)) continue;
+    signals.restore();
+    throw Failure{kExitSignal + signal, ""};
+  }
+}
+
 void sleep_jitter(const RunOptions& options, const Signals& signals, const Log& log) {
   if (options.start_jitter_ms == 0) return;
   std::random_device random;
   std::uniform_int_distribution<std::int64_t> below(1, options.start_jitter_ms);
   const std::int64_t delay_ms = below(random);
   log.detail("begins in " + seconds_text(delay_ms));
-  Timer timer;
-  timer.arm(delay_ms);
-  // Take the timer's own wake-up, or the next wait would end with it.
-  while (const int signal = signals.wait().signal) {
-    if (!ends_wait(signal)) continue;
-    signals.restore();
-    throw Failure{kExitSignal + signal, ""};
-  }
+  pause(delay_ms, signals);
 }
 
 }  // namespace redlatch::cli

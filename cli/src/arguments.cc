@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "duration.h"
+#include "elect_options.h"
 #include "exit_code.h"
 #include "guesses.h"
 #include "json.h"
@@ -26,10 +27,13 @@ struct Command {
   const char* summary;
 };
 
-constexpr std::array<Command, 10> kCommands = {{
+constexpr std::array<Command, 12> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"once", "--every DUR NAME [--] COMMAND [ARGUMENT..]",
      "Run COMMAND once in a period, on one of the hosts that start it"},
+    {"elect", "NAME [--] COMMAND [ARGUMENT..]",
+     "Run COMMAND on one of the hosts that start it; another one takes over"},
+    {"leader", "NAME", "Show who leads an election; exit code 1 = there is no leader"},
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
     {"ls", "[PATTERN]", "List the held locks except reentrant ones; PATTERN has * ? [a-z]"},
     {"force-release", "NAME..", "Remove locks of any holder"},
@@ -52,6 +56,13 @@ constexpr const char* kExitCodes =
     "REDLATCH_HOLDER, REDLATCH_MODE, REDLATCH_PID and REDLATCH_RUNS in its environment.\n"
     "\n"
     "DUR is a number with a unit: 500ms, 30s, 2m, 1h; without a unit, seconds.";
+
+// In front of the exit codes.
+constexpr const char* kElection =
+    "A lost term ends COMMAND as 'run' does, and elect stands by again; its exit code is\n"
+    "not 79 then. COMMAND finds REDLATCH_ID, too. Nothing stops COMMAND while redlatch\n"
+    "alone is stopped, as by SIGSTOP: pass REDLATCH_FENCE to all that COMMAND writes to.\n"
+    "\n";
 
 // The values that CLI11 fills in, as typed.
 struct RawOptions {
@@ -123,6 +134,10 @@ class Parser {
     run_.add_to(*root_.get_subcommand("run"));
     root_.get_subcommand("run")->footer(kExitCodes);
     add_once_options(*root_.get_subcommand("once"));
+    elect_.add_to(*root_.get_subcommand("elect"));
+    root_.get_subcommand("elect")->footer(std::string(kElection) + kExitCodes);
+    root_.get_subcommand("leader")->add_flag("--watch", arguments_.watches,
+                                             "Show each change, a line each, until a signal comes");
     root_.get_subcommand("ls")->add_flag("--exit-code", arguments_.tells_by_exit_code,
                                          "Exit with 0 if a lock is found, with 1 if none is");
     add_force_release_options(*root_.get_subcommand("force-release"));
@@ -261,7 +276,8 @@ class Parser {
   }
 
   [[nodiscard]] bool has_child() const {
-    return arguments_.command == "run" || arguments_.command == "once";
+    const std::string& command = arguments_.command;
+    return command == "run" || command == "once" || command == "elect";
   }
 
   [[nodiscard]] bool starts_child(bool is_raw) const {
@@ -410,7 +426,8 @@ class Parser {
     if (is_insecure_) arguments_.options.set("tls_verify", "none");
     if (command.empty()) throw UsageError("a command is missing\n" + commands_text() + hint());
     const bool takes_none = command == "version" || command == "server" || command == "doctor";
-    const std::size_t most = takes_none ? 0 : command == "ls" ? 1 : count;
+    const bool takes_one = command == "ls" || command == "leader";
+    const std::size_t most = takes_none ? 0 : takes_one ? 1 : count;
     if (count > most)
       throw UsageError("unexpected " + in_quotes(without_secrets(arguments_.names[most])) + hint());
     if (count == 0 && !takes_none && command != "ls") {
@@ -419,6 +436,7 @@ class Parser {
     }
     for (const std::string& name : arguments_.names) check_name(name);
     if (command == "run") check_run(run_);
+    if (command == "elect") check_run(elect_);
     if (command == "once") check_once();
     if (command == "limit") check_limit();
     if (check_wait_) arguments_.check_wait_ms = duration("--wait", *check_wait_);
@@ -486,7 +504,8 @@ class Parser {
     }
   }
 
-  void check_run(const RunParser& parser) {
+  template <typename Options>
+  void check_run(const Options& parser) {
     arguments_.run = parser.checked(child_words_);
     if (!arguments_.run.words.empty()) return;
     throw UsageError("the command to run under lock " +
@@ -543,6 +562,7 @@ class Parser {
   bool is_insecure_ = false;
   RunParser run_;
   RunParser once_;
+  ElectParser elect_;
   CLI::App root_{"A lock that many hosts share, over Redis or Valkey.", "redlatch"};
   std::vector<std::string> words_;
   std::size_t position_ = 0;

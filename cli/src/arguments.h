@@ -30,14 +30,17 @@ struct Arguments {
   Output output = Output::kTable;
   bool is_colored = false;
 
-  std::vector<std::string> names;  // `run`, `once`: one; `ls`: at most one, a pattern.
+  // `run`, `once`, `elect`, `leader`: one; `ls`: at most one, a pattern.
+  std::vector<std::string> names;
 
-  RunOptions run;  // `once` has them, too.
+  RunOptions run;  // `once` and `elect` have them, too.
   // All that `run` locks, NAME first.
   [[nodiscard]] std::vector<std::string> run_names() const;
 
   // The variable REDLATCH_PASSWORD_FILE of the command, if it is another one than ours.
   std::optional<std::string> command_password_file;
+
+  bool watches = false;  // `leader --watch`
 
   bool tells_by_exit_code = false;  // `ls`
 

@@ -11,6 +11,8 @@ namespace redlatch::cli {
 
 [[nodiscard]] int run(const Arguments& arguments, const Log& log);          // `once`, too.
 [[nodiscard]] int forget_runs(const Arguments& arguments, const Log& log);  // `once --forget`
+[[nodiscard]] int elect(const Arguments& arguments, const Log& log);
+[[nodiscard]] int show_leader(const Arguments& arguments, const Log& log);
 [[nodiscard]] int show_status(const Arguments& arguments, const Log& log);
 [[nodiscard]] int list_locks(const Arguments& arguments, const Log& log);
 [[nodiscard]] int force_release(const Arguments& arguments, const Log& log);

@@ -30,6 +30,10 @@ constexpr auto kCommandGuesses = std::to_array<Guess>({
     {"info", "status", ""},
     {"show", "status", ""},
     {"inspect", "status", ""},
+    {"lead", "elect", ""},
+    {"election", "elect", ""},
+    {"campaign", "elect", ""},
+    {"observe", "leader", ""},
     {"lock", "", kLock},
     {"acquire", "", kLock},
     {"unlock", "", kUnlock},
@@ -130,6 +134,37 @@ constexpr auto kOnceGuesses = std::to_array<Guess>({
     {"--semaphore", "", kAlone},
 });
 
+constexpr std::string_view kLeader = ": one candidate leads at a time: its lock is a mutex";
+constexpr std::string_view kStandBy = ": a candidate of 'elect' stands by until it leads";
+constexpr std::string_view kNoEnd = ": a lost term does not end 'elect', which stands by again";
+
+// Options of `elect`, and those of `run` that it cannot have.
+constexpr auto kElectGuesses = std::to_array<Guess>({
+    {"--shared", "", kLeader},
+    {"-s", "", kLeader},
+    {"--exclusive", "", kLeader},
+    {"-x", "", kLeader},
+    {"-e", "", kLeader},
+    {"--permits", "", kLeader},
+    {"--owner", "", kLeader},
+    {"--format", "", kLeader},
+    {"--also", "", kLeader},
+    {"--also-shared", "", kLeader},
+    {"--nonblock", "", kStandBy},
+    {"-n", "", kStandBy},
+    {"--wait", "", kStandBy},
+    {"-w", "", kStandBy},
+    {"--timeout", "", kStandBy},
+    {"--if-busy", "", kStandBy},
+    {"--conflict-exit-code", "", kStandBy},
+    {"-E", "", kStandBy},
+    {"--preserve-status", "", kNoEnd},
+    {"--name", "--id", ""},
+    {"--candidate", "--id", ""},
+    {"--election", "", ": NAME is the first word after 'elect' that is no option"},
+    {"--listen", "--http", ""},
+});
+
 constexpr auto kForceGuesses = std::to_array<Guess>({
     {"--force", "--yes", ""},
     {"-f", "--yes", ""},
@@ -169,10 +204,14 @@ std::string guessed_command(std::string_view word) { return answer_in(kCommandGu
 std::string guessed_option(std::string_view name, std::string_view command, bool is_behind) {
   if (auto output = answer_in(kOutputs, name); !output.empty()) {
     // After `run`, -o is --close of flock(1), and the next word would be the name of the lock.
-    return command == "run" || command == "once" ? answer_to_output(command) : output;
+    const bool has_child = command == "run" || command == "once" || command == "elect";
+    return has_child ? answer_to_output(command) : output;
   }
   if (command == "once") {
     if (auto answer = answer_in(kOnceGuesses, name); !answer.empty()) return answer;
+  }
+  if (command == "elect") {
+    if (auto answer = answer_in(kElectGuesses, name); !answer.empty()) return answer;
   }
   if (command == "run" || command.empty()) {
     if (auto answer = answer_in(kRunGuesses, name); !answer.empty()) return answer;

@@ -2,6 +2,7 @@
 // Copyright The redlatch authors
 #include "line_writer.h"
 
+#include <poll.h>
 #include <sys/select.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -17,6 +17,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "signals.h"
 
 namespace redlatch::cli {
 namespace {
@@ -31,18 +33,8 @@ constexpr auto kPatienceWithRoom = std::chrono::seconds(5);
 class LineWriter {
  public:
   explicit LineWriter(const struct stat& file) : device_(file.st_dev), inode_(file.st_ino) {
-    // Signals are for the main thread, which waits for them.
-    sigset_t all{};
-    sigset_t before{};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      std::thread([this] { write_lines(); }).detach();
-    } catch (...) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const AllSignalsBlocked blocked;
+    std::thread([this] { write_lines(); }).detach();
   }
 
   [[nodiscard]] bool is_for(const struct stat& file) const {
@@ -135,6 +127,11 @@ bool await_room(int fd, long limit_ms) {
   FD_SET(fd, &fds);
   timeval limit = {limit_ms / 1000, limit_ms % 1000 * 1000};
   return select(fd + 1, nullptr, &fds, nullptr, limit_ms < 0 ? nullptr : &limit) == 1;
+}
+
+bool has_no_reader(int fd) {
+  pollfd output = {fd, 0, 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
 }
 
 int write_all(int fd, std::string_view text) {

@@ -4,7 +4,8 @@
 // Lines to files whose readers may be stuck: a full pipe or socket, a stopped terminal. Each file
 // has a thread that writes, so that nothing else waits for it, and a limited number of bytes that
 // wait; further lines are lost, each as a whole. O_NONBLOCK is not possible: it would change the
-// file for every process that shares it. Main thread only.
+// file for every process that shares it. Lines may come from any thread; writers are started and
+// flushed by the main thread.
 #pragma once
 
 #include <string_view>
@@ -28,6 +29,9 @@ void flush_line_writers(long limit_ms);
 
 // Waits until `fd` accepts bytes, at most so long; without a limit if that is below 0.
 bool await_room(int fd, long limit_ms);
+
+// True if `fd` is a pipe or a socket whose reader has closed it.
+[[nodiscard]] bool has_no_reader(int fd);
 
 // Writes all of `text`, however long that takes. Returns 0 or an errno. One call for each line
 // where the kernel permits, so that lines of several processes do not mix.

@@ -87,6 +87,7 @@ std::string since_text(const LockReport& report, std::int64_t since_ms) {
 
 std::string holder_rows(const LockReport& report, const LockReport::Holder& holder) {
   std::string out;
+  if (!holder.candidate.empty()) out += report_line("leader", escaped(holder.candidate));
   if (!holder.who.empty()) out += report_line("holder", escaped(holder.who));
   if (!holder.label.empty()) out += report_line("label", escaped(holder.label));
   // A foreign value may be as long as 512 MB.
@@ -132,9 +133,15 @@ std::string waiting_row(const LockReport& report) {
       break;
     }
     text += shown == 1 ? ": " : ", ";
-    const std::string& shown_as = waiter.who.empty() ? waiter.token : waiter.who;
+    const std::string& shown_as = !waiter.candidate.empty() ? waiter.candidate
+                                  : waiter.who.empty()      ? waiter.token
+                                                            : waiter.who;
     text += escaped(cut(shown_as, kShownValueBytes));
-    if (!report.is_semaphore()) text += std::string(" ") + wish_in_words(waiter.mode);
+    if (!waiter.candidate.empty()) {
+      text += " campaigns";
+    } else if (!report.is_semaphore()) {
+      text += std::string(" ") + wish_in_words(waiter.mode);
+    }
     if (waiter.since_ms > 0) text += " (" + span_text(report.server_ms - waiter.since_ms) + ")";
   }
   return report_line("waiting", text);
@@ -165,6 +172,7 @@ const char* lock_mode(const LockReport& report) {
 
 std::string holder_json(const LockReport& report, const LockReport::Holder& holder) {
   JsonObject object;
+  if (!holder.candidate.empty()) object.text("candidate", holder.candidate);
   if (!holder.who.empty()) object.text("holder", holder.who);
   if (!holder.label.empty()) object.text("label", holder.label);
   if (const LabelPairs pairs = label_pairs(holder.label); !pairs.empty()) {
@@ -190,6 +198,7 @@ std::string holder_json(const LockReport& report, const LockReport::Holder& hold
 
 std::string waiter_json(const LockReport& report, const LockReport::Waiter& waiter) {
   JsonObject object;
+  if (!waiter.candidate.empty()) object.text("candidate", waiter.candidate);
   if (!waiter.who.empty()) object.text("waiter", waiter.who);
   object.text("token", waiter.token);
   object.text("mode", report.is_semaphore() ? kPermits : mode_name(waiter.mode));
@@ -307,6 +316,7 @@ LockReport::LockReport(const rl_info* info)
         {.token = text_field(info, RL_PART_HOLDER, i, RL_FIELD_TOKEN),
          .who = text_field(info, RL_PART_HOLDER, i, RL_FIELD_HOLDER),
          .label = text_field(info, RL_PART_HOLDER, i, RL_FIELD_LABEL),
+         .candidate = text_field(info, RL_PART_HOLDER, i, RL_FIELD_CANDIDATE),
          .mode = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_MODE),
          .since_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_SINCE_MS),
          .remaining_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_REMAINING_MS),
@@ -315,6 +325,7 @@ LockReport::LockReport(const rl_info* info)
   for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_WAITER); ++i) {
     waiters.push_back({.token = text_field(info, RL_PART_WAITER, i, RL_FIELD_TOKEN),
                        .who = text_field(info, RL_PART_WAITER, i, RL_FIELD_HOLDER),
+                       .candidate = text_field(info, RL_PART_WAITER, i, RL_FIELD_CANDIDATE),
                        .mode = rl_info_number(info, RL_PART_WAITER, i, RL_FIELD_MODE),
                        .since_ms = rl_info_number(info, RL_PART_WAITER, i, RL_FIELD_SINCE_MS)});
   }

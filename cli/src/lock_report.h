@@ -18,6 +18,7 @@ struct LockReport {
     std::string token;
     std::string who;
     std::string label;
+    std::string candidate;  // The id of a leader; empty for any other holder.
     std::int64_t mode;
     std::int64_t since_ms;
     std::int64_t remaining_ms;
@@ -26,6 +27,7 @@ struct LockReport {
   struct Waiter {
     std::string token;
     std::string who;
+    std::string candidate;  // The id of one that waits to lead; else empty.
     std::int64_t mode;
     std::int64_t since_ms;
   };

@@ -37,10 +37,12 @@ int dispatch(const Arguments& arguments, const Log& log) {
   if (arguments.command == "run" || (arguments.command == "once" && !forgets)) {
     return run(arguments, log);
   }
+  if (arguments.command == "elect") return elect(arguments, log);
   // `run` keeps the dispositions that it inherited; other commands only have to survive a closed
   // pipe.
   std::signal(SIGPIPE, SIG_IGN);
   if (arguments.command == "once") return forget_runs(arguments, log);
+  if (arguments.command == "leader") return show_leader(arguments, log);
   if (arguments.command == "status") return show_status(arguments, log);
   if (arguments.command == "ls") return list_locks(arguments, log);
   if (arguments.command == "force-release") return force_release(arguments, log);

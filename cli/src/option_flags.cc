@@ -36,8 +36,8 @@ constexpr Row kRows[] = {
 
 bool is_of_acquisition(const Row& row) { return row.scope == 'A' || row.scope == 'L'; }
 
-// The lock of once is a mutex in the format string, and each run has a grant of its own.
-bool is_fixed_by_once(const Row& row) {
+// The lock of `once` and `elect` is a mutex in the format string, and each has a grant of its own.
+bool is_fixed(const Row& row) {
   return row.name == "owner" || row.name == "format" || row.name == "max_local_handoffs";
 }
 
@@ -51,7 +51,7 @@ std::optional<std::string> OptionFlags::Flag::value() const {
 void OptionFlags::add(CLI::App& app, Use use) {
   for (const Row& row : kRows) {
     if (is_of_acquisition(row) != (use != Use::kClient)) continue;
-    if (use == Use::kOnce && is_fixed_by_once(row)) continue;
+    if (use == Use::kMutex && is_fixed(row)) continue;
     Flag& flag = flags_.emplace_back();
     flag.scope = row.scope;
     flag.name = row.name;

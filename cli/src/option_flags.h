@@ -22,8 +22,8 @@ class OptionFlags {
   // For a client and a quorum, or for an acquisition. Must outlive the parsing.
   void add_client_options(CLI::App& app) { add(app, Use::kClient); }
   void add_acquire_options(CLI::App& app) { add(app, Use::kAcquire); }
-  // Those of an acquisition that a run of once leaves open.
-  void add_once_options(CLI::App& app) { add(app, Use::kOnce); }
+  // Those of an acquisition that `once` and `elect` leave open.
+  void add_mutex_options(CLI::App& app) { add(app, Use::kMutex); }
 
   // As it was typed, or set.
   [[nodiscard]] std::optional<std::string> value(std::string_view name) const;
@@ -60,7 +60,7 @@ class OptionFlags {
     [[nodiscard]] std::string message_of(const rl_error* error) const;
   };
 
-  enum class Use { kClient, kAcquire, kOnce };
+  enum class Use { kClient, kAcquire, kMutex };
   void add(CLI::App& app, Use use);
   [[nodiscard]] std::string given(char scope) const;
   template <auto Set, class Options>

@@ -22,6 +22,7 @@ namespace redlatch::cli {
 namespace {
 
 constexpr std::int64_t kDefaultKillAfterMs = 5000;
+constexpr const char* kWaysOfLoss = "term, kill, signal:NAME or ignore (term)";
 
 // "USR1", "SIGUSR1" or "10"; 0 for anything else.
 int signal_number(std::string_view name) {
@@ -64,16 +65,24 @@ void RunParser::add_to(CLI::App& run) {
   add_waiting_options(run);
   lock_options_.add_acquire_options(run);
   add_min_hold_option(run);
-  add_holding_options(run);
+  add_holding_options(run, kWaysOfLoss);
+  add_preserve_option(run);
   add_child_options(run);
   add_flock_options(run);
 }
 
 void RunParser::add_to_once(CLI::App& once) {
   add_waiting_options(once);
-  lock_options_.add_once_options(once);
-  add_holding_options(once);
+  lock_options_.add_mutex_options(once);
+  add_holding_options(once, kWaysOfLoss);
+  add_preserve_option(once);
   add_child_options(once);
+}
+
+void RunParser::add_to_elect(CLI::App& elect) {
+  lock_options_.add_mutex_options(elect);
+  add_holding_options(elect, "term, kill or signal:NAME (term)");
+  add_child_options(elect);
 }
 
 void RunParser::add_mode_options(CLI::App& run) {
@@ -114,15 +123,17 @@ void RunParser::add_min_hold_option(CLI::App& run) {
       ->type_name("DUR");
 }
 
-void RunParser::add_holding_options(CLI::App& run) {
+void RunParser::add_holding_options(CLI::App& run, const char* ways_of_loss) {
   run.add_option("--renew", renew_, "Renew this often, at most ttl/3 (ttl/3)")
       ->type_name("DUR")
       ->excludes(run.get_option("--no-renew"));
-  run.add_option("--on-lost", on_lost_, "term, kill, signal:NAME or ignore (term)")
-      ->type_name("HOW");
+  run.add_option("--on-lost", on_lost_, ways_of_loss)->type_name("HOW");
   run.add_option("-k,--kill-after", kill_after_,
                  "Time from the loss signal to SIGKILL (5s, at most ttl/3)")
       ->type_name("DUR");
+}
+
+void RunParser::add_preserve_option(CLI::App& run) {
   run.add_flag("--preserve-status", preserves_status_,
                "Exit with COMMAND's code even after a loss");
 }

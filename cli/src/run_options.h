@@ -44,6 +44,15 @@ struct RunOptions {
   };
   std::optional<Once> once;
 
+  // The options that only `elect` has.
+  struct Elect {
+    std::string id;
+    bool restarts = false;
+    std::string http;  // An address that parse_http_address() accepts; empty = none.
+    bool is_http_public = false;
+  };
+  std::optional<Elect> elect;
+
   std::int64_t start_jitter_ms = 0;
   std::int64_t wait_ms = -1;
   bool skips_busy = false;  // A busy lock is not a failure.
@@ -89,6 +98,8 @@ class RunParser {
   void add_to(CLI::App& run);
   // Those of `run` that `once` has, too.
   void add_to_once(CLI::App& once);
+  // Those that `elect` has, too.
+  void add_to_elect(CLI::App& elect);
 
   // The parsed options, and the child's `words`. Throws UsageError.
   [[nodiscard]] RunOptions checked(const std::vector<std::string>& words) const;
@@ -99,7 +110,8 @@ class RunParser {
   void add_mode_options(CLI::App& run);
   void add_waiting_options(CLI::App& run);
   void add_min_hold_option(CLI::App& run);
-  void add_holding_options(CLI::App& run);
+  void add_holding_options(CLI::App& run, const char* ways_of_loss);
+  void add_preserve_option(CLI::App& run);
   void add_child_options(CLI::App& run);
   void add_flock_options(CLI::App& run);
 

@@ -66,6 +66,8 @@ Signals::Signals() {
 }
 
 void Signals::begin_child() {
+  watched_in_wait_ = watched_;
+  sigprocmask(SIG_SETMASK, nullptr, &waiting_mask_);
   sigaddset(&watched_, SIGCHLD);
   for (const int signal : kOnlyWithChild) add(signal);
   sigprocmask(SIG_BLOCK, &watched_, nullptr);
@@ -74,7 +76,16 @@ void Signals::begin_child() {
   sigprocmask(SIG_BLOCK, &output, nullptr);
 }
 
-void Signals::restore() const { sigprocmask(SIG_SETMASK, &original_mask_, nullptr); }
+void Signals::end_child() {
+  watched_ = watched_in_wait_;
+  sigprocmask(SIG_SETMASK, &waiting_mask_, nullptr);
+}
+
+void Signals::restore() const {
+  sigset_t mask = original_mask_;
+  sigaddset(&mask, wake_signal());  // One that is pending would end this process.
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+}
 
 void Signals::restore_in_child() const {
   sigaction(SIGPIPE, &original_pipe_, nullptr);
@@ -109,6 +120,14 @@ void Signals::add(int signal) {
   // A blocked signal would reach us although it is ignored.
   if (action.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
 }
+
+AllSignalsBlocked::AllSignalsBlocked() {
+  sigset_t all{};
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+AllSignalsBlocked::~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 std::string signal_name(int signal) {
   const auto is_it = [signal](const Name& known) { return known.signal == signal; };

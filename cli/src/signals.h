@@ -20,8 +20,11 @@ class Signals {
 
   // Also blocks the signals that only matter while a child runs.
   void begin_child();
+  // Ends begin_child(): the child is gone.
+  void end_child();
 
-  // Unblocks all, so that a second Ctrl-C ends the process if the first one could not.
+  // Unblocks all but the signal of wake(), so that a second Ctrl-C ends the process if the first
+  // one could not.
   void restore() const;
 
   // For the child between fork and exec: mask and dispositions as they were when we started.
@@ -49,8 +52,23 @@ class Signals {
 
   sigset_t watched_{};
   sigset_t original_mask_{};
+  sigset_t waiting_mask_{};  // Without a child.
+  sigset_t watched_in_wait_{};
   struct sigaction original_pipe_ {};
   struct sigaction original_child_ {};
+};
+
+// While one exists, this thread has all signals blocked, and so have the threads that it starts:
+// signals are for the main thread, which waits for them.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked();
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+  ~AllSignalsBlocked();
+
+ private:
+  sigset_t before_{};
 };
 
 // "SIGTERM"; "signal 40" where there is no name.

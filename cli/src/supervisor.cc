@@ -50,7 +50,8 @@ Supervisor::Outcome Supervisor::watch(Child& child) {
   terminal_.take_back();
   name_survivors();
   child.reap();
-  return {*child_exit_code_, is_lost_, is_hold_lost_, is_hold_over_ ? hold_left_ms() : 0};
+  return {*child_exit_code_, is_lost_, is_hold_lost_, is_hold_over_ ? hold_left_ms() : 0,
+          ending_signal_};
 }
 
 bool Supervisor::is_over() const {
@@ -73,6 +74,7 @@ void Supervisor::name_survivors() const {
 }
 
 void Supervisor::on_signal(const Signals::Event& event) {
+  if (ends_wait(event.signal)) ending_signal_ = event.signal;
   if (event.signal == SIGCHLD) {
     on_child();
   } else if (event.signal == SIGCONT) {
@@ -91,6 +93,9 @@ void Supervisor::on_child() {
   const Child::Change change = child_->poll();
   if (change.exit_code && !child_exit_code_) {
     child_exit_code_ = change.exit_code;
+    const int signal = *change.exit_code - kExitSignal;
+    // Ctrl-C goes to the child alone if it has the terminal.
+    if (terminal_.is_given() && (signal == SIGINT || signal == SIGQUIT)) ending_signal_ = signal;
     log_.trace("the command ended with " + std::to_string(*change.exit_code));
     events_.send(events_.make("ended").number("exit_code", *change.exit_code));
     const std::int64_t left_ms = hold_left_ms();
@@ -193,12 +198,7 @@ void Supervisor::warn(std::int64_t remaining_ms) {
 
 // True if the lease ends at the time that the options set.
 bool Supervisor::ends_by_plan(std::int64_t remaining_ms) const {
-  if (!options_.is_renewed) return true;
-  if (options_.max_hold_ms == 0) return false;
-  const std::int64_t held_ms = (now_us() - begin_us_) / 1000;
-  constexpr std::int64_t kRoundingMs = 2;  // Both times are rounded to ms.
-  // Before that time each renewal extends the lease further.
-  return held_ms + remaining_ms + kRoundingMs >= options_.max_hold_ms - limits_.margin_ms;
+  return limits_.ends_by_plan(remaining_ms, (now_us() - begin_us_) / 1000);
 }
 
 std::string Supervisor::reason_to_stop(std::int64_t remaining_ms) const {

@@ -29,6 +29,7 @@ class Supervisor {
     bool is_lost;
     bool is_hold_lost;          // Only afterwards, while it was kept for --min-hold.
     std::int64_t hold_left_ms;  // The rest of --min-hold, when a signal ended it.
+    int ending_signal;          // One that asks this process to end has come; 0 = none.
   };
 
   // Everything that can fail is made here, before there is a child.
@@ -75,6 +76,7 @@ class Supervisor {
 
   bool is_warned_ = false;
   bool is_lost_ = false;
+  int ending_signal_ = 0;
   bool wants_terminal_ = false;
   std::optional<int> child_exit_code_;
   std::optional<std::int64_t> kill_at_us_;  // The child is being stopped because the lock is lost.

@@ -141,7 +141,7 @@ void WaitReport::warn_of_itself() {
                      " is held by the redlatch run that this one runs under: it will not be "
                      "released while this one waits";
   const bool can_be_reentrant = !client_.is_quorum() && arguments_.run.limit == 0 &&
-                                names_.size() == 1 && !arguments_.run.once;
+                                names_.size() == 1 && !arguments_.run.once && !arguments_.run.elect;
   if (can_be_reentrant) text += ". Use --owner in both for a reentrant lock";
   log_.say(text);
 }

@@ -123,7 +123,7 @@ def test_no_command_shows_the_commands_and_no_option(bare: Cli) -> None:
     first, *rows = done.stderr.splitlines()
     assert first == "redlatch: a command is missing"
     names = [row.split()[0] for row in rows if row.startswith("  ")]
-    commands = ["run", "once", "status", "ls", "force-release", "limit"]
+    commands = ["run", "once", "elect", "leader", "status", "ls", "force-release", "limit"]
     commands += ["doctor", "server", "version", "help"]
     assert names == commands
     assert rows[-2].startswith("Example: redlatch --url redis://HOST:6379 run nightly -- ")

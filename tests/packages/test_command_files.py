@@ -22,7 +22,7 @@ from support.build import ROOT, build_folder, built, install
 COMPLETIONS = ROOT / "cli/completions"
 OPTION = re.compile(r"^  (-\S+)", re.MULTILINE)
 COMMANDS = (
-    *("run", "once", "status", "ls", "force-release", "limit"),
+    *("run", "once", "elect", "leader", "status", "ls", "force-release", "limit"),
     *("doctor", "server", "version", "help"),
 )
 
@@ -120,8 +120,9 @@ def test_a_shell_completes_values_and_the_command_to_run(
     # `run` has a switch of the same name.
     assert complete(["redlatch", "-o", "t"]) >= {"table"}
     assert complete(["redlatch", "run", "-o", "t"]).isdisjoint({"table", "tsv"})
-    for words in (["run"], ["run", "-n", "-w", "5s"], ["once", "--every", "1h"]):
-        for behind in (["nightly"], ["-w", "5s", "nightly"], ["nightly", "--"]):
+    lines = (["run"], ["run", "-n", "-w", "5s"], ["once", "--every", "1h"], ["elect", "--id", "a"])
+    for words in lines:
+        for behind in (["nightly"], ["-k", "5s", "nightly"], ["nightly", "--"]):
             line = ["redlatch", *words, *behind, "mkdi"]
             assert "mkdir" in complete(line), line
         assert "mkdir" not in complete(["redlatch", *words, "mkdi"])

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// `leader`.
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "acquire.h"
+#include "command_client.h"
+#include "commands.h"
+#include "duration.h"
+#include "exit_code.h"
+#include "json.h"
+#include "leader_observer.h"
+#include "line_writer.h"
+#include "lock_report.h"
+#include "text.h"
+
+namespace redlatch::cli {
+namespace {
+
+constexpr std::int64_t kLookMs = 1000;
+constexpr std::size_t kIdColumns = 20;
+
+std::string table_line(const Leader& leader, std::int64_t server_ms) {
+  std::string line = leader.id.empty() ? "–" : escaped(leader.id);
+  line += std::string(kIdColumns - std::min(kIdColumns, column_count(line)), ' ');
+  if (leader.id.empty()) return line + "  no leader\n";
+  return line + "  term " + std::to_string(leader.term) + "  since " + date_text(leader.since_ms) +
+         " (" + span_text(server_ms - leader.since_ms) + ")\n";
+}
+
+std::string tsv_line(const Leader& leader) {
+  if (leader.id.empty()) return "-\t-\t-\n";
+  return escaped(leader.id) + "\t" + std::to_string(leader.term) + "\t" +
+         date_ms_text(leader.since_ms) + "\n";
+}
+
+std::string json_line(const Leader& leader, const LockReport& report, const std::string& server) {
+  std::vector<std::string> candidates;
+  for (const LockReport::Waiter& waiter : report.waiters) {
+    if (!waiter.candidate.empty()) candidates.push_back(waiter.candidate);
+  }
+  JsonObject object;
+  object.number("schema", 1).text("name", report.name);
+  if (leader.id.empty()) {
+    object.raw("id", "null");
+  } else {
+    object.text("id", leader.id).number("term", leader.term);
+    object.text("since", date_ms_text(leader.since_ms));
+  }
+  object.raw("candidates", json_array(candidates, json_string));
+  object.text("server", server).text("server_time", date_ms_text(report.server_ms));
+  return object.done() + "\n";
+}
+
+void show(const rl_info* info, const Arguments& arguments, const CommandClient& client) {
+  const LockReport report(info);
+  const Leader leader(info);
+  switch (arguments.output) {
+    case Output::kTable:
+      return write_output(table_line(leader, report.server_ms));
+    case Output::kTsv:
+      return write_output(tsv_line(leader));
+    default:
+      return write_output(json_line(leader, report, client.server()));
+  }
+}
+
+// NULL: the reader of the output is gone.
+InfoHandle next_leader(const CommandClient& client, const std::string& name, std::int64_t seen,
+                       const Log& log) {
+  const RequestHandle request(
+      not_null(rl_leader_watch_start(client.handle(), name.data(), name.size(), seen, -1)));
+  rl_status status = RL_PENDING;
+  while (status == RL_PENDING || status == RL_INTERRUPTED) {
+    log.say_library_lines(client.handle());
+    if (has_no_reader(STDOUT_FILENO)) return nullptr;
+    status = rl_request_wait(request.get(), kLookMs);
+  }
+  if (status != RL_OK) throw client.failure(status, rl_request_message(request.get()), 0);
+  return InfoHandle(not_null(rl_request_take_info(request.get())));
+}
+
+int watch_leaders(const Arguments& arguments, const CommandClient& client, const Log& log) {
+  if (trial_connect(client, log) != RL_OK) throw client.failure();
+  std::int64_t seen = -1;
+  while (const InfoHandle info = next_leader(client, arguments.names.front(), seen, log)) {
+    show(info.get(), arguments, client);
+    seen = rl_info_number(info.get(), RL_PART_LOCK, 0, RL_FIELD_POSITION);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int show_leader(const Arguments& arguments, const Log& log) {
+  const CommandClient client = CommandClient::of_one(arguments, "leader");
+  if (arguments.watches) return watch_leaders(arguments, client, log);
+  const std::string& name = arguments.names.front();
+  const InfoHandle info(rl_leader(client.handle(), name.data(), name.size(), client.error()));
+  if (!info) throw client.failure();
+  if (Leader(info.get()).id.empty()) {
+    log.detail(in_quotes(name) + " has no leader");
+    return kExitFree;
+  }
+  show(info.get(), arguments, client);
+  return 0;
+}
+
+}  // namespace redlatch::cli
