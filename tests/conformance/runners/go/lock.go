@@ -24,6 +24,7 @@ type lock struct {
 	options           []redlatch.Option
 	lease             atomic.Pointer[redlatch.Lease]
 	started           *started
+	leading           *leading
 	leaders           <-chan redlatch.Leader // what its observer sees; nil before that
 }
 
@@ -61,6 +62,9 @@ var ofLock = map[string]func(*lock, values) answer{
 	"campaign":       doCampaign,
 	"start_campaign": doStartCampaign,
 	"observe":        doObserve,
+	"lead":           doLead,
+	"event":          doEvent,
+	"stop":           doStop,
 }
 
 // ---- to take it ---------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ final class Candidate {
   private final LockOptions options;
   private final BlockingQueue<Optional<Leader>> seen = new LinkedBlockingQueue<>();
   private LeaderObserver observer;
+  private Leading leading;
 
   Candidate(Client client, byte[] name, LockOptions options) {
     this.client = client;
@@ -29,13 +30,29 @@ final class Candidate {
   }
 
   Term campaign(Values values) throws InterruptedException {
-    Election election = Defects.withId(client.election(name), values.text("id")).with(options);
+    Election election = election(values);
     return values.isEndless()
         ? election.campaign()
         : election.campaign(values.duration("wait_ms"));
   }
 
-  static Answer leading(Term term) {
+  private Election election(Values values) {
+    return Defects.withId(client.election(name), values.text("id")).with(options);
+  }
+
+  Answer lead(String op, Values values) throws InterruptedException {
+    switch (op) {
+      case "lead":
+        leading = new Leading(election(values));
+        return Answer.ok();
+      case "event":
+        return leading.event(values);
+      default:
+        return leading.stop();
+    }
+  }
+
+  static Answer granted(Term term) {
     return Answer.ok().add("fence", term.number()).add("id", term.id());
   }
 

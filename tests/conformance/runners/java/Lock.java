@@ -79,6 +79,10 @@ final class Lock {
       case "start_campaign":
       case "observe":
         return elect(op, values);
+      case "lead":
+      case "event":
+      case "stop":
+        return candidate.lead(op, values);
       case "stats":
         return stats();
       case "release":
@@ -116,7 +120,7 @@ final class Lock {
 
   private Answer leads(Term term) {
     held = new HeldTerm(term);
-    return Candidate.leading(term);
+    return Candidate.granted(term);
   }
 
   private NamedLock way(String op) {
