@@ -2,7 +2,8 @@
 // Copyright The redlatch authors
 //
 // Goal: an observer of an election reads when it has to, and not more often. Method: the lock
-// client below it only notes what it is asked for; answers, changes and the time come from the test.
+// client below it only notes what it is asked for; answers, changes and the time come from the
+// test.
 #include "election/observer.h"
 
 #include <gtest/gtest.h>
