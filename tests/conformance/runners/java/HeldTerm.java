@@ -27,6 +27,9 @@ final class HeldTerm implements Holding {
       case "check":
         term.checkLeader();
         return Answer.ok();
+      case "detach":
+      case "downgrade":
+        return new Answer(Status.E_INVALID); // Java has no words for it.
       case "wait_lost":
         return waitLost(values);
       case "show":
