@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from support.go import go_build
 from support.java import java_program
 from support.program import run_to_end
 from support.servers import Server, available_kinds
+from support.wait import LIMIT
 
 from .pages import FENCED_WRITES, RECIPES, file_of, pages_with_code
 
@@ -203,8 +205,18 @@ def run_python(body: str, server: Server, folder: Path) -> None:
 def run_program(body: str, server: Server, folder: Path) -> None:
     program = folder / "test_docs.py"
     program.write_text(body.replace(SERVER_OF_DOCS, f"127.0.0.1:{server.port}"))
+    if "signal.SIGTERM" in body:
+        return run_until_sigterm([sys.executable, "-u", program.name], folder)
     as_tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     run([sys.executable, *(as_tests if "def test_" in body else []), program.name], folder)
+
+
+def run_until_sigterm(command: list[str], folder: Path) -> None:
+    """A program that works until it is asked to end."""
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout and running.stdout.readline() != ""
+        running.terminate()
+        assert running.wait(LIMIT) == 0
 
 
 def run_c(body: str, server: Server, folder: Path) -> None:
