@@ -145,7 +145,7 @@ constexpr Mutant kMutants[] = {
      "then",
      "if not is_mine and readers == 0 then\nreturn {0, now}\nend\nif readers > 0 then"},
     {"stale-readers", "readers of a lock that is gone come back with the next one",
-     Scenario::kReaders, false, 239,
+     Scenario::kReaders, false, 777,
      "if not holder then\nredis.call('DEL', R)\nend\nreaders = readers +", "readers = readers +"},
     // For owners that hold more than once.
     {"owner-joins", "another owner joins", Scenario::kReentrant, false, 1,

@@ -144,7 +144,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-uptime",
         "the uptime is believed whatever the clock says",
-        106,
+        107,
         Edit(
             "timing/quorum.h",
             "const Nanos doubt = distance + age",
@@ -178,7 +178,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-early-fence",
         "the lock is entered before its fence is written",
-        1837,
+        3583,
         Edit(
             "quorum/quorum_acquire.cc",
             "  const size_t written = votes_.count(State::kYes);",
@@ -269,7 +269,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-dead-queue",
         "a queued acquire does not see that its node does not answer",
-        138,
+        318,
         Edit(
             "quorum/quorum_acquire.cc",
             "  if (is_gone) {\n",
@@ -338,7 +338,7 @@ QUORUM_MUTANTS = (
     Mutant(
         "rl-top-up-reply",
         "a vote that was missing counts from its answer, not from its request",
-        59,
+        116,
         Edit(
             "quorum/votes.cc",
             "  vote.fence.reset();\n  vote.why = {};\n",
