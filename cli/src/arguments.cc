@@ -59,8 +59,8 @@ constexpr const char* kExitCodes =
 
 // In front of the exit codes.
 constexpr const char* kElection =
-    "A lost term ends COMMAND as 'run' does, and elect stands by again; its exit code is\n"
-    "not 79 then. COMMAND finds REDLATCH_ID, too. Nothing stops COMMAND while redlatch\n"
+    "A lost term ends COMMAND as 'run' does. Then 'elect' stands by again, and does not\n"
+    "exit with 79. COMMAND finds REDLATCH_ID, too. Nothing stops COMMAND while redlatch\n"
     "alone is stopped, as by SIGSTOP: pass REDLATCH_FENCE to all that COMMAND writes to.\n"
     "\n";
 

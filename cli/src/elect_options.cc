@@ -47,9 +47,7 @@ void ElectParser::add_to(CLI::App& elect) {
 RunOptions ElectParser::checked(const std::vector<std::string>& words) const {
   RunOptions options = run_.checked(words);
   if (options.lost_signal == 0) {
-    throw UsageError(
-        "--on-lost ignore: COMMAND of 'elect' must end with its term, because another host leads "
-        "then");
+    throw must_be("--on-lost", "term, kill or signal:NAME for 'elect'", "ignore");
   }
   check_http();
   options.elect = {.id = checked_id(),

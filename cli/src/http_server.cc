@@ -221,7 +221,9 @@ HttpServer::HttpServer(const HttpAddress& address, bool is_public, Handler handl
       handler_(std::move(handler)),
       listener_(listen_on(address.socket)),
       stop_(eventfd(0, EFD_CLOEXEC)) {
-  if (!stop_.is_open()) throw Failure{kExitSystem, std::string("cannot make an eventfd")};
+  if (!stop_.is_open()) {
+    throw Failure{kExitSystem, std::string("cannot create an eventfd: ") + strerror(errno)};
+  }
   const AllSignalsBlocked blocked;
   thread_ = std::thread([this] { serve(); });
 }

@@ -25,7 +25,7 @@ struct Leader {
   std::int64_t since_ms = 0;
 };
 
-// Reports each change of the leader, by a thread of its own.
+// Reports each change of the leader, in a thread of its own.
 class LeaderObserver {
  public:
   using Listener = std::function<void(const Leader&)>;

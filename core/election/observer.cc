@@ -24,7 +24,7 @@ constexpr Nanos kMoment = 2 * kMs;
 // Between two reads of a lock that changes all the time.
 constexpr Nanos kPause = 20 * kMs;
 
-// It may pass: the observer waits for that.
+// The observer waits for the end of an outage.
 bool is_outage(const Request &part) {
   const Status status = part.status.load();
   return status == Status::kUnavailable || status == Status::kOutcomeUnknown;
@@ -89,7 +89,8 @@ void Observer::fail_late(Nanos now) noexcept {
          message_of({"the leader of ", name, " has not changed within ", limit_ms, " ms"}), now);
   } else {
     fail(Status::kUnavailable,
-         message_of({"the server has not said within ", limit_ms, " ms who leads ", name}), now);
+         message_of({"the server has not named the leader of ", name, " within ", limit_ms, " ms"}),
+         now);
   }
 }
 

@@ -322,7 +322,7 @@ def test_the_event_of_a_lost_term(election: Election, tmp_path: Path) -> None:
         ([], "the NAME of the lock is missing"),
         (["--id", "", "x", "true"], "--id must be 1 to 256 bytes (got '')"),
         (["--id", "i" * 257, "x", "true"], "--id must be 1 to 256 bytes"),
-        (["--on-lost", "ignore", "x", "true"], "--on-lost ignore: COMMAND of 'elect' must end"),
+        (["--on-lost", "ignore", "x", "true"], "--on-lost must be term, kill or signal:NAME for"),
         (["--http", "4040", "x", "true"], "--http must be an IP address or localhost with a port"),
         (["--http", "web:4040", "x", "true"], "--http must be an IP address or localhost"),
         (["--http", "::1:4040", "x", "true"], "--http must be an IP address or localhost"),

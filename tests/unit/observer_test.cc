@@ -213,7 +213,7 @@ TEST_F(ObserverTest, its_limit_says_whether_the_server_has_answered) {
   start(6, 100);
   pass(100 * kMs);
   EXPECT_EQ(request_->status.load(), Status::kUnavailable);
-  EXPECT_EQ(request_->message, "the server has not said within 100 ms who leads 'office'");
+  EXPECT_EQ(request_->message, "the server has not named the leader of 'office' within 100 ms");
   start(6, 100);
   track();
   read();
