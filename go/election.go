@@ -36,18 +36,18 @@ func (t Term) IsLeader() bool { return t.lease != nil && t.lease.State() == Stat
 // write to, and let the resource refuse a lower one.
 func (t Term) Fence() int64 { return t.Number }
 
-// Lead campaigns in the election name, and runs work while this candidate leads: never in two
-// processes at a time. It waits in the queue until ctx ends, also during an outage of the server.
+// Lead campaigns in the election name, and runs work when this candidate leads. It waits in the
+// queue until ctx ends, also during an outage of the server.
 //
 // The context of work ends with ctx, or with the cause ErrLost when the term is lost, before
 // another candidate can lead; [LeaseOf] returns the lease of the term. Lead waits until work has
-// returned, also after a loss: another candidate may lead meanwhile, and refuse the writes of this
-// one by their fence. Then Lead campaigns again, and runs work once more with the next term. The
-// result of work after a loss is ignored.
+// returned, also after a loss. Another candidate may lead meanwhile, and only a resource that
+// refuses lower fences stops the writes of work. Then Lead ignores the result of work, campaigns
+// again, and runs work once more with the next term.
 //
 // Lead pauses after a loss, and after an error of a campaign that may pass (see
-// [Status.Retryable]): 1 s, then twice as long each time, at most 30 s; 1 s again after a term that
-// lasted longer than that.
+// [Status.Retryable]): 1 s, then twice as long each time, at most 30 s. A term that lasted longer
+// than 30 s sets the pause back to 1 s.
 //
 // The election is the lock of Lock of that name: a holder without an id excludes all leaders. The
 // options are those of the acquisition; the range of the id is that of [CandidateID]. A Lead of the

@@ -77,7 +77,7 @@ type Holder struct {
 	Permits int64
 	// The option label of the acquisition; empty without one.
 	Label string
-	// The option id of the acquisition, whose holder leads; empty without one.
+	// Id of the candidate, from the option id; empty without one.
 	Candidate string
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.
@@ -109,7 +109,7 @@ type Waiter struct {
 	// Host name and process id, or the option holder; empty if not known: the holder has not waited,
 	// and has held for less than half a second, or the ACL user may not write it.
 	Who string
-	// The option id of the acquisition, whose holder leads; empty without one.
+	// Id of the candidate, from the option id; empty without one.
 	Candidate string
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.

@@ -138,7 +138,7 @@ func about(err error, op, name string) error {
 type leaseKey struct{}
 
 // LeaseOf returns the lease that Do, DoValue or Lead holds for the work with this context; nil if
-// there is none.
+// ctx is not such a context.
 func LeaseOf(ctx context.Context) *Lease {
 	lease, _ := ctx.Value(leaseKey{}).(*Lease)
 	return lease

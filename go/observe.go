@@ -11,18 +11,18 @@ import (
 	"redlatch.io/redlatch/internal/rlc"
 )
 
-// Leader is the leader of an election, as the server has it. The zero Leader means that none leads.
+// Leader is the leader of an election, as the server has it. The zero Leader means no leader.
 type Leader struct {
-	ID    string    // of the candidate; "": none leads
+	ID    string    // of the candidate; "": no leader
 	Term  int64     // number of the term, which is the fence of the leader
 	Since time.Time // when the term began, by the server's clock; zero if not known
 }
 
-// IsNone reports whether none leads.
+// IsNone reports whether the election has no leader.
 func (l Leader) IsNone() bool { return l.ID == "" }
 
-// Leader returns the leader of the election name; isLed is false, and the Leader zero, if none
-// leads. A holder that acquired the lock without an id is no leader. It changes nothing. Errors:
+// Leader returns the leader of the election name; isLed is false, and the Leader zero, without a
+// leader. A holder that acquired the lock without an id is no leader. It changes nothing. Errors:
 // those of Inspect.
 func (c *Client) Leader(ctx context.Context, name string) (leader Leader, isLed bool, err error) {
 	info, err := c.look(ctx, "leader", name, rlc.Leader_start)
@@ -33,9 +33,9 @@ func (c *Client) Leader(ctx context.Context, name string) (leader Leader, isLed 
 	return leader, !leader.IsNone(), nil
 }
 
-// Participants returns the ids of the candidates of the election name: that of the leader, if there
-// is one, and then those that wait, in the order of the queue; at most as many as Inspect lists. It
-// changes nothing. Errors: those of Inspect.
+// Participants returns the ids of the candidates of the election name: first that of the leader,
+// then those that wait, in the order of the queue; at most as many as Inspect lists. It changes
+// nothing. Errors: those of Inspect.
 func (c *Client) Participants(ctx context.Context, name string) ([]string, error) {
 	info, err := c.look(ctx, "participants", name, rlc.Leader_start)
 	if err != nil {
@@ -61,9 +61,9 @@ func (i *Info) leader() Leader {
 }
 
 // Observe sends the present leader of the election name, and then each change; the zero Leader
-// means that none leads. Terms never fall. The channel has the newest state only: a slow reader
-// misses what is over, and delays no other. The server reports changes where it can track keys,
-// else it is asked each second. An outage is waited for.
+// means no leader. Terms never fall. The channel has the newest state only: a slow reader misses
+// earlier ones, and delays no other. The server reports changes where it can track keys; else
+// Observe asks each second. It waits for the end of an outage.
 //
 // The channel is closed when ctx ends, when the client is closed, or after an error that cannot
 // pass, such as ErrInvalid or ErrDenied; the log has the error, and Leader returns it. Cancel ctx

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright The redlatch authors
  *
- * Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
+ * Several processes stand by, and one of them leads until it ends, or loses the term: then it stops
  * its work and stands by again. `redlatch leader leader` shows which one leads.
  *
  *     leader redis://localhost:6379 [ID]
@@ -16,7 +16,7 @@
 /* The next one leads at the latest so long after this one has crashed. */
 enum { TTL_MS = 3000, STEP_MS = 100 };
 
-/* A process that is paused in a step goes on with it: the fence lets others refuse that. */
+/* A process that is paused in a step continues it: the fence lets others refuse that. */
 static void work(int64_t fence) { printf("works, fence %lld\n", (long long)fence); }
 
 static void lead(rl_lease* lease, rl_error* err) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 //
-// Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
+// Several processes stand by, and one of them leads until it ends, or loses the term: then it stops
 // its work and stands by again.
 //
 //     leader redis://localhost:6379 [ID]
@@ -17,7 +17,7 @@
 
 using namespace std::chrono_literals;
 
-// A process that is paused in a step goes on with it: the fence lets others refuse that.
+// A process that is paused in a step continues it: the fence lets others refuse that.
 static void work(int64_t fence) { std::cout << "works, fence " << fence << std::endl; }
 
 static void lead(redlatch::lease& lease) try {

@@ -13,13 +13,13 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
+ * Several processes stand by, and one of them leads until it ends, or loses the term: then it stops
  * its work and stands by again.
  *
  * <pre>java -cp redlatch.jar Leader.java redis://localhost:6379 [ID]</pre>
  */
 final class Leader {
-  /** A process that is paused in a step goes on with it: the fence lets others refuse that. */
+  /** A process that is paused in a step continues it: the fence lets others refuse that. */
   private static void work(long fence) {
     System.out.println("works, fence " + fence);
   }

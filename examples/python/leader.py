@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
+"""Several processes stand by, and one of them leads until it ends, or loses the term: then it stops
 its work and stands by again.
 
     python3 leader.py redis://localhost:6379 [ID]
@@ -12,7 +12,7 @@ import redlatch
 
 
 def work(fence: int) -> None:
-    """A process that is paused in a step goes on with it: the fence lets others refuse that."""
+    """A process that is paused in a step continues it: the fence lets others refuse that."""
     print("works, fence", fence, flush=True)
 
 

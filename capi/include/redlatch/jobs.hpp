@@ -117,7 +117,7 @@ std::string single_flight(client& of, std::string_view name, std::chrono::millis
 }
 
 /**
- * Campaign in the election `name` as the candidate `id`: the lease is the term, its fence() the
+ * Campaign in the election `name` as the candidate `id`. The lease is the term: its fence() is the
  * number of the term, is_held() tells whether this candidate leads, and release() resigns. See
  * "elections" in redlatch.h. Otherwise as client::acquire(). Since: 0.1.
  */
@@ -127,10 +127,10 @@ std::string single_flight(client& of, std::string_view name, std::chrono::millis
   return of.acquire(name, wait, options);
 }
 
-/** Who leads an election, as the server knew it. Since: 0.1. */
+/** The leader of an election, as the server had it. Since: 0.1. */
 struct leader_info {
   std::string id{};           ///< Empty: the election has no leader.
-  std::int64_t term = 0;      ///< The fence of the leader; 0 without one.
+  std::int64_t term = 0;      ///< The number of the term; 0 without a leader.
   std::int64_t position = 0;  ///< For watch_leader().
 };
 
@@ -147,7 +147,7 @@ inline leader_info leader_in(const rl_info* info) {
 
 }  // namespace detail
 
-/** Read who leads the election `name`: see rl_leader(). @throws error. Since: 0.1. */
+/** Read the leader of the election `name`: see rl_leader(). @throws error. Since: 0.1. */
 [[nodiscard]] inline leader_info leader(client& of, std::string_view name) {
   const detail::outcome outcome;
   const detail::owner<rl_info, rl_info_free> info(
@@ -156,9 +156,9 @@ inline leader_info leader_in(const rl_info* info) {
   return detail::leader_in(info.get());
 }
 /**
- * Wait until the election has another leader than the one at the position `seen`, or none any more:
- * see rl_leader_watch(). -1: the present one is the answer. @throws error; RL_TIMEOUT if nothing
- * has changed within `wait`. Since: 0.1.
+ * Wait until the election has another leader than at the position `seen`, or no leader any more:
+ * see rl_leader_watch(). -1: the present state is the answer. @throws error; RL_TIMEOUT if the
+ * leader has not changed within `wait`. Since: 0.1.
  */
 [[nodiscard]] inline leader_info watch_leader(client& of, std::string_view name,
                                               std::int64_t seen = -1, wait_limit wait = forever) {

@@ -1645,7 +1645,7 @@ enum {
   RL_FIELD_DONE = 121,
   /** mark: number of runs of the period. */
   RL_FIELD_TRIES = 122,
-  /** lock: of rl_leader() and rl_leader_watch(): what the next rl_leader_watch() gets as `seen`;
+  /** lock: of rl_leader() and rl_leader_watch(): the argument `seen` of the next rl_leader_watch();
       else 0. */
   RL_FIELD_POSITION = 123
   /* ---- end of number fields ---- */
@@ -1683,7 +1683,7 @@ enum {
   RL_FIELD_ADVICE = 213,
   /** mark: the text that names the period; empty without one. */
   RL_FIELD_KEY = 214,
-  /** holder, waiter: the option id of the acquisition, whose holder leads; empty without one. */
+  /** holder, waiter: id of the candidate, from the option id; empty without one. */
   RL_FIELD_CANDIDATE = 215
   /* ---- end of text fields ---- */
 };
@@ -2020,18 +2020,19 @@ RL_API rl_request *rl_flight_fail_start(rl_lease *lease, const char *type, size_
 
 /*
  * The leader of the election `name` is the holder of the mutex `name` that has acquired it with the
- * option id. rl_acquire() with that option campaigns, and the term is the lease: rl_lease_state()
- * tells without a call to the server whether this candidate leads, rl_lease_watch() tells when the
- * term ends, before another candidate can lead, and rl_release() resigns. The number of the term is
- * the fence, which rises from leader to leader. A holder without an id keeps candidates waiting.
+ * option id. rl_acquire() with that option campaigns, and the term is the lease. rl_lease_state()
+ * tells whether this candidate leads, without a call to the server. rl_lease_watch() reports the
+ * end of the term before another candidate can lead, and rl_release() resigns. The number of the
+ * term is the fence, which rises from leader to leader. A holder without an id keeps candidates
+ * waiting.
  *
  * Each acquire with an id has its own place in the queue: the option max_local_handoffs counts as
- * 0. The id and the term can be read from the grant on. rl_lease_detach() and rl_rw_downgrade()
- * refuse a term with RL_E_INVALID.
+ * 0. Others can read the id and the term from the grant on. rl_lease_detach() and
+ * rl_rw_downgrade() refuse a term with RL_E_INVALID.
  */
 
 /**
- * Read who leads the election `name`, and who waits to lead.
+ * Read the leader of the election `name`, and the candidates that wait.
  *
  * @return an info, freed by rl_info_free(). There is a leader if the row 0 of RL_PART_HOLDER has a
  *         RL_FIELD_CANDIDATE that is not empty: its id. Then RL_FIELD_FENCE of RL_PART_LOCK is the
@@ -2049,18 +2050,18 @@ RL_API rl_info *rl_leader(rl_client *client, const char *name, size_t name_len, 
  */
 RL_API rl_request *rl_leader_start(rl_client *client, const char *name, size_t name_len);
 /**
- * Wait until the election `name` has another leader, or none any more, and read who leads. A loop
- * that passes the position of each answer to the next call sees the present leader first, and then
- * each change; terms never fall. A leader whose term is over before it is read is not seen.
+ * Wait until the election `name` has another leader, or no leader any more, and read it. A loop
+ * that passes the position of each answer to the next call gets the present leader first, and then
+ * each change; terms never fall. It misses a term that ends before the client has read it.
  *
- * The server reports changes where it can track keys (RESP3); else it is asked each second. An
- * outage is waited for.
+ * The server reports changes where it can track keys (RESP3); else the client asks each second. The
+ * call waits for the end of an outage.
  *
- * @param seen     the leader that the caller knows: RL_FIELD_POSITION of an earlier answer; -1: it
- *                 knows nothing, and the present state is the answer.
- * @param wait_ms  as rl_acquire(). 0: answers with the present state, also if it is not new.
- * @return as rl_leader(); and NULL with RL_TIMEOUT: no change; RL_E_UNAVAILABLE: no answer at all
- *         within `wait_ms`; or RL_E_CLOSED.
+ * @param seen     RL_FIELD_POSITION of the last answer that the caller has; -1: the caller has no
+ *                 answer, and gets the present state.
+ * @param wait_ms  as rl_acquire(). 0: returns the present state, also if it is not new.
+ * @return as rl_leader(); and NULL with RL_TIMEOUT: no change; RL_E_UNAVAILABLE: the server has not
+ *         answered within `wait_ms`; or RL_E_CLOSED.
  * Blocks: `wait_ms`.  Threads: any.  Server: script `inspect`, CLIENT TRACKING, EXISTS.
  * Since: 0.1.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 
-// Several processes stand by, and one of them leads until it ends, or loses the lead: then it stops
+// Several processes stand by, and one of them leads until it ends, or loses the term: then it stops
 // its work and stands by again.
 //
 //	leader redis://localhost:6379 [ID]
@@ -17,8 +17,8 @@ import (
 	"redlatch.io/redlatch"
 )
 
-// work goes on until ctx ends, which is when the lead is lost. A process that is paused in a step
-// goes on with it: the fence lets others refuse that.
+// work runs until ctx ends, which is when the term is lost. A process that is paused in a step
+// continues it: the fence lets others refuse that.
 func work(ctx context.Context, term redlatch.Term) error {
 	fmt.Println("leads, fence", term.Fence())
 	for ctx.Err() == nil {

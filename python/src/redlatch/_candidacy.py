@@ -29,7 +29,7 @@ NOTHING_SEEN = -1
 
 
 def no_election() -> Error:
-    """Why a Redlock has none."""
+    """Why a Redlock has no elections."""
     return error_of(
         Status.E_UNSUPPORTED,
         "an election is not possible with a Redlock: use a client of one server",
@@ -72,7 +72,7 @@ def participants_of(lock: LockInfo) -> list[str]:
 
 
 def default_id() -> bytes:
-    """The id of a candidate that was not given one."""
+    """The default id of a candidate."""
     return os.environb.get(b"POD_NAME") or os.fsencode(f"{socket.gethostname()}:{os.getpid()}")
 
 
@@ -138,7 +138,7 @@ class TermBase(LeaseBase):
 
     @property
     def id(self) -> str:
-        """The id of the candidate that this term is of."""
+        """The id of the candidate that leads."""
         return self._id
 
     @property

@@ -288,10 +288,10 @@ class Client(Base, metaclass=Made):
             for leader in client.observe("billing"):
                 print(leader.id if leader else "no leader")
 
-        None: there is no leader. Each step blocks until there is a change, and waits for the end
-        of an outage. Terms never fall; a leader whose term is over before it is read is not seen.
-        Where the server cannot report changes, it is asked each second. Raises Closed when the
-        client is closed.
+        None: there is no leader. Each step blocks until the next change, and waits for the end of
+        an outage. Terms never fall, and a term that ends before it is read is left out. Where the
+        server cannot report changes, the client asks each second. Raises Closed when the client is
+        closed.
         """
         return observed(self, to_bytes(name, "name"))
 

@@ -64,7 +64,7 @@ class Holder:
     permits: int
     """Permits of a semaphore that it has; 0 for every other lock."""
     candidate: str
-    """The option id of the acquisition, whose holder leads; empty without one."""
+    """Id of the candidate, from the option id; empty without one."""
     # ---- end of Holder ----
 
 
@@ -85,7 +85,7 @@ class Waiter:
     """Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
     read-write lock."""
     candidate: str
-    """The option id of the acquisition, whose holder leads; empty without one."""
+    """Id of the candidate, from the option id; empty without one."""
     # ---- end of Waiter ----
 
 

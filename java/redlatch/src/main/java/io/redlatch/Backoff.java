@@ -2,7 +2,7 @@
 // Copyright The redlatch authors
 package io.redlatch;
 
-/** The delays between tries: 1 s, and twice the last one, up to 30 s. For one thread at a time. */
+/** The delays between tries: 1 s, then twice the last delay, up to 30 s. For one thread. */
 final class Backoff {
   static final long MOST_MS = 30_000;
   private static final long FIRST_MS = 1_000;

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * }</pre>
  *
  * <p>The leader holds the lock of the same name: a holder of {@link Redlatch#lock} with that name
- * excludes leaders, and does not count as one. {@link #elector} campaigns again after each term.
+ * excludes leaders, and does not lead. {@link #elector} campaigns again after each term.
  */
 public final class Election {
   static final String OP = "campaign";
@@ -117,27 +117,27 @@ public final class Election {
     return new Term(lock.await(OP, waitMs, lock::leaseOf), id, null);
   }
 
-  /** Asks the server who leads; empty without a leader. Changes nothing. */
+  /** Asks the server for the leader; empty without a leader. Changes nothing. */
   public Optional<Leader> leader() {
     return client.electionState(name).leader();
   }
 
   /**
    * Asks the server for the ids of the leader and of the candidates that wait, at most 256 of them,
-   * in the order in which they will lead. Changes nothing.
+   * in the order of the queue. Changes nothing.
    */
   public List<String> participants() {
     return client.electionState(name).participants();
   }
 
   /**
-   * Runs `action` with the present leader, and then at each change; with an empty one while there
-   * is no leader. Terms never fall; a leader whose term is over before it is read is not seen. The
-   * action runs in a thread of redlatch, which it may block: then it sees the next leader later. An
-   * exception of the action is logged.
+   * Runs `action` with the present leader, and then at each change; with an empty value while there
+   * is no leader. Terms never fall; a term that ends before it is read is left out. The action runs
+   * in a thread of redlatch, and may block it: then it gets the next leader later. An exception of
+   * the action is logged.
    *
-   * <p>Does not block. An outage is waited for; other failures are logged, and retried unless the
-   * client is closed.
+   * <p>Does not block. The observer waits for the end of an outage. Other failures are logged, and
+   * retried; {@link Status#E_INVALID} and {@link Status#E_UNSUPPORTED} end the observer.
    *
    * @return the observer, whose close() ends this; close() of the client ends it, too.
    */
@@ -156,7 +156,7 @@ public final class Election {
     return lock;
   }
 
-  /** Waits for another leader than that of the position; -1: for any answer. */
+  /** Waits for another leader than that of the position; -1: for the present state. */
   Request watch(long seen) {
     return client.start(
         "observe", name(), handle -> Rlc.leader_watch_start(handle, name, seen, NamedLock.FOREVER));

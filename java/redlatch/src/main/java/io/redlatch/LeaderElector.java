@@ -46,7 +46,7 @@ import org.jspecify.annotations.Nullable;
  * <ul>
  *   <li>It is lost: {@link Term#isLeader} is false before the lease can end on the server, and
  *       onRevoked begins then. The next campaign follows after a delay, of 1 s, and of twice the
- *       last one up to 30 s; a term that has lasted longer than that sets it back to 1 s.
+ *       last one up to 30 s; a term that has lasted longer than 30 s sets it back to 1 s.
  *   <li>resign() or close() is called: isLeader() is false at once, and the lock is released when
  *       the callbacks have returned, so that no other candidate leads before.
  *   <li>onElected throws. The same follows as after resign(), with the delay of a loss.
@@ -175,8 +175,9 @@ public final class LeaderElector implements AutoCloseable {
   }
 
   /**
-   * Gives up the present term, and campaigns again, behind the candidates that wait; without any it
-   * soon leads again. Does not block, and does nothing while this candidate does not lead.
+   * Resigns the present term, and campaigns again behind the candidates that wait; without waiting
+   * candidates it soon leads again. Does not block. Does nothing while this candidate does not
+   * lead.
    */
   public void resign() {
     campaigner.resign();
@@ -202,7 +203,7 @@ public final class LeaderElector implements AutoCloseable {
 
   /**
    * Resigns, and ends the campaign; nothing is left in the queue. Waits until the callbacks have
-   * returned and the lock is released, for at most 10 s; an interrupt does not end that. A callback
+   * returned and the lock is released, for at most 10 s, also through an interrupt. A callback
    * that still runs then is logged, and keeps the lock until it returns, or the process ends. In a
    * callback it does not wait. A second close() does the same.
    */

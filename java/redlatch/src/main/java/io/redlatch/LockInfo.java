@@ -86,7 +86,7 @@ public record LockInfo(
    *     not waited, and has held for less than half a second, or the ACL user may not write it
    * @param permits permits of a semaphore that it has; 0 for every other lock
    * @param labelBytes the option label of the acquisition; empty without one
-   * @param candidateBytes the option id of the acquisition, whose holder leads; empty without one
+   * @param candidateBytes id of the candidate, from the option id; empty without one
    * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
    *     not a read-write lock
    * @param since when it was granted, joined the queue, or when the last run began or succeeded;
@@ -133,7 +133,7 @@ public record LockInfo(
    * @param token the token, or the value of a foreign key
    * @param who host name and process id, or the option holder; empty if not known: the holder has
    *     not waited, and has held for less than half a second, or the ACL user may not write it
-   * @param candidateBytes the option id of the acquisition, whose holder leads; empty without one
+   * @param candidateBytes id of the candidate, from the option id; empty without one
    * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
    *     not a read-write lock
    * @param since when it was granted, joined the queue, or when the last run began or succeeded;

@@ -85,11 +85,11 @@ public final class Term implements AutoCloseable {
   }
 
   /**
-   * Gives up the term; the next candidate leads at once. {@link #isLeader} is false from now on.
+   * Resigns; the next candidate leads at once. {@link #isLeader} is false from now on.
    * Blocks for at most {@code command_timeout}, and is otherwise as {@link Lease#close}. A second
    * resign() does nothing.
    *
-   * <p>The term of a {@link LeaderElector} is given up as {@link LeaderElector#resign} does.
+   * <p>For the term of a {@link LeaderElector} it is the same as {@link LeaderElector#resign}.
    *
    * @throws LockLostException if the term had ended before; another candidate may have led since.
    */
