@@ -117,7 +117,7 @@ def test_an_observer_waits_for_a_restarted_server(
     both: Both, client: redlatch.Client, other: redlatch.Client, server: Server
 ) -> None:
     async def lead() -> None:
-        async with election_of(both, client, "a", ttl=0.6).term() as term:
+        async with election_of(both, client, "a", ttl=3).term() as term:
             await until(observer.has_seen("a"))
             server.restart()
             await term.wait_lost()
