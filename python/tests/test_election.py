@@ -171,7 +171,7 @@ def test_a_forced_release_ends_the_term(
     both: Both, client: redlatch.Client, other: redlatch.Client
 ) -> None:
     async def lead() -> None:
-        async with election_of(both, client, "a", ttl=0.6).term() as term:
+        async with election_of(both, client, "a", ttl=3).term() as term:
             other.force_release("report")
             assert await term.wait_lost() is True
             assert not term.is_leader() and term.lost
@@ -224,7 +224,7 @@ def test_a_loss_cancels_the_task_that_leads(run: Run, client: redlatch.Client) -
 def test_the_next_one_leads_after_a_death(client: redlatch.Client, script: Starter) -> None:
     dying = script(
         """
-with redlatch.connect(url).election("report", "a", ttl=0.5).term() as term:
+with redlatch.connect(url).election("report", "a", ttl=3).term() as term:
     print(term.term)
     input()
 """
