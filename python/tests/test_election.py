@@ -281,7 +281,7 @@ async def close(client: redlatch.Client, server: Server) -> None:
     [
         (refuse, redlatch.Denied),
         (spoil, redlatch.Error),
-        (stop, redlatch.Unavailable),
+        (stop, redlatch.Error),
         (close, redlatch.Closed),
     ],
 )
