@@ -133,7 +133,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "kept-lease",
         "a lease that moves to a node whose clock is ahead is not shortened",
-        206,
+        142,
         Edit(
             "lock/held_lease.cc",
             "deadline_ = std::max<Nanos>(deadline_ - more, 1);",
@@ -144,7 +144,7 @@ CLUSTER_MUTANTS = (
     Mutant(
         "forgotten-clock",
         "the clock of the node that a lease comes from is forgotten",
-        206,
+        142,
         Edit(
             "lock/moving.cc",
             "&HeldLease::on_moved, from.clock.last());",

@@ -23,7 +23,7 @@ COMPOSITE_MUTANTS = (
     Mutant(
         "kept-behind",
         "what is behind the name that is waited for stays held",
-        143,
+        62,
         Edit(
             "composite/composite.cc",
             "  drop_from(std::max<size_t>(missing, 1), now);\n",
