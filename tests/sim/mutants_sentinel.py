@@ -204,7 +204,7 @@ SENTINEL_MUTANTS = (
     Mutant(
         "lost-place",
         "a lost lease leaves its place in the queue of the new primary",
-        1056,
+        599,
         Edit(
             "lock/connecting.cc",
             "  if (server.session.may_change_server()) record.note_new_server();",
