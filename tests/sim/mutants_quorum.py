@@ -409,20 +409,4 @@ QUORUM_MUTANTS = (
         ),
         scenario="kRedlock",
     ),
-    Mutant(
-        "rl-queue-restarted",
-        "a client queues at a node that has restarted since it refused",
-        48,
-        Edit(
-            "quorum/quorum_acquire.cc",
-            "                        votes_[node].state == State::kNo;\n",
-            "                        (votes_[node].state == State::kNo && !IS_ON);\n",
-        ),
-        Edit(
-            "quorum/quorum_acquire.cc",
-            "(votes_[node].state == State::kNo && nodes_.can_vote(node, now));",
-            "(votes_[node].state == State::kNo && (IS_ON || nodes_.can_vote(node, now)));",
-        ),
-        scenario="kRedlockRestart",
-    ),
 )
