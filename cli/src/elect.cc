@@ -25,19 +25,21 @@
 namespace redlatch::cli {
 namespace {
 
-// The time between a short term and the next campaign.
+// The pause between a short term and the next campaign.
 class BackOff {
  public:
-  // A term that lasted longer than the present delay was not short.
-  [[nodiscard]] bool is_short(std::int64_t term_ms) const { return term_ms <= delay_ms_; }
-  void reset() { delay_ms_ = kFirstMs; }
-  std::int64_t next_ms() { return std::exchange(delay_ms_, std::min(2 * delay_ms_, kLongestMs)); }
+  // A term that lasted longer than the last pause was not short.
+  [[nodiscard]] bool is_short(std::int64_t term_ms) const {
+    return term_ms <= std::max(pause_ms_, kFirstMs);
+  }
+  void reset() { pause_ms_ = 0; }
+  std::int64_t next_ms() { return pause_ms_ = std::clamp(2 * pause_ms_, kFirstMs, kLongestMs); }
 
  private:
   static constexpr std::int64_t kFirstMs = 1000;
   static constexpr std::int64_t kLongestMs = 30'000;
 
-  std::int64_t delay_ms_ = kFirstMs;
+  std::int64_t pause_ms_ = 0;  // The last one.
 };
 
 HttpAnswer http_answer(const LeaderState& state, std::string_view path) {

@@ -193,7 +193,9 @@ FileDescriptor listen_on(const sockaddr_in6& address) {
                        bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
                        listen(fd.get(), SOMAXCONN) == 0;
   if (listens) return fd;
-  throw Failure{kExitSystem, "cannot listen on " + address_text(address) + ": " + strerror(errno)};
+  // An address of another host cannot be right on a second try.
+  const int exit_code = errno == EADDRNOTAVAIL ? kExitUsage : kExitSystem;
+  throw Failure{exit_code, "cannot listen on " + address_text(address) + ": " + strerror(errno)};
 }
 
 }  // namespace
@@ -253,7 +255,7 @@ void HttpServer::serve() {
 }
 
 void HttpServer::serve_once() {
-  const bool accepts = connections_.size() < kMostConnections && now_us() >= accept_at_us_;
+  const bool accepts = can_make_room() && now_us() >= accept_at_us_;
   std::vector<pollfd> fds = {{stop_.get(), POLLIN, 0}, {accepts ? listener_.get() : -1, POLLIN, 0}};
   for (const Connection& connection : connections_) {
     const bool writes = connection.state == Connection::State::kWriting;
@@ -273,9 +275,18 @@ int HttpServer::timeout_ms() const {
   return static_cast<int>(std::max<std::int64_t>(end_us - now_us(), 0) / 1000 + 1);
 }
 
+bool HttpServer::can_make_room() const {
+  return connections_.size() < kMostConnections ||
+         std::any_of(connections_.begin(), connections_.end(), is_without_request);
+}
+
 void HttpServer::accept_new() {
   FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket.is_open()) {
+    if (connections_.size() >= kMostConnections) {
+      connections_.erase(
+          std::find_if(connections_.begin(), connections_.end(), is_without_request));
+    }
     Connection& connection = connections_.emplace_back();
     connection.socket = std::move(socket);
     connection.end_us = now_us() + kRequestUs;

@@ -2,8 +2,8 @@
 // Copyright The redlatch authors
 //
 // A small HTTP server for probes: GET and HEAD, short answers, one request for each connection. It
-// has one thread, which serves at most 16 connections at a time; further ones wait until one of
-// these ends, which takes 5 s at most.
+// has one thread, which serves at most 16 connections at a time. A further one takes the place of
+// the oldest that has sent no whole request: idle connections keep no probe waiting.
 #pragma once
 
 #include <netinet/in.h>
@@ -68,6 +68,10 @@ class HttpServer {
   void serve();
   void serve_once();
   [[nodiscard]] int timeout_ms() const;
+  [[nodiscard]] bool can_make_room() const;
+  static bool is_without_request(const Connection& connection) {
+    return connection.state == Connection::State::kReading;
+  }
   void accept_new();
   // Returns false if the connection is over.
   bool serve(Connection& connection, bool is_ready);

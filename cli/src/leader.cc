@@ -47,7 +47,7 @@ std::string json_line(const Leader& leader, const LockReport& report, const std:
   JsonObject object;
   object.number("schema", 1).text("name", report.name);
   if (leader.id.empty()) {
-    object.raw("id", "null");
+    object.raw("id", "null").raw("term", "null").raw("since", "null");
   } else {
     object.text("id", leader.id).number("term", leader.term);
     object.text("since", date_ms_text(leader.since_ms));

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -64,8 +64,8 @@ class _Awaited:
         return isinstance(other, _Awaited) and self.made is other.made
 
 
-async def _stepped(steps: Generator[T, None, None]) -> AsyncGenerator[T, None]:
-    """A generator whose steps block, in the shape of its twin for tasks."""
+async def _stepped(steps: Iterator[T]) -> AsyncGenerator[T, None]:
+    """An iterator whose steps block, in the shape of its twin for tasks."""
     for step in steps:
         yield step
 

@@ -209,12 +209,21 @@ def test_a_given_port_is_named_with_verbose_only(election: Election) -> None:
 
 def test_twenty_connections_at_once(http: Http) -> None:
     with ExitStack() as stack:
-        connections = [stack.enter_context(http.open()) for _ in range(MOST_CONNECTIONS + 4)]
-        for connection in connections:
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        connections = []
+        for _ in range(MOST_CONNECTIONS + 4):
+            connections.append(stack.enter_context(http.open()))
+            connections[-1].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for connection in connections:
             assert read_answer(connection)[0] == 200
             connection.close()
+
+
+def test_idle_connections_keep_no_probe_waiting(http: Http) -> None:
+    with ExitStack() as stack:
+        idle = [stack.enter_context(http.open()) for _ in range(3 * MOST_CONNECTIONS)]
+        assert http.get("/healthz")[0] == 200
+        for connection in idle[: 2 * MOST_CONNECTIONS]:
+            assert connection.recv(1) == b"", "the oldest ones have made room"
 
 
 def test_a_byte_at_a_time(http: Http) -> None:

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, TypeVar, overload
 
 from . import _core
 from ._advice import made
 from ._aio_base import AioBase
-from ._aio_election import AsyncElection, ask_leader, observed
+from ._aio_election import AsyncElection, AsyncObserved, ask_leader
 from ._aio_lease import AsyncLease, OnLost
 from ._aio_locks import AsyncLock, AsyncLocks, AsyncRLock, AsyncRWLock, AsyncSemaphore
 from ._candidacy import Candidacy, Leader, leader_of, no_election
@@ -221,9 +221,12 @@ class Aio(AioBase):
         """Return the leader of the election `name`; None without one. Changes nothing."""
         return leader_of(await ask_leader(self, to_bytes(name, "name")))
 
-    def observe(self, name: Name) -> AsyncGenerator[Optional[Leader], None]:
-        """Iterate by `async for` over the leaders of the election `name`. As Client.observe()."""
-        return observed(self, to_bytes(name, "name"))
+    def observe(self, name: Name) -> AsyncIterator[Optional[Leader]]:
+        """Iterate by `async for` over the leaders of the election `name`. As Client.observe().
+
+        A step that was cancelled can be repeated.
+        """
+        return AsyncObserved(self, to_bytes(name, "name"))
 
     async def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]

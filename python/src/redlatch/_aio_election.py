@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from asyncio import Task
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncIterator
 from typing import Any, Optional, Union
 
 from . import _core
@@ -128,15 +128,25 @@ async def ask_leader(aio: AioBase, name: bytes) -> LockInfo:
     return read_info(info_of(request))
 
 
-async def observed(aio: AioBase, name: bytes) -> AsyncGenerator[Optional[Leader], None]:
-    """The present leader, then each change."""
-    seen = NOTHING_SEEN
-    while True:
-        request, _ = await aio._ask(
+class AsyncObserved(AsyncIterator[Optional[Leader]]):
+    """The leaders of an election, made by client.aio.observe().
+
+    A step that was cancelled, by asyncio.wait_for() for example, can be repeated.
+    """
+
+    __slots__ = ("_aio", "_name", "_seen")
+
+    def __init__(self, aio: AioBase, name: bytes) -> None:
+        self._aio = aio
+        self._name = name
+        self._seen = NOTHING_SEEN
+
+    async def __anext__(self) -> Optional[Leader]:
+        request, _ = await self._aio._ask(
             lambda handle, queue, tag: _core.leader_watch_watched(
-                handle, name, seen, NO_LIMIT, queue, tag
+                handle, self._name, self._seen, NO_LIMIT, queue, tag
             )
         )
         info = info_of(request)
-        seen = read_position(info)
-        yield leader_of(read_info(info))
+        self._seen = read_position(info)
+        return leader_of(read_info(info))

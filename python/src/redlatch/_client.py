@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, overload
 
 from . import _core
@@ -24,7 +24,7 @@ from ._convert import (
     to_bytes,
 )
 from ._credentials import Provider
-from ._election import Election, ask_leader, observed
+from ._election import Election, Observed, ask_leader
 from ._errors import NotHeld
 from ._flight import Flight, fly
 from ._force import TRIES, check_arguments, token_of
@@ -282,7 +282,7 @@ class Client(Base, metaclass=Made):
         """Return the leader of the election `name`; None without one. Changes nothing."""
         return leader_of(ask_leader(self, to_bytes(name, "name")))
 
-    def observe(self, name: Name) -> Generator[Optional[Leader], None, None]:
+    def observe(self, name: Name) -> Iterator[Optional[Leader]]:
         """Iterate over the leaders of the election `name`: the present one, then each change.
 
             for leader in client.observe("billing"):
@@ -290,10 +290,10 @@ class Client(Base, metaclass=Made):
 
         None: there is no leader. Each step blocks until the next change, and waits for the end of
         an outage. Terms never fall, and a term that ends before it is read is left out. Where the
-        server cannot report changes, the client asks each second. Raises Closed when the client is
-        closed.
+        server cannot report changes, the client asks each second. A step that was interrupted can
+        be repeated. Raises Closed when the client is closed.
         """
-        return observed(self, to_bytes(name, "name"))
+        return Observed(self, to_bytes(name, "name"))
 
     def attach(
         self, name: Name, token: Name, *, fence: int = 0, **keywords: Unpack[RedlockKeywords]

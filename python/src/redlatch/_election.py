@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Iterator
 from typing import Optional, Union
 
 from . import _core
@@ -127,10 +127,20 @@ def ask_leader(client: Base, name: bytes) -> LockInfo:
     return read_info(client._ask(_LEADER, name))
 
 
-def observed(client: Base, name: bytes) -> Generator[Optional[Leader], None, None]:
-    """The present leader, then each change."""
-    seen = NOTHING_SEEN
-    while True:
-        info = info_of(client._finished(OBSERVE, name, seen, NO_LIMIT))
-        seen = read_position(info)
-        yield leader_of(read_info(info))
+class Observed(Iterator[Optional[Leader]]):
+    """The leaders of an election, made by Client.observe().
+
+    A step that was interrupted, by Ctrl-C for example, can be repeated. For one thread at a time.
+    """
+
+    __slots__ = ("_client", "_name", "_seen")
+
+    def __init__(self, client: Base, name: bytes) -> None:
+        self._client = client
+        self._name = name
+        self._seen = NOTHING_SEEN
+
+    def __next__(self) -> Optional[Leader]:
+        info = info_of(self._client._finished(OBSERVE, self._name, self._seen, NO_LIMIT))
+        self._seen = read_position(info)
+        return leader_of(read_info(info))
