@@ -187,6 +187,5 @@ with client.election("report", "a").term():
         assert next(client.observe("report")).id == "a"
     in_child(child)
 assert next(leaders) is None
-leaders.close()
 """
     )
