@@ -15,7 +15,7 @@ namespace redlatch::cli {
 enum ExitCode : int {
   kExitHeld = 0,  // `status`: every lock is held.
   kExitFree = 1,  // `status`: one is free. `force-release`: nothing was changed. `limit`: no cap.
-                  // `leader`: there is none.
+                  // `leader`: the election has none.
   kExitNoneFound = 1,     // `ls --exit-code`
   kExitFindings = 1,      // `doctor`: something warns.
   kExitFailures = 2,      // `doctor`: something fails.

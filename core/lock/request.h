@@ -221,7 +221,7 @@ struct Request : Timed, Waitlist::Caller {
     return op == Op::kExtend || op == Op::kDowngrade || op == Op::kRaiseFence ||
            op == Op::kDetach || op == Op::kBeginRun;
   }
-  // It waits for a release by another holder, not for a reply.
+  // It waits for another client, such as for its release, and not for a reply.
   bool is_queued() const;
   // This client holds the lock that it waits for. The thread that releases it then most likely
   // finishes the request.
