@@ -139,6 +139,21 @@ rl_status rl_lease_watch(rl_lease *lease, rl_queue *queue, int64_t tag) {
   });
 }
 
+rl_status rl_lease_watch_recall(rl_lease *lease, rl_queue *queue, int64_t tag) {
+  if (lease == nullptr || !is_good(queue, tag)) return RL_E_INVALID;
+  if (is_forked(queue) || lease->runtime->is_forked()) return RL_E_FORKED;
+  if (lease->runtime->is_quorum()) return RL_E_UNSUPPORTED;
+  return guarded_status(nullptr, [&](rl_error *e) {
+    // As in rl_request_watch().
+    const auto runtime = lease->runtime;
+    const auto watched = lease->lease;
+    runtime::QueueEvent event;
+    if (queue != nullptr) event = lease->watched.event(EventKind::kRecall, tag, lease);
+    runtime->watch_recall(*watched, target_of(queue), std::move(event));
+    answer(e, Status::kOk);
+  });
+}
+
 rl_status rl_client_log_watch(rl_client *client, int32_t level, rl_queue *queue, int64_t tag) {
   if (client == nullptr || level < RL_LOG_NONE || level > RL_LOG_INFO) return RL_E_INVALID;
   if (level != RL_LOG_NONE && !is_good(queue, tag)) return RL_E_INVALID;

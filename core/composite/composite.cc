@@ -284,6 +284,13 @@ std::vector<std::shared_ptr<PartLease>> Composite::leases() const {
   return all;
 }
 
+// Also before all parts are held: then their holder finds it when the lease is granted.
+void Composite::on_recalled(const lock::Lease &part) noexcept {
+  lease_->recall_count++;
+  lease_->recall_reason = lock::words::same(part.recall_reason);
+  if (is_held()) table_.lease_recalled(*lease_);
+}
+
 void Composite::shut_down(Nanos now) noexcept {
   if (request_) return fail(Status::kClosed, lock::words::kShutDown, now);
   end_lease(Lease::kReleased);

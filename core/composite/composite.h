@@ -45,6 +45,7 @@ class Composite final : public compound::Compound {
   void on_no_memory(Nanos now) noexcept override;
   void fail(Status status, std::string_view message, Nanos now) noexcept override;
   void shut_down(Nanos now) noexcept override;
+  void on_recalled(const lock::Lease &part) noexcept override;
 
   bool is_held() const { return phase_ == Phase::kHeld; }
   // The part that waits for a lock which the thread of the caller holds; nullptr: none.

@@ -156,6 +156,12 @@ void CompositeClient::lease_moved(Lease &lease) {
   if (auto *owner = static_cast<PartLease &>(lease).owner) owner->mark();
 }
 
+// Whoever asks for one of the names asks for the lease of all.
+void CompositeClient::lease_recalled(Lease &lease) {
+  if (!lease.is_of_composite) return output_.lease_recalled(lease);
+  if (auto *owner = static_cast<PartLease &>(lease).owner) owner->on_recalled(lease);
+}
+
 void CompositeClient::queued(Request &request) {
   assert(request.several.is_part);
   if (auto *owner = static_cast<PartRequest &>(request).owner) owner->mark();

@@ -110,6 +110,7 @@ class CompositeClient final : public lock::LockService, private lock::Output {
   void finished(lock::Request &request) override;
   void lease_ended(lock::Lease &lease) override;
   void lease_moved(lock::Lease &lease) override;
+  void lease_recalled(lock::Lease &lease) override;
   void queued(lock::Request &request) override;
   void send(size_t node, std::span<const std::string_view> argv) override {
     output_.send(node, argv);

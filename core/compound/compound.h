@@ -40,6 +40,7 @@ class Table {
   void review_marked(Nanos now) noexcept;
   void finish(lock::Request &request, Status status, std::string_view message) noexcept;
   void lease_ended(lock::Lease &lease) { output_.lease_ended(lease); }
+  void lease_recalled(lock::Lease &lease) { output_.lease_recalled(lease); }
   // `subject`: the user's request or lease.
   Compound *find(const void *subject) const;
   // In the same order in each run. `action` may forget its compound, and no other.
@@ -84,6 +85,8 @@ class Compound : public lock::Timed, public std::enable_shared_from_this<Compoun
   virtual void shut_down(Nanos) noexcept {}
   // A tracked key has changed; nullopt: any may have.
   virtual void on_key_changed(std::optional<std::string_view>) noexcept {}
+  // The holder of `part` is asked to finish.
+  virtual void on_recalled(const lock::Lease &) noexcept {}
   void mark() noexcept { table_.mark(*this); }
   // The user's lease, which was granted.
   void end_lease(lock::Lease::State state, lock::Loss loss = {}) noexcept;

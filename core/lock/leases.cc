@@ -333,6 +333,15 @@ void Leases::release_after_notice(Lease &lease, Nanos now) {
   lose(*lease.record, {}, false, now);
 }
 
+// A recall is a hint: nothing here depends on it.
+void Leases::on_recall_push(TokenRecord &record, std::string_view reason) noexcept {
+  if (record.phase != TokenRecord::Phase::kHeld) return;
+  Lease &lease = *record.lease;
+  lease.recall_count++;
+  lease.recall_reason = words::cleaned(reason);
+  output_.lease_recalled(lease);
+}
+
 // ---- the clock of the server --------------------------------------------------------------------
 
 void Leases::note_time(Server &server, Nanos sent_at, Nanos now, int64_t server_ms) {

@@ -68,6 +68,9 @@ class Leases : private Part, public Cleanups::Owner, public Confirmations::Owner
   void on_upgrade_push(TokenRecord &record, Nanos now);
   void roll_back_downgrade(Request &request, Nanos now);
 
+  // Another client asks the holder to finish. `reason`: of another party.
+  void on_recall_push(TokenRecord &record, std::string_view reason) noexcept;
+
   // ---- the end
   bool is_held(Request &request, Nanos now);
   // True if the lease of `request`, which is held, can have a run or a flight. Otherwise the

@@ -148,6 +148,8 @@ void LockClient::on_push(size_t node, std::string_view message, Nanos now) {
   }
   if (push->kind == protocol::Push::Kind::kGrant)
     return waiters_.on_grant_push(*record, *push, now);
+  if (push->kind == protocol::Push::Kind::kRecall)
+    return leases_.on_recall_push(*record, push->reason);
   if (push->kind == protocol::Push::Kind::kValue) return waiters_.on_value_push(*record, now);
   waiters_.on_notice_push(*record, *push, now);
 }

@@ -83,6 +83,8 @@ struct Lease {
   TokenRecord *record = nullptr;  // while kHeld
   bool is_abandoned = false;      // freed by its caller while the server was asked to detach it
   bool is_of_composite = false;   // a part of a lease of several names
+  int64_t recall_count = 0;       // how often others have asked it to finish
+  std::string recall_reason;      // the last one's, for people
 
   bool is_composite() const { return !part_fences.empty(); }
 

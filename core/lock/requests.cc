@@ -46,6 +46,10 @@ void Requests::begin(const std::shared_ptr<Request> &request, Nanos now) {
   request->server = &server;
   const bool is_connect = request->op == Request::Op::kConnect;
   if (is_connect && server.session.is_up()) return results_.finish(*request, Status::kOk);
+  if (auto *recall = request->task ? request->task->as_recall() : nullptr;
+      recall != nullptr && recalls_.take_recent(request->name, now, recall->heard)) {
+    return results_.finish(*request, Status::kOk);
+  }
   if (request->task && !request->task->begin(settings_.name_space, request->name)) {
     return results_.finish(*request, Status::kEnd);
   }
@@ -320,6 +324,9 @@ void Requests::Operate::carry_out(const Call &call, const operate::Operation::St
   }
   if (status == Status::kEnd && requests.redirects_.continues_list(request)) {
     return requests.take_out(*request);
+  }
+  if (auto *recall = request->task->as_recall(); recall != nullptr && status == Status::kOk) {
+    requests.recalls_.note(request->name, call.sent_at, recall->heard);
   }
   requests.finish(*request, status, message);
 }

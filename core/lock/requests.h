@@ -23,6 +23,7 @@
 #include "lock/waiters.h"
 #include "operate/health.h"
 #include "operate/operation.h"
+#include "operate/recalls.h"
 
 namespace redlatch::lock {
 
@@ -190,6 +191,7 @@ class Requests : private Part, public operate::Health::Owner {
   const Detach detach_{*this};
   const Attach attach_{*this};
   const UndoAttach undo_attach_{*this};
+  operate::Recalls recalls_;
   std::list<std::shared_ptr<Request>> open_;  // sent or not
 };
 

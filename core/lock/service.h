@@ -42,6 +42,8 @@ class Output : public session::Transport {
   virtual void lease_ended(Lease &lease) = 0;
   // It waits in the queue of its server. For parts of a request only.
   virtual void queued(Request &) {}
+  // Another client asks its holder to finish: recall_count and recall_reason have changed.
+  virtual void lease_recalled(Lease &) {}
   // Its deadline has changed.
   virtual void lease_moved(Lease &) {}
   // A server is to be connected from now on, as number `node`: the next one. The settings outlive

@@ -25,6 +25,7 @@
 namespace redlatch::operate {
 
 struct Listing;
+class Recall;
 
 class Operation {
  public:
@@ -72,6 +73,8 @@ class Operation {
   virtual bool is_election() const { return false; }
   // It is asked of each primary of a cluster, one after the other; nullptr: of a lock's server.
   virtual Listing *as_listing() const { return nullptr; }
+
+  virtual Recall *as_recall() { return nullptr; }
 
   protocol::Format format() const { return keys_->format; }
 
@@ -197,6 +200,18 @@ class TrackKey final : public Operation {
 
  private:
   size_t awaited_count_ = 0;  // answers
+};
+
+// Asks the holders of a lock to finish.
+class Recall final : public Operation {
+ public:
+  std::string reason;  // for people
+  int64_t heard = 0;   // the number of holders whose client the message has reached
+
+  void ask(const Features &features, EvalMode eval, const Send &send) override;
+  Step on_answer(const Reply &reply) override;
+  std::string_view what() const override { return "a recall"; }
+  Recall *as_recall() override { return this; }
 };
 
 // Forgets the runs of once.

@@ -261,6 +261,13 @@ void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
   begin(out, features, eval, Script::kForceRelease, keys).add(token).add(features.prefix);
 }
 
+void recall(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+            std::string_view reason) {
+  begin(out, features, eval, Script::kRecall, keys, {keys.lock, keys.readers})
+      .add(features.prefix)
+      .add(reason);
+}
+
 void probe(Command &out, const ServerFeatures &features, ProbeKey key, std::string_view own,
            std::string_view unused) {
   const bool has_key = key == ProbeKey::kNamed;

@@ -203,6 +203,9 @@ void ask_name(Command &out, const std::string &key);
 void wait_for_replicas(Command &out, int64_t replicas, int64_t timeout_ms);
 void force_release(Command &out, const ServerFeatures &features, EvalMode eval,
                    const LockKeys &keys, std::string_view token);
+// `reason`: for people.
+void recall(Command &out, const ServerFeatures &features, EvalMode eval, const LockKeys &keys,
+            std::string_view reason);
 // `own`, `unused`: channels. Some servers refuse a script without a key: it names the one that has
 // the name of the client, which is the name of the own channel.
 enum class ProbeKey : uint8_t { kNamed, kNone };

@@ -18,8 +18,8 @@ cmake_minimum_required(VERSION 3.23)
 
 # Those of each format; `names`, all of them, in the order of enum class Script in scripts.h.
 set(string_names acquire release cancel serve_queue extend inspect force_release probe acquire_read
-    extend_shared upgrade downgrade raise_fence detach attach vote once_begin once_forget)
-set(hash_names acquire release cancel serve_queue inspect force_release extend_shared detach)
+    extend_shared upgrade downgrade raise_fence detach attach vote once_begin once_forget recall)
+set(hash_names acquire release cancel serve_queue inspect force_release extend_shared detach recall)
 set(hash_rw_names ${hash_names} acquire_read upgrade downgrade)
 set(permits_names ${hash_names} attach set_cap stats)
 set(names ${string_names} set_cap stats)

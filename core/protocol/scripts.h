@@ -36,10 +36,11 @@ enum class Script : uint8_t {
   kVote,
   kOnceBegin,
   kOnceForget,
+  kRecall,
   kSetCap,
   kStats,
 };
-inline constexpr size_t kScriptCount = 20;
+inline constexpr size_t kScriptCount = 21;
 
 struct ScriptText {
   std::string_view name;            // as in the file's name: "acquire"

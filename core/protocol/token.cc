@@ -149,6 +149,12 @@ std::optional<Push> parse_push(std::string_view message) {
     push.kind = Push::Kind::kValue;
     return message.empty() ? std::optional(push) : std::nullopt;
   }
+  if (kind == 'r') {
+    push.kind = Push::Kind::kRecall;
+    if (!message.starts_with(':') || message.size() > 1 + kMaxReasonBytes) return std::nullopt;
+    push.reason = message.substr(1);
+    return push;
+  }
   if (kind != 'g' || message.empty() || !is_mode(message[0])) return std::nullopt;
   push.kind = Push::Kind::kGrant;
   push.mode = mode_of(message[0]);

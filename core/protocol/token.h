@@ -65,7 +65,12 @@ void await_value(std::string &member);
 
 // A message on a client's channel.
 struct Push {
-  enum class Kind : uint8_t { kGrant, kHead, kValue };  // kValue: that of a flight is there
+  enum class Kind : uint8_t {
+    kGrant,
+    kHead,
+    kValue,   // that of a flight is there
+    kRecall,  // the holder is asked to finish
+  };
   Kind kind;
   uint64_t rid;
   Mode mode = Mode::kWrite;  // grant
@@ -73,11 +78,12 @@ struct Push {
   int64_t fence = 0;         // grant
   int64_t server_ms = 0;
   std::string_view key_digest;  // of the lock key; borrowed from the message
+  std::string_view reason;      // recall: any bytes of another party; borrowed from the message
 };
 std::optional<Push> parse_push(std::string_view message);
 // A message that grants nothing.
 inline bool is_notice(std::string_view message) {
-  return message.starts_with('n') || message.starts_with('v');
+  return message.starts_with('n') || message.starts_with('v') || message.starts_with('r');
 }
 
 }  // namespace redlatch::protocol

@@ -56,7 +56,7 @@ struct Watched {
 
 // As rl_event of redlatch.h, which has the same numbers.
 struct QueueEvent {
-  enum class Kind : uint8_t { kPosted = 1, kRequest, kLease, kLog, kCredentials };
+  enum class Kind : uint8_t { kPosted = 1, kRequest, kLease, kLog, kCredentials, kRecall };
 
   int64_t tag = 0;  // 0: there is no event
   Kind kind = Kind::kPosted;

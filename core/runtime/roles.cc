@@ -318,7 +318,8 @@ void Roles::settle() {
     const bool is_ready = waiter != nullptr && should_follow(*waiter);
     // Callers that sleep do not depend on the reader, which may be polled late.
     const bool is_for_reader = polling_.reader() != nullptr && waiter == nullptr;
-    const bool is_outstanding = service_->is_outstanding() || links_.awaits_auth();
+    const bool is_outstanding =
+        service_->is_outstanding() || links_.awaits_auth() || wakeup_.awaits_recall();
     choose_follower(is_ready ? waiter : nullptr,
                     is_end_unread || (is_outstanding && !is_for_reader));
   }

@@ -181,7 +181,7 @@ Status Runtime::cancel(Request &request) {
 
 void Runtime::release_async(Lease &lease) {
   Lock lock(wakeup_.mutex());
-  lease.watcher.forget();
+  wakeup_.forget_watches(lease);
   service_->release_async(lease, boot_now());
   transfer_.wake_background_in_time();
   roles_.end_turn(lock);
@@ -193,7 +193,7 @@ void Runtime::detach_again(const std::shared_ptr<Lease> &lease) {
     request->lease = lease;
     request->must_end_lease = true;
     Lock lock(wakeup_.mutex());
-    lease->watcher.forget();
+    wakeup_.forget_watches(*lease);
     begin(request);
     return roles_.end_turn(lock);
   } catch (const std::bad_alloc &) {
@@ -220,6 +220,18 @@ std::vector<NodeStatus> Runtime::describe() {
 }
 
 // ---- the queue that reads, and credentials -----------------------------------------------------
+
+// A thread reads while the lease is watched: the client of a holder does not read otherwise.
+void Runtime::watch_recall(Lease &lease, std::shared_ptr<Queue> queue, QueueEvent &&event) {
+  Lock lock(wakeup_.mutex());
+  wakeup_.watch_recall(lease, std::move(queue), std::move(event), lock);
+  roles_.end_turn(lock);
+}
+
+Recalled Runtime::recalled(const Lease &lease) {
+  const Lock lock(wakeup_.mutex());
+  return {lease.recall_count, lease.recall_reason};
+}
 
 bool Runtime::read() noexcept {
   Lock lock(wakeup_.mutex());
@@ -352,6 +364,10 @@ void Runtime::finished(lock::Request &request) {
 }
 
 void Runtime::lease_ended(lock::Lease &lease) { wakeup_.notify_ended(static_cast<Lease &>(lease)); }
+
+void Runtime::lease_recalled(lock::Lease &lease) {
+  wakeup_.notify_recalled(static_cast<Lease &>(lease));
+}
 
 void Runtime::node_validated(size_t node, const Outcome &why) {
   if (!why.ok()) return log().add(LogLevel::kWarning, why.message);

@@ -63,6 +63,12 @@ using protocol::traits;
 using protocol::words_of_formats;
 using Info = protocol::InspectAnswer;
 using ServerInfo = embedded::ServerStatus;
+
+// How often others have asked the holder of a lease to finish, and the last reason.
+struct Recalled {
+  int64_t count = 0;
+  std::string reason;
+};
 using embedded::read_status;
 using lock::LossReason;
 using lock::needs_one_server;
@@ -114,6 +120,9 @@ class Runtime final : public Source,
     wakeup_.watch(subject, std::move(queue), std::move(event));
   }
 
+  void watch_recall(Lease &lease, std::shared_ptr<Queue> queue, QueueEvent &&event);
+  Recalled recalled(const Lease &lease);
+
   bool read() noexcept override;
   // True if a queue can: not if there are, or may be, connections to several servers.
   bool may_be_driven();
@@ -154,6 +163,7 @@ class Runtime final : public Source,
   }
   void finished(lock::Request &request) override REQUIRES(runtime_mutex);
   void lease_ended(lock::Lease &lease) override REQUIRES(runtime_mutex);
+  void lease_recalled(lock::Lease &lease) override REQUIRES(runtime_mutex);
   void drop_link(size_t node) override REQUIRES(runtime_mutex) { links_[node].drop(); }
   void send_on_side(size_t node, std::span<const std::string_view> argv) override
       REQUIRES(runtime_mutex) {

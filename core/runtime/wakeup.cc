@@ -123,6 +123,39 @@ void Wakeup::notify_ended(Lease &lease) noexcept {
     if (waiter->lease == &lease) wake(*waiter);
   }
   post(lease);
+  forget_recall_watch(lease);
+}
+
+void Wakeup::notify_recalled(Lease &lease) noexcept {
+  if (!lease.recall_watcher.queue) return;
+  recall_watch_count_--;
+  post(lease.recall_watcher, static_cast<int32_t>(Status::kOk));
+}
+
+void Wakeup::forget_watches(Lease &lease) noexcept {
+  lease.watcher.forget();
+  forget_recall_watch(lease);
+}
+
+void Wakeup::forget_recall_watch(Lease &lease) noexcept {
+  if (!lease.recall_watcher.queue) return;
+  recall_watch_count_--;
+  lease.recall_watcher.forget();
+}
+
+void Wakeup::watch_recall(Lease &lease, std::shared_ptr<Queue> queue, QueueEvent &&event,
+                          Lock &lock) {
+  if (queue) queue->admit();
+  forget_recall_watch(lease);
+  const bool is_held = lease.state.load() == lock::Lease::kHeld;
+  if (queue && (is_held || lease.recall_count > 0)) {
+    recall_watch_count_++;
+    lease.recall_watcher = EndWatch{std::move(queue), std::move(event)};
+    if (lease.recall_count > 0) notify_recalled(lease);
+  } else if (queue) {
+    queue->dismiss();
+  }
+  wake_all(lock);
 }
 
 void Wakeup::wake_lease_waiters() {

@@ -36,6 +36,7 @@ struct Request : lock::Request {
 
 struct Lease : lock::Lease {
   EndWatch watcher GUARDED_BY(runtime_mutex);
+  EndWatch recall_watcher GUARDED_BY(runtime_mutex);
 };
 
 // A thread that waits. On its stack; that of the background thread is in Alarm.
@@ -115,6 +116,10 @@ class Wakeup {
   // Throws std::bad_alloc.
   void watch(Request &request, std::shared_ptr<Queue> queue, QueueEvent &&event);
   void watch(Lease &lease, std::shared_ptr<Queue> queue, QueueEvent &&event);
+  // Post `event` once, when another client asks the holder of `lease` to finish, which may have
+  // happened already. Dropped at the end of the lease.
+  void watch_recall(Lease &lease, std::shared_ptr<Queue> queue, QueueEvent &&event, Lock &lock)
+      REQUIRES(runtime_mutex);
 
   // ---- with the mutex held
   // Lists a waiter with its request and its lease for as long as it exists.
@@ -163,6 +168,10 @@ class Wakeup {
   // Wake the threads that wait, and post to the queue that watches. @return how many.
   size_t notify_finished(Request &request) noexcept REQUIRES(runtime_mutex);
   void notify_ended(Lease &lease) noexcept REQUIRES(runtime_mutex);
+  void notify_recalled(Lease &lease) noexcept REQUIRES(runtime_mutex);
+  void forget_watches(Lease &lease) noexcept REQUIRES(runtime_mutex);
+  // True if a message may come that a lease is watched for.
+  bool awaits_recall() const REQUIRES(runtime_mutex) { return recall_watch_count_ > 0; }
   void wake_lease_waiters() REQUIRES(runtime_mutex);
 
  private:
@@ -170,6 +179,7 @@ class Wakeup {
   void delist(Waiter &waiter) noexcept REQUIRES(runtime_mutex);
   void post(Request &request) noexcept REQUIRES(runtime_mutex);
   void post(Lease &lease) noexcept REQUIRES(runtime_mutex);
+  void forget_recall_watch(Lease &lease) noexcept REQUIRES(runtime_mutex);
   void post(EndWatch &watcher, int32_t status) noexcept REQUIRES(runtime_mutex);
   template <class Subject>
   void watch(Subject &subject, bool is_over, std::shared_ptr<Queue> &queue, QueueEvent &&event)
@@ -185,6 +195,7 @@ class Wakeup {
   std::vector<Waiter *> wakes_ GUARDED_BY(runtime_mutex);
   std::shared_ptr<Queue> due_queues_ GUARDED_BY(runtime_mutex);
   Waiter *lease_waiters_ GUARDED_BY(runtime_mutex) = nullptr;
+  size_t recall_watch_count_ GUARDED_BY(runtime_mutex) = 0;
 };
 
 // Run `wait`, which polls descriptors, `event` among them, without the mutex. If `me` was woken

@@ -15,11 +15,12 @@ SCRIPTS = ROOT / "core" / "protocol" / "scripts"
 NAMES = tuple(
     (
         "acquire release cancel serve_queue extend inspect force_release probe acquire_read "
-        "extend_shared upgrade downgrade raise_fence detach attach vote once_begin once_forget"
+        "extend_shared upgrade downgrade raise_fence detach attach vote once_begin once_forget "
+        "recall"
     ).split()
 )
 HASH_NAMES = tuple(
-    "acquire release cancel serve_queue inspect force_release extend_shared detach".split()
+    "acquire release cancel serve_queue inspect force_release extend_shared detach recall".split()
 )
 HASH_RW_NAMES = (*HASH_NAMES, "acquire_read", "upgrade", "downgrade")
 # .. and in the permits format, with those that no other one has.

@@ -1146,8 +1146,8 @@ RL_API void rl_request_free(rl_request *request);
 
 /**
  * Make a completion queue. A thread that waits for many events takes their tags from it: those
- * given to rl_request_watch(), rl_lease_watch(), rl_client_log_watch(), rl_queue_post() and
- * rl_client_credentials_watch(). Results stay where they are: in the request, the lease, the log.
+ * given to rl_request_watch(), rl_lease_watch(), rl_lease_watch_recall(), rl_client_log_watch(),
+ * rl_queue_post() and rl_client_credentials_watch(). Results stay where they are: in the request, the lease, the log.
  *
  * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
  * or rl_queue_next_event() until it returns 0. One queue serves any number of clients.
@@ -1184,7 +1184,8 @@ enum {
   RL_EVENT_REQUEST = 2,    /**< rl_request_watch(): the request is finished. */
   RL_EVENT_LEASE = 3,      /**< rl_lease_watch(): the lease is not held any more. */
   RL_EVENT_LOG = 4,        /**< rl_client_log_watch(): the log has lines. */
-  RL_EVENT_CREDENTIALS = 5 /**< rl_client_credentials_watch(): credentials are wanted. */
+  RL_EVENT_CREDENTIALS = 5, /**< rl_client_credentials_watch(): credentials are wanted. */
+  RL_EVENT_RECALL = 6      /**< rl_lease_watch_recall(): the holder is asked to finish. */
 };
 
 /** An event of a completion queue. Its layout does not change. */
@@ -2074,6 +2075,61 @@ RL_API rl_info *rl_leader_watch(rl_client *client, const char *name, size_t name
 RL_API rl_request *rl_leader_watch_start(rl_client *client, const char *name, size_t name_len,
                                          int64_t seen, int64_t wait_ms);
 
+/* ---- recalls --------------------------------------------------------------------------------- */
+
+/*
+ * A recall asks the holders of a lock to finish, politely: a holder that hears it decides whether
+ * it releases early. Nothing is forced, and a recall may be lost. rl_force_release() takes a lock
+ * away.
+ */
+
+/**
+ * Ask the holders of the lock `name` to finish: the holder of a mutex, all readers, all holders of
+ * permits, the leader of an election. A client sends at most one recall a second for a name: within
+ * a second the call returns the answer of the one before, and sends nothing.
+ *
+ * @param reason  for people, may be empty; at most RL_MAX_REASON_BYTES bytes.
+ * @param heard   where the number of holders goes whose client the recall has reached; 0 without
+ *                holders. NULL: it is not wanted. A client of a version without recalls counts, and
+ *                ignores them. 0 unless the result is RL_OK.
+ * @return RL_OK, also if no holder heard it; RL_E_INVALID (`name`, `reason`), RL_E_UNSUPPORTED (a
+ *         Redlock), RL_E_OUTCOME_UNKNOWN (no answer: it may have been sent), RL_E_UNAVAILABLE,
+ *         RL_E_DENIED, RL_E_SERVER, RL_E_CLOSED, RL_E_FORKED, RL_E_NO_MEMORY.
+ * Blocks: at most connect_timeout + command_timeout.  Threads: any.  Server: script `recall`.
+ * Since: 0.1.
+ */
+RL_API rl_status rl_recall(rl_client *client, const char *name, size_t name_len, const char *reason,
+                           size_t reason_len, int64_t *heard, rl_error *err);
+/** Start what rl_recall() does. Otherwise as rl_acquire_start(). Since: 0.1. */
+RL_API rl_request *rl_recall_start(rl_client *client, const char *name, size_t name_len,
+                                   const char *reason, size_t reason_len);
+/**
+ * Return how many holders have heard the recall of `request`, which rl_recall_start() has returned;
+ * 0 while it is pending, unless its result is RL_OK, and for NULL. Blocks: never. Since: 0.1.
+ */
+RL_API int64_t rl_recall_heard(const rl_request *request);
+
+/**
+ * Post `tag` to `queue`, once, when the holder of `lease` is asked to finish; at once if it has
+ * been asked. Dropped without an event when the lease ends: rl_lease_watch() reports that. While a
+ * lease is watched, the library's thread reads what the server sends. Otherwise as
+ * rl_lease_watch(), and RL_E_UNSUPPORTED for the lease of a Redlock. Blocks: never. Threads: any.
+ * Since: 0.1.
+ */
+RL_API rl_status rl_lease_watch_recall(rl_lease *lease, rl_queue *queue, int64_t tag);
+/**
+ * Return how often the holder of `lease` has been asked to finish; 0 for NULL and in a forked
+ * child. A lease that is not watched hears a recall with the next answer of the server, which is
+ * that of a renewal at the latest. Blocks: never. Threads: any. Since: 0.1.
+ */
+RL_API int64_t rl_lease_recall_count(const rl_lease *lease);
+/**
+ * Write the reason of the last recall into `buffer`: text of another party, without control
+ * characters. @return the full length without the NUL; 0 without a recall or a reason, for NULL and
+ * in a forked child. Blocks: never. Threads: any. Since: 0.1.
+ */
+RL_API size_t rl_lease_recall_reason(const rl_lease *lease, char *buffer, size_t buffer_size);
+
 /**
  * Look at the embedded server at `url`, which is an embedded:// one. Does not start a server,
  * and does not keep one running.
@@ -2188,6 +2244,7 @@ enum {
   RL_MAX_VALUE_BYTES = 65536, /**< Value of a flight. */
   RL_MAX_FAILURE_TYPE_BYTES = 256, /**< Name of the failure of a flight; longer ones are cut. */
   RL_MAX_FAILURE_TEXT_BYTES = 1024, /**< Text of the failure of a flight; longer ones are cut. */
+  RL_MAX_REASON_BYTES = 128, /**< Reason of a recall. */
   RL_MAX_MARKS = 256, /**< Periods of a name that are remembered at the same time. */
   RL_MAX_NAMES = 64, /**< Most names of one acquire. */
   RL_MAX_REPLICAS = 64, /**< Largest min_replicas. */

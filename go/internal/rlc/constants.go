@@ -42,6 +42,7 @@ const (
 	RL_EVENT_LEASE       = 3
 	RL_EVENT_LOG         = 4
 	RL_EVENT_CREDENTIALS = 5
+	RL_EVENT_RECALL      = 6
 )
 
 const (
@@ -178,6 +179,7 @@ const (
 	RL_MAX_VALUE_BYTES          = 65536
 	RL_MAX_FAILURE_TYPE_BYTES   = 256
 	RL_MAX_FAILURE_TEXT_BYTES   = 1024
+	RL_MAX_REASON_BYTES         = 128
 	RL_MAX_MARKS                = 256
 	RL_MAX_NAMES                = 64
 	RL_MAX_REPLICAS             = 64

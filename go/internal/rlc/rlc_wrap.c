@@ -2639,6 +2639,122 @@ rl_request *_wrap_leader_watch_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0,
 }
 
 
+intgo _wrap_recall_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, long long *_swig_go_3, rl_error *_swig_go_4) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  int64_t *arg6 = (int64_t *) 0 ;
+  rl_error *arg7 = (rl_error *) 0 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  arg6 = *(int64_t **)&_swig_go_3; 
+  arg7 = *(rl_error **)&_swig_go_4; 
+  
+  result = (rl_status)rl_recall(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+rl_request *_wrap_recall_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2) {
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_request *result = 0 ;
+  rl_request *_swig_go_result;
+  
+  arg1 = *(rl_client **)&_swig_go_0; 
+  
+  arg2 = _swig_go_1.p;
+  arg3 = (size_t)_swig_go_1.n;
+  
+  
+  arg4 = _swig_go_2.p;
+  arg5 = (size_t)_swig_go_2.n;
+  
+  
+  result = (rl_request *)rl_recall_start(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5);
+  *(rl_request **)&_swig_go_result = (rl_request *)result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_recall_heard_rlc_9ba605168e95a9a7(rl_request *_swig_go_0) {
+  rl_request *arg1 = (rl_request *) 0 ;
+  int64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_request **)&_swig_go_0; 
+  
+  result = (int64_t)rl_recall_heard((struct rl_request const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_lease_watch_recall_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, rl_queue *_swig_go_1, long long _swig_go_2) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  rl_queue *arg2 = (rl_queue *) 0 ;
+  int64_t arg3 ;
+  rl_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  arg2 = *(rl_queue **)&_swig_go_1; 
+  arg3 = (int64_t)_swig_go_2; 
+  
+  result = (rl_status)rl_lease_watch_recall(arg1,arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_lease_recall_count_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  int64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  result = (int64_t)rl_lease_recall_count((struct rl_lease const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_lease_recall_reason_rlc_9ba605168e95a9a7(rl_lease *_swig_go_0, _goslice_ _swig_go_1) {
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(rl_lease **)&_swig_go_0; 
+  
+  arg2 = (char *)_swig_go_1.array;
+  arg3 = (size_t)_swig_go_1.len;
+  
+  
+  result = rl_lease_recall_reason((struct rl_lease const *)arg1,arg2,arg3);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 rl_info *_wrap_embedded_inspect_rlc_9ba605168e95a9a7(_gostring_ _swig_go_0, rl_client_options *_swig_go_1, rl_error *_swig_go_2) {
   char *arg1 = (char *) 0 ;
   size_t arg2 ;

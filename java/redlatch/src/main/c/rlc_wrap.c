@@ -3319,6 +3319,164 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_leader_1watch_1sta
 }
 
 
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_recall(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6, jlong jarg7) {
+  jint jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  int64_t *arg6 = (int64_t *) 0 ;
+  rl_error *arg7 = (rl_error *) 0 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  arg6 = *(int64_t **)&jarg6; 
+  arg7 = *(rl_error **)&jarg7; 
+  result = (rl_status)rl_recall(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7);
+  jresult = (jint)result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_recall_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4) {
+  jlong jresult = 0 ;
+  rl_client *arg1 = (rl_client *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  rl_request *result = 0 ;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_client **)&jarg1; 
+  
+  arg2 = NULL;
+  arg3 = 0;
+  if (jarg2) {
+    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+    if (!arg2) return 0;
+    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  }
+  
+  
+  arg4 = NULL;
+  arg5 = 0;
+  if (jarg4) {
+    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
+    if (!arg4) return 0;
+    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
+  }
+  
+  result = (rl_request *)rl_recall_start(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5);
+  *(rl_request **)&jresult = result; 
+  
+  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
+  
+  
+  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
+  
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_recall_1heard(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  rl_request *arg1 = (rl_request *) 0 ;
+  int64_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_request **)&jarg1; 
+  result = (int64_t)rl_recall_heard((struct rl_request const *)arg1);
+  jresult = (jlong)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1watch_1recall(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3) {
+  jint jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  rl_queue *arg2 = (rl_queue *) 0 ;
+  int64_t arg3 ;
+  rl_status result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  arg2 = *(rl_queue **)&jarg2; 
+  arg3 = (int64_t)jarg3; 
+  result = (rl_status)rl_lease_watch_recall(arg1,arg2,arg3);
+  jresult = (jint)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1recall_1count(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  int64_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  result = (int64_t)rl_lease_recall_count((struct rl_lease const *)arg1);
+  jresult = (jlong)result; 
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_lease_1recall_1reason(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  rl_lease *arg1 = (rl_lease *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  
+  (void)jenv;
+  (void)jcls;
+  arg1 = *(rl_lease **)&jarg1; 
+  
+  arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
+  if (!arg2) return 0;
+  arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
+  
+  result = rl_lease_recall_reason((struct rl_lease const *)arg1,arg2,arg3);
+  jresult = (jlong)result; 
+  
+  (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, 0);
+  
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_embedded_1inspect(JNIEnv *jenv, jclass jcls, jbyteArray jarg1, jlong jarg3, jlong jarg4) {
   jlong jresult = 0 ;
   char *arg1 = (char *) 0 ;

@@ -607,6 +607,31 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
+  public static int recall(SWIGTYPE_p_rl_client client, byte[] name, byte[] reason, SWIGTYPE_p_long_long heard, SWIGTYPE_p_rl_error err) {
+    return RlcJNI.recall(SWIGTYPE_p_rl_client.getCPtr(client), name, reason, SWIGTYPE_p_long_long.getCPtr(heard), SWIGTYPE_p_rl_error.getCPtr(err));
+  }
+
+  public static SWIGTYPE_p_rl_request recall_start(SWIGTYPE_p_rl_client client, byte[] name, byte[] reason) {
+    long cPtr = RlcJNI.recall_start(SWIGTYPE_p_rl_client.getCPtr(client), name, reason);
+    return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
+  }
+
+  public static long recall_heard(SWIGTYPE_p_rl_request request) {
+    return RlcJNI.recall_heard(SWIGTYPE_p_rl_request.getCPtr(request));
+  }
+
+  public static int lease_watch_recall(SWIGTYPE_p_rl_lease lease, SWIGTYPE_p_rl_queue queue, long tag) {
+    return RlcJNI.lease_watch_recall(SWIGTYPE_p_rl_lease.getCPtr(lease), SWIGTYPE_p_rl_queue.getCPtr(queue), tag);
+  }
+
+  public static long lease_recall_count(SWIGTYPE_p_rl_lease lease) {
+    return RlcJNI.lease_recall_count(SWIGTYPE_p_rl_lease.getCPtr(lease));
+  }
+
+  public static long lease_recall_reason(SWIGTYPE_p_rl_lease lease, byte[] buffer) {
+    return RlcJNI.lease_recall_reason(SWIGTYPE_p_rl_lease.getCPtr(lease), buffer);
+  }
+
   public static SWIGTYPE_p_rl_info embedded_inspect(byte[] url, SWIGTYPE_p_rl_client_options options, SWIGTYPE_p_rl_error err) {
     long cPtr = RlcJNI.embedded_inspect(url, SWIGTYPE_p_rl_client_options.getCPtr(options), SWIGTYPE_p_rl_error.getCPtr(err));
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_info(cPtr, false);

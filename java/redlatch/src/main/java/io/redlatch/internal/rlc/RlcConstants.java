@@ -32,6 +32,7 @@ public interface RlcConstants {
   int RL_EVENT_LEASE = 3;
   int RL_EVENT_LOG = 4;
   int RL_EVENT_CREDENTIALS = 5;
+  int RL_EVENT_RECALL = 6;
 
   int RL_FORMAT_STRING = 1;
   int RL_FORMAT_HASH = 2;
@@ -148,6 +149,7 @@ public interface RlcConstants {
   int RL_MAX_VALUE_BYTES = 65536;
   int RL_MAX_FAILURE_TYPE_BYTES = 256;
   int RL_MAX_FAILURE_TEXT_BYTES = 1024;
+  int RL_MAX_REASON_BYTES = 128;
   int RL_MAX_MARKS = 256;
   int RL_MAX_NAMES = 64;
   int RL_MAX_REPLICAS = 64;

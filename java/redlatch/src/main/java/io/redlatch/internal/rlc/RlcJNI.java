@@ -151,6 +151,12 @@ public class RlcJNI {
   public final static native long leader_start(long jarg1, byte[] jarg2);
   public final static native long leader_watch(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
   public final static native long leader_watch_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
+  public final static native int recall(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7);
+  public final static native long recall_start(long jarg1, byte[] jarg2, byte[] jarg4);
+  public final static native long recall_heard(long jarg1);
+  public final static native int lease_watch_recall(long jarg1, long jarg2, long jarg3);
+  public final static native long lease_recall_count(long jarg1);
+  public final static native long lease_recall_reason(long jarg1, byte[] jarg2);
   public final static native long embedded_inspect(byte[] jarg1, long jarg3, long jarg4);
   public final static native long client_log_next(long jarg1, byte[] jarg2);
   public final static native int client_log_watch(long jarg1, int jarg2, long jarg3, long jarg4);
