@@ -100,3 +100,10 @@ func MinReplicas(value int32) Option {
 func SyncTimeout(value time.Duration) Option {
 	return Set("sync_timeout", durationText(value))
 }
+
+// Retain sets the option retain. How long after its grant the client keeps the lock when its caller
+// has released it, so that the next acquisition here needs no call; another client that asks gets
+// the lock at once; 0: not at all. Allowed: 0 or 1 ms to 7 days. Default: 0.
+func Retain(value time.Duration) Option {
+	return Set("retain", durationText(value))
+}

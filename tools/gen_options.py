@@ -526,7 +526,7 @@ COMMAND_HEAD = """\
 
 COMMAND_TYPES = {"DURATION": "DUR", "COUNT": "N", "CHOICE": "WORD", "PROGRAM": "PATH"}
 # A password does not belong on a command line. `run` decides the rest by itself.
-WITHOUT_FLAG = ("password", "sentinel_password", "label", "confirm", "reentrant")
+WITHOUT_FLAG = ("password", "sentinel_password", "label", "confirm", "reentrant", "retain")
 # As redis-cli has them.
 SPELLINGS = {"tls_ca": "cacert", "tls_cert": "cert", "tls_key": "key", "tls_sni": "sni"}
 # `run` makes an owner reentrant, which the library does only if asked to.

@@ -42,6 +42,14 @@ Outcome refuse_owner(const AcquireSettings &asked, const std::string &use) {
                                        quoted(asked.owner) + ")");
 }
 
+Outcome refuse_retain(const rl_acquire_options *options, const std::string &use,
+                      std::string_view why) {
+  if (options == nullptr || options->options.retain == 0) return {};
+  return failure(Status::kInvalid, "option 'retain' must be 0 for " + use + ", which " +
+                                       std::string(why) + " (got " +
+                                       std::to_string(options->options.retain / kMs) + " ms)");
+}
+
 // The same for `use`, which has no owner, and no format without `has`.
 Outcome take_plain_options(Request &request, const rl_acquire_options *options,
                            bool runtime::FormatTraits::*has, const std::string &use) {
@@ -90,6 +98,8 @@ Outcome fill_lock(const rl_client &client, Request &request, const char *name, s
   if (options != nullptr && !options->options.candidate.empty()) {
     return runtime::needs_one_server("an election");
   }
+  auto outcome = refuse_retain(options, "a Redlock", "its nodes could not recall together");
+  if (!outcome.ok()) return outcome;
   return take_plain_options(request, options, &runtime::FormatTraits::has_quorum, "a Redlock");
 }
 
@@ -127,7 +137,9 @@ Outcome fill_flight(const rl_client &client, Request &request, const char *name,
     return failure(Status::kInvalid, "wait_ms must be -1, or above 0, for " + use + " (got 0)");
   }
   if (auto outcome = refuse_other_kinds(options, use); !outcome.ok()) return outcome;
-  auto outcome = fill_lock(client, request, name, name_len, wait_ms, options);
+  auto outcome = refuse_retain(options, use, "reads the value instead");
+  if (!outcome.ok()) return outcome;
+  outcome = fill_lock(client, request, name, name_len, wait_ms, options);
   if (!outcome.ok()) return outcome;
   outcome = check_format(request, &runtime::FormatTraits::has_jobs, use);
   if (!outcome.ok()) return outcome;
@@ -149,6 +161,8 @@ Outcome fill_acquire_all(const rl_client &client, Request &request,
   const std::string use = "several names";
   if (client.runtime->is_quorum()) return runtime::needs_one_server("an acquire of " + use);
   if (auto outcome = refuse_other_kinds(options, use); !outcome.ok()) return outcome;
+  auto retained = refuse_retain(options, use, "are released together");
+  if (!retained.ok()) return retained;
   if (auto outcome = take_options(request, options); !outcome.ok()) return outcome;
   // A name would end while others are waited for.
   if (names.size() > 1 && wait_ms != 0 && !request.options.is_renewed) {
@@ -186,6 +200,8 @@ Outcome fill_attach(Request &request, std::string_view name, std::string_view to
   if (!request.options.candidate.empty()) {
     return failure(Status::kInvalid, "option 'id' must not be set for an attach");
   }
+  outcome = refuse_retain(options, "an attach", "takes over a lease of another client");
+  if (!outcome.ok()) return outcome;
   request.name = name;
   request.arguments->token = token;
   request.arguments->fence = fence;

@@ -80,9 +80,23 @@ Outcome check_candidate(const AcquireSettings &settings, protocol::Format format
                                        " for an election (got " + option_of(settings, name) + ")");
 }
 
-}  // namespace
+// Options that do not go with `retain`.
+Outcome check_retain(const AcquireSettings &settings, protocol::Format format) {
+  std::string_view kind, why;
+  if (settings.mode_number != 0) kind = "a reader", why = "may have others beside it";
+  if (!protocol::traits(format).has_jobs) {
+    const bool is_semaphore = protocol::traits(format).has_permits;
+    kind = is_semaphore ? "a semaphore" : "a lock in another format than string";
+    why = is_semaphore ? "gives its permits to others" : "may have other libraries";
+  }
+  if (!settings.candidate.empty()) kind = "an election", why = "has a leader as long as a term";
+  if (kind.empty()) return {};
+  return failure(Status::kInvalid, "option 'retain' must be 0 for " + std::string(kind) +
+                                       ", which " + std::string(why) + " (got " +
+                                       std::to_string(settings.retain / kMs) + " ms)");
+}
 
-Outcome choose_format(const AcquireSettings &settings, protocol::Format &format) {
+Outcome choose(const AcquireSettings &settings, protocol::Format &format) {
   if (settings.limit > 0) {
     format = protocol::Format::kPermits;
     return check_semaphore(settings);
@@ -119,6 +133,13 @@ Outcome choose_format(const AcquireSettings &settings, protocol::Format &format)
     return outcome;
   }
   return {};
+}
+
+}  // namespace
+
+Outcome choose_format(const AcquireSettings &settings, protocol::Format &format) {
+  auto outcome = choose(settings, format);
+  return outcome.ok() && settings.retain > 0 ? check_retain(settings, format) : outcome;
 }
 
 }  // namespace redlatch::config

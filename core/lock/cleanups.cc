@@ -78,7 +78,8 @@ void Cleanups::give_back_stale(Server &server, const protocol::Push &push, Nanos
   // The slot may have moved since. That of a name in use is here.
   if (server.settings.is_of_cluster) lock = locks_.find(lock->name, lock->keys.format);
   if (!lock || lock->server != &server || !redirects_.is_up(*lock)) return;
-  const std::string token = protocol::make_token(server.channel.cid(), push.rid);
+  const std::string token =
+      protocol::make_token(server.channel.cid(), push.rid, place->is_recallable);
   protocol::Command command;
   protocol::release(command, server.features, protocol::EvalMode::kText, lock->keys,
                     {token, place->claim}, place->yield_policy, 1);

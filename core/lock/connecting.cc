@@ -61,6 +61,9 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
       leases_.send_extend(record, record.held()->on_connected(now), now);
       server.confirmations.repeat(record);
       return leases_.resume_upgrade(record, now);
+    case Phase::kRetained:
+      // Others may have had the lock meanwhile.
+      return waiters_.leave_retained(record, now);
     case Phase::kDetaching:
       return;  // its request is sent again
     case Phase::kCleanup:
@@ -102,7 +105,11 @@ void LockClient::on_disconnected(size_t node, Nanos now) noexcept {
   while (server.throttle.take()) continue;
   server.confirmations.drop();
   for (const auto &[id, record] : locks_.records()) {
-    if (&record->server() == &server) record->replicas.count = 0;
+    if (&record->server() != &server) continue;
+    record->replicas.count = 0;
+    // A recall may be lost with the connection.
+    const bool has_lock = record->phase == Phase::kHeld || record->phase == Phase::kRetained;
+    if (has_lock) record->retention.give(&Retention::recall);
   }
   for (const auto &[name, lock] : locks_.names()) {
     if (lock->server == &server) lock->key_watch.give(&KeyWatch::on_disconnected);

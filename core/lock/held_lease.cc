@@ -14,6 +14,7 @@ HeldLease::Step HeldLease::start(const Grant &grant, const LeaseTerms &terms, st
   deadline_ = grant.deadline;
   renewal_at_ = grant.renewal_at;
   fence_ = grant.fence;
+  fence_count_ = std::max<int64_t>(grant.fence_count, kUsualFences);
   since_ms_ = grant.since_ms;
   attach_count_ = grant.attach_count;
   is_provisional_ = grant.is_provisional;
@@ -36,6 +37,8 @@ HeldLease::Step HeldLease::hand_off(const LeaseTerms &terms, std::string &label,
   const bool is_short = deadline_ - now < terms.ttl / 2;
   is_provisional_ = is_provisional_ || is_short;
   renewal_at_ = is_short ? now : std::min(renewal_at_, timing::renewal_of(now, terms.ttl));
+  // It may be overdue if the lease was retained, and what is left is enough for a while.
+  if (!is_short) renewal_at_ = std::max(renewal_at_, now + (deadline_ - now) / 4);
   return take(terms, label, now, is_up);
 }
 
@@ -156,6 +159,7 @@ HeldLease::Step HeldLease::confirm(Nanos sent_at, Nanos ttl, Nanos now, uint64_t
 void HeldLease::on_upgraded(int64_t fence, int64_t since_ms) {
   assert(state_ == State::kHeld);
   fence_ = fence;
+  fence_count_ = kUsualFences;
   since_ms_ = since_ms;
 }
 
@@ -199,7 +203,7 @@ const char *HeldLease::check() const {
       if (must_describe_ && !is_describable_) return "a shared lease has no description";
       if (end_at_ <= granted_at_) return "max_hold counts from the grant";
       if (handoffs_.count < 0 || attach_count_ < 0) return "hand-offs and attaches are counted";
-      return handoffs_.count > kMaxLocalHandoffs ? "each hand-off has a fence" : nullptr;
+      return handoffs_.count >= fence_count_ ? "each hand-off has a fence" : nullptr;
     }
   }
   return "there is no such state";

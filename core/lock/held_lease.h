@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "lock/lock_types.h"
 #include "timing/waiting.h"
 
@@ -49,6 +50,8 @@ class HeldLease {
              bool is_up);
   // True if the next caller of this client may have the lease without a word to the server.
   bool may_hand_off(Nanos next_ttl, bool must_be_confirmed, int64_t limit, Nanos now) const;
+  // .. has a fence of its own.
+  bool has_fences() const { return handoffs_.count + 1 < fence_count_; }
   Step hand_off(const LeaseTerms &terms, std::string &label, Nanos now, bool is_up);
   // It is released, lost or detached: `left` is what the cleanup needs to know of it.
   void leave(ServerFootprint &left) const;
@@ -109,6 +112,8 @@ class HeldLease {
   // That of the grant, and that of this caller: each local hand-off has one of its own.
   int64_t granted_fence() const { return fence_; }
   int64_t fence() const { return fence_ + handoffs_.count; }
+  // That on the server, which leaves a usual number of fences above it.
+  int64_t server_fence() const { return fence_ + fence_count_ - kUsualFences; }
   int handoff_count() const { return handoffs_.count; }
   int64_t attach_count() const { return attach_count_; }
   // True if a description is on the server, or on its way there.
@@ -120,6 +125,8 @@ class HeldLease {
   const char *check() const;
 
  private:
+  // Of a grant: its own one, and one for each local hand-off.
+  static constexpr int64_t kUsualFences = kMaxLocalHandoffs + 1;
   // VOTE and ATTACH do not say when the lock was granted.
   bool is_undated() const { return since_ms_ == 0; }
   static Step defect() { return {.transition = Transition::kDefect}; }
@@ -144,6 +151,7 @@ class HeldLease {
   Nanos renewal_at_ = kNever;
   int64_t since_ms_ = 0;
   int64_t fence_ = 0;
+  int64_t fence_count_ = kUsualFences;
   int64_t attach_count_ = 0;
   timing::LocalHandoffs handoffs_;
   std::string label_;

@@ -90,6 +90,8 @@ void Leases::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
   if (!refusal && extend_next_part(call, answer, now)) return;
   if (!refusal && !call.is_delegated)
     note_time(record.server(), call.sent_at, now, answer.server_ms);
+  const bool is_retained = record.phase == TokenRecord::Phase::kRetained;
+  if (is_retained && !refusal && answer.result < 1) return cleanups_.start_gone(record, now);
   if (record.is_gone || record.phase != TokenRecord::Phase::kHeld) return;
   Checked<HeldLease> &held = record.held();
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
@@ -301,6 +303,8 @@ void Leases::lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) {
 // `record` was granted a lock that this client believes to hold already: that one was forced or
 // evicted, and would otherwise not know before its next renewal.
 void Leases::lose_predecessor(const TokenRecord &record, Nanos now) {
+  TokenRecord *retained = record.lock->retained;
+  if (retained != nullptr && retained != &record) cleanups_.start_gone(*retained, now);
   TokenRecord *before = record.lock->holder;
   if (before != nullptr && before != &record) lose(*before, LossReason::kTakenOver, true, now);
 }
@@ -334,8 +338,8 @@ void Leases::release_after_notice(Lease &lease, Nanos now) {
 }
 
 // A recall is a hint: nothing here depends on it.
-void Leases::on_recall_push(TokenRecord &record, std::string_view reason) noexcept {
-  if (record.phase != TokenRecord::Phase::kHeld) return;
+void Leases::on_recall(TokenRecord &record, std::string_view reason) noexcept {
+  assert(record.phase == TokenRecord::Phase::kHeld);
   Lease &lease = *record.lease;
   lease.recall_count++;
   lease.recall_reason = words::cleaned(reason);

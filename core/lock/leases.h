@@ -69,7 +69,7 @@ class Leases : private Part, public Cleanups::Owner, public Confirmations::Owner
   void roll_back_downgrade(Request &request, Nanos now);
 
   // Another client asks the holder to finish. `reason`: of another party.
-  void on_recall_push(TokenRecord &record, std::string_view reason) noexcept;
+  void on_recall(TokenRecord &record, std::string_view reason) noexcept;
 
   // ---- the end
   bool is_held(Request &request, Nanos now);

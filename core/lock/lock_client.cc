@@ -149,7 +149,7 @@ void LockClient::on_push(size_t node, std::string_view message, Nanos now) {
   if (push->kind == protocol::Push::Kind::kGrant)
     return waiters_.on_grant_push(*record, *push, now);
   if (push->kind == protocol::Push::Kind::kRecall)
-    return leases_.on_recall_push(*record, push->reason);
+    return waiters_.on_recall_push(*record, *push, now);
   if (push->kind == protocol::Push::Kind::kValue) return waiters_.on_value_push(*record, now);
   waiters_.on_notice_push(*record, *push, now);
 }
@@ -187,7 +187,7 @@ void LockClient::tend(Server &server, Nanos now) {
   if (server.health.due() <= now) server.health.check(server.features, now);
   if (server.confirmations.due() <= now) server.confirmations.on_due(now);
   if (server.resend_at <= now) requests_.resend_postponed(server, now);
-  server.session.check_messages(server.waiting_count > 0, now);
+  server.session.check_messages(server.expects_push(), now);
 }
 
 void LockClient::on_timer(Nanos now) {
@@ -220,6 +220,9 @@ void LockClient::on_timer(Nanos now) {
       case Phase::kHeld:
         leases_.on_due(*record, now);
         break;
+      case Phase::kRetained:
+        waiters_.on_retained_due(*record, now);
+        break;
       case Phase::kDetaching:  // the answer, or the end of the request, decides
         break;
       case Phase::kCleanup:
@@ -242,12 +245,12 @@ bool LockClient::is_idle() const {
 
 bool LockClient::expects_push() const {
   return std::any_of(servers_.begin(), servers_.end(),
-                     [](const Server &server) { return server.waiting_count > 0; });
+                     [](const Server &server) { return server.expects_push(); });
 }
 
 bool LockClient::is_outstanding() const {
   return std::any_of(servers_.begin(), servers_.end(), [](const Server &server) {
-    return server.waiting_count > 0 || !server.session.in_flight().empty();
+    return server.expects_push() || !server.session.in_flight().empty();
   });
 }
 
@@ -272,6 +275,7 @@ void LockClient::shut_down(Nanos now) {
     server.names.withdraw(now);
     locks_.for_each_at(server, [&](TokenRecord &record) {
       if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);
+      if (record.phase == Phase::kRetained) return waiters_.leave_retained(record, now);
       if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
     });
     server.session.connect_soon(now);

@@ -24,6 +24,7 @@
 #include "lock/key_watch.h"
 #include "lock/lock_types.h"
 #include "lock/request.h"
+#include "lock/retention.h"
 #include "lock/timer_queue.h"
 #include "lock/upgrade.h"
 #include "lock/waitlist.h"
@@ -60,11 +61,12 @@ struct LockState {
   mutable std::optional<uint16_t> known_slot;  // computed when it is needed first
   size_t record_count = 0;                     // the name is forgotten at 0
 
-  Checked<Waitlist> waitlist;     // of callers that share one record
-  TokenRecord *holder = nullptr;  // the exclusive holder, if this client has it
-  bool has_sharers = false;       // this client has shared the lock
-  TokenRecord *owned = nullptr;   // by named owners: a list by TokenRecord::next_owned
-  int64_t highest_fence = 0;      // the highest that a caller of this client got
+  Checked<Waitlist> waitlist;       // of callers that share one record
+  TokenRecord *holder = nullptr;    // the exclusive holder, if this client has it
+  TokenRecord *retained = nullptr;  // that no caller has, if this client retains it
+  bool has_sharers = false;         // this client has shared the lock
+  TokenRecord *owned = nullptr;     // by named owners: a list by TokenRecord::next_owned
+  int64_t highest_fence = 0;        // the highest that a caller of this client got
   Checked<KeyWatch> key_watch;
   std::string blocker;          // cid of the last known holder, for messages; empty: not known
   Obstacle obstacle;            // how it kept the lock when it was last seen
@@ -102,11 +104,14 @@ struct Replicas {
 //                                     |   v
 //                                   kDetaching --> forgotten
 //
+//   kHeld --retained release--> kRetained --local acquire--> kHeld     kRetained --> kCleanup
+//
 // A reader that waits to be the writer stays kHeld: see upgrade.h.
 //
 // A local hand-off keeps the record; only the lease changes.
 struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenRecord> {
-  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kDetaching, kCleanup };
+  // kRetained: the client has the lock, and no caller. No lease then.
+  enum class Phase : uint8_t { kAsking, kQueued, kHeld, kRetained, kDetaching, kCleanup };
 
   explicit TokenRecord(uint64_t id_) : Timed(Timed::Kind::kRecord), id(id_), watcher(id_) {}
 
@@ -119,6 +124,7 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   bool is_shared = false;           // for the callers of LockState::waitlist
   bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
   bool is_unfenced = false;         // acquired by VOTE
+  bool is_recallable = false;       // its token says so
   std::shared_ptr<Request> caller;  // else for this one
   KeyWatch::Watcher watcher;        // while queued, and while it waits to upgrade
 
@@ -148,6 +154,8 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   TokenRecord *next_owned = nullptr;
   Nanos timer_ran_at = 0;  // when its timer last ran
   Replicas replicas;
+  Checked<Retention> retention;
+  Nanos retain = 0;  // for how long its caller wants that, from the grant on
 
   // During cleanup.
   std::shared_ptr<Request> releaser;           // the release whose result is not known yet
@@ -231,12 +239,14 @@ class EndedPlaces {
     std::shared_ptr<LockState> lock;
     std::string claim;
     protocol::YieldPolicy yield_policy;
+    bool is_recallable = false;
   };
 
   // Without memory the place is not kept: a grant to it then lasts for its provisional time.
   void add(const TokenRecord &record) noexcept {
     try {
-      Place place{record.id, record.lock, record.identity.claim(), record.yield_policy};
+      Place place{record.id, record.lock, record.identity.claim(), record.yield_policy,
+                  record.is_recallable};
       if (places_.empty()) places_.resize(kCount);
       places_[next_] = std::move(place);
       next_ = (next_ + 1) % kCount;

@@ -46,6 +46,7 @@ struct Grant {
   int64_t fence = 0;
   int64_t since_ms = 0;         // on the server's clock; 0: not known
   int64_t attach_count = 0;     // how often the lease was detached and attached before
+  int16_t fence_count = 0;      // for local acquisitions, this one included; 0: a usual grant
   bool is_provisional = false;  // only a message says so, or its ttl is not the caller's
 };
 

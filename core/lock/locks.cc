@@ -47,10 +47,13 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   record->lock = lock;
   record->is_vote = caller.rid != 0;
   record->is_shared = is_shared;
+  const AcquireOptions &options = caller.options;
+  // Other libraries that poll cannot recall: a caller that leaves them turns does not retain.
+  record->is_recallable = options.retain > 0 && options.yield_every <= 0 && !record->is_vote;
   Identity &identity = record->identity;
   identity.token =
-      protocol::make_token(lock->server->channel.cid(), record->is_vote ? caller.rid : record->id);
-  const AcquireOptions &options = caller.options;
+      protocol::make_token(lock->server->channel.cid(), record->is_vote ? caller.rid : record->id,
+                           record->is_recallable);
   const protocol::FormatTraits &format = lock->keys.traits();
   identity.mode = options.mode;
   record->is_sharing = !format.has_extend || options.mode == protocol::Mode::kRead;
@@ -78,7 +81,17 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   throw;
 }
 
+namespace {
+
+bool is_listening(const TokenRecord &record) {
+  using Phase = TokenRecord::Phase;
+  return record.is_recallable && (record.phase == Phase::kHeld || record.phase == Phase::kRetained);
+}
+
+}  // namespace
+
 void Locks::set_phase(TokenRecord &record, Phase phase) {
+  if (is_listening(record)) record.server().recallable_count--;
   if (is_waiting(record.phase)) waiting_count_at(record)--;
   if (is_waiting(phase)) waiting_count_at(record)++;
   if (phase == Phase::kHeld) {
@@ -87,7 +100,18 @@ void Locks::set_phase(TokenRecord &record, Phase phase) {
   } else if (record.lock->holder == &record) {
     record.lock->holder = nullptr;
   }
+  TokenRecord *&retained = record.lock->retained;
+  if (phase == Phase::kRetained) {
+    assert(retained == nullptr && !record.lease);
+    retained = &record;
+  } else if (retained == &record) {
+    retained = nullptr;
+  }
   record.phase = phase;
+  if (is_listening(record)) {
+    record.server().recallable_count++;
+    record.server().session.on_waiting();
+  }
   note_waiting(record);
 }
 

@@ -63,7 +63,15 @@ Locks::NewTokens Locks::new_tokens(const Server &server, std::string_view cid) {
 void Locks::move(const Moves &moves) noexcept {
   for (const auto &[id, record] : records_) {
     Server *server = target_of(*record->lock, moves);
-    if (server == nullptr || (!is_waiting(record->phase) && !record->upgrader)) continue;
+    if (server == nullptr) continue;
+    const bool has_lock = record->phase == Phase::kHeld || record->phase == Phase::kRetained;
+    if (record->is_recallable && has_lock) {
+      // Its token names a channel of the server before: no recall comes from the new one.
+      record->retention.give(&Retention::recall);
+      record->server().recallable_count--;
+      server->recallable_count++;
+    }
+    if (!is_waiting(record->phase) && !record->upgrader) continue;
     waiting_count_at(*record)--;
     server->waiting_count++;
   }
@@ -85,6 +93,7 @@ ServerFootprint Locks::rename(NewToken &renamed, Nanos now) noexcept {
   assert(place != records_.end() && place->second == renamed.record);
   place->second = renamed.old;
   record.id = renamed.id;
+  record.is_recallable = false;
   record.watcher.set_id(renamed.id);
   Identity &identity = record.identity;
   Identity &old = renamed.old->identity;

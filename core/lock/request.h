@@ -259,7 +259,8 @@ struct Request : Timed, Waitlist::Caller {
   bool is_unanswered = false;                           // .. and an earlier copy got no answer
   bool is_postponed = false;  // the server could not serve the slot: to be sent again
   WaitingThread waiter;
-  bool is_part = false;  // check: of a request for all nodes of a cluster
+  bool is_part = false;       // check: of a request for all nodes of a cluster
+  bool is_recalling = false;  // acquire: a try that waits for a holder that was recalled
   bool must_end_lease =
       false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
 

@@ -31,6 +31,7 @@ void Requests::start_downgrade(const std::shared_ptr<Request> &request, Nanos no
   leases_.finish_upgrade(record, Status::kCancelled, words::kDowngradedMeanwhile);
   (void)record.ensure_upgrade();  // should it fail, it is rolled back, which must not need memory
   record.is_sharing = true;
+  record.retention.give(&Retention::recall);
   record.held().give(&HeldLease::on_downgrade);
   begin(request, now);
   // From here on it is only certain that it reads; readers may enter before the answer comes.
@@ -131,7 +132,7 @@ void Requests::Downgrade::write(protocol::Command &out, TokenRecord &record, Cal
   const Checked<HeldLease> &held = record.held();
   call.lease = timing::lease_within(held->ttl(), call.sent_at, held->end_at());
   protocol::downgrade(out, record.server().features, call.eval, record.lock->keys,
-                      record.identity.token, call.lease / kMs, held->granted_fence());
+                      record.identity.token, call.lease / kMs, held->server_fence());
 }
 
 void Requests::Downgrade::on_result(const Call &call, const Answer &answer, Nanos now) const {

@@ -48,14 +48,17 @@ struct Server {
   Throttle throttle;
   bool is_tracking = false;  // CLIENT TRACKING was sent on this connection
   EndedPlaces ended_places;
-  Nanos resend_at = kNever;  // when to send the postponed ones of its requests again
-  bool is_wanted = false;    // the connection, for a delegated command
-  size_t lock_count = 0;     // names that are at it
-  size_t waiting_count = 0;  // .. their records that are asking, queued, or waiting to upgrade
-  size_t request_count = 0;  // of Requests
+  Nanos resend_at = kNever;     // when to send the postponed ones of its requests again
+  bool is_wanted = false;       // the connection, for a delegated command
+  size_t lock_count = 0;        // names that are at it
+  size_t waiting_count = 0;     // .. their records that are asking, queued, or waiting to upgrade
+  size_t recallable_count = 0;  // .. those that have a lock and answer a recall
+  size_t request_count = 0;     // of Requests
 
   // True if something needs the connection.
   bool has_work() const { return lock_count > 0 || request_count > 0 || is_wanted; }
+  // A message may come: for a waiter, or a recall.
+  bool expects_push() const { return waiting_count > 0 || recallable_count > 0; }
   // True if an attempt to connect is under way, or is due.
   bool is_connecting(Nanos now) const {
     return session.is_connecting() || (has_work() && session.connect_at() <= now);

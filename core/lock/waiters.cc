@@ -39,29 +39,14 @@ Obstacle obstacle_in(const protocol::AcquireAnswer &answer, bool is_semaphore) {
 
 void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
   if (is_misused(*request, now)) return;
-  if (request->options.min_replicas > 0) {
-    request->replicas = std::make_unique<Confirmation>(request->options.min_replicas,
-                                                       request->options.sync_timeout);
+  if (const auto known = locks_.find(request->name, request->options.format);
+      known && known->retained != nullptr && take_retained(*known->retained, request, now)) {
+    return;
   }
-  request->lease->asked_at = now;
-  request->lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
+  prepare(*request, now);
   const auto lock = locks_.find_or_add(request->name, request->options.format, *request->server);
-  request->lock = lock;
-  request->lease->name = std::move(request->name);
-  const bool is_shared = request->shares_place();
-  TokenRecord *created = nullptr;
-  const bool has_place = is_shared && lock->waitlist->place() != nullptr;
-  if (!has_place) created = &locks_.new_record(lock, *request);
-  if (is_shared) {
-    if (!lock->join(created, request)) {
-      if (created != nullptr) cleanups_.start(*created, now);
-      return results_.finish(*request, Status::kInternal,
-                             results_.report_defect(Machine::kWaitlist));
-    }
-  } else {
-    created->caller = request;
-    request->record = created;
-  }
+  set_lock(*request, lock);
+  TokenRecord *created = open_place(*request, lock);
   if (request->wait_ms > 0) {
     request->wait_until = after(now, request->wait_ms * kMs);
     timers_.set(*request, now + timing::slow_after(request->wait_ms * kMs));
@@ -72,6 +57,39 @@ void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
     const bool may_be_redirected = settings_.is_cluster() || lock->server->settings.is_of_cluster;
     if (may_be_redirected) timers_.set(*request, after(now, limit));
     lock->server->session.connect_soon(now);
+  }
+  join(request, created, now);
+}
+
+void Waiters::prepare(Request &request, Nanos now) {
+  request.lease->token.reserve(protocol::kTokenSize);  // a grant must not fail for want of memory
+  if (request.options.min_replicas > 0) {
+    request.replicas =
+        std::make_unique<Confirmation>(request.options.min_replicas, request.options.sync_timeout);
+  }
+  request.lease->asked_at = now;
+}
+
+void Waiters::set_lock(Request &request, const std::shared_ptr<LockState> &lock) noexcept {
+  request.lock = lock;
+  request.lease->name = std::move(request.name);
+}
+
+// @return the record of a new place in the server's queue; nullptr: callers of this client have
+// one.
+TokenRecord *Waiters::open_place(const Request &request, const std::shared_ptr<LockState> &lock) {
+  const bool has_place = request.shares_place() && lock->waitlist->place() != nullptr;
+  return has_place ? nullptr : &locks_.new_record(lock, request);
+}
+
+// `created`: by open_place().
+void Waiters::join(const std::shared_ptr<Request> &request, TokenRecord *created, Nanos now) {
+  if (!request->shares_place()) {
+    created->caller = request;
+    request->record = created;
+  } else if (!request->lock->join(created, request)) {
+    if (created != nullptr) cleanups_.start(*created, now);
+    return results_.finish(*request, Status::kInternal, results_.report_defect(Machine::kWaitlist));
   }
   if (created != nullptr) ask(*created, now);
 }
@@ -157,7 +175,7 @@ void Waiters::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) 
     case Phase::kAsking:
     case Phase::kQueued:
       if (refusal) return on_acquire_refused(record, refusal, now);
-      if (!answer.is_granted) return on_queued(record, answer, now);
+      if (!answer.is_granted) return on_queued(record, call, answer, now);
       if (record.phase == Phase::kAsking) cleanups_.saw_free(record);
       if (record.phase == Phase::kQueued) note_late_grant(record, answer, now);
       return on_granted(record, call, answer, now);
@@ -173,6 +191,8 @@ void Waiters::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) 
       // An upgrade that was started meanwhile has waited for this answer.
       if (record.upgrader) leases_.resume_upgrade(record, now);
       return;
+    case Phase::kRetained:
+      return;  // what is retained was granted by an answer, and asks no more
     case Phase::kDetaching:
       if (!refusal && !answer.is_granted) record.acquisition.give(&Acquisition::on_requeued);
       return;
@@ -183,16 +203,21 @@ void Waiters::on_acquire_reply(const Call &call, const Reply &reply, Nanos now) 
 
 void Waiters::on_granted(TokenRecord &record, const Call &call,
                          const protocol::AcquireAnswer &answer, Nanos now) {
-  const auto step = record.acquisition.give(
-      &Acquisition::on_granted, {call.sent_at, call.lease, answer.fence, answer.server_ms},
-      record.front_terms(), now);
+  auto step = record.acquisition.give(&Acquisition::on_granted,
+                                      {call.sent_at, call.lease, answer.fence, answer.server_ms},
+                                      record.front_terms(), now);
   if (step.transition == Acquisition::Transition::kTooShort) {
     const Nanos ttl = record.front()->options.ttl;
     return fail_front(record, Status::kInvalid,
                       words::ttl_too_short((now - call.sent_at) / kMs, ttl / kMs), now);
   }
   if (step.transition == Acquisition::Transition::kGranted) {
-    record.front()->lease->hold_count = answer.hold_count;
+    const bool has_owner = record.lock->keys.traits().has_owner;
+    if (has_owner) record.front()->lease->hold_count = answer.hold_count;
+    if (!has_owner && record.is_recallable && answer.fence_count > 0) {
+      step.grant.fence_count = static_cast<int16_t>(answer.fence_count);
+      record.retention.give(&Retention::grant, call.sent_at);
+    }
   }
   follow(record, step, now);
 }
@@ -227,7 +252,8 @@ void Waiters::note_other_limit(const TokenRecord &record,
   output_.warn(words::other_limit(record.lock->name, own, other));
 }
 
-void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now) {
+void Waiters::on_queued(TokenRecord &record, const Call &call,
+                        const protocol::AcquireAnswer &answer, Nanos now) {
   // One call drops a limited number of dead waiters: the next call continues at once.
   Checked<Acquisition> &acquisition = record.acquisition;
   if (!acquisition->is_queueable() && answer.has_more) return ask(record, now);
@@ -242,6 +268,7 @@ void Waiters::on_queued(TokenRecord &record, const protocol::AcquireAnswer &answ
   lock.obstacle = obstacle_in(answer, lock.keys.traits().has_permits);
   cleanups_.saw_busy(lock, now);
   if (!acquisition->is_queueable()) {
+    if (answer.is_recalled && await_recall(record, call.sent_at, now)) return;
     if (awaits_name(record, now)) return;
     const auto holder = record.server().names.holder(lock.blocker);
     return refuse_try(record, Status::kBusy, words::busy(lock.name, lock.obstacle, holder), now);

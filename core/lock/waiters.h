@@ -16,6 +16,7 @@
 #include "lock/cleanups.h"
 #include "lock/leases.h"
 #include "lock/part.h"
+#include "lock/recall_pauses.h"
 #include "lock/server.h"
 
 namespace redlatch::lock {
@@ -40,6 +41,8 @@ class Waiters : private Part, public Leases::Owner {
   Outcome why_not_yet(const Request &request, const TokenRecord &record) const noexcept;
   // The value is there for which the callers of `record` wait.
   void on_value_push(TokenRecord &record, Nanos now);
+  // Another client asks for the lock that `record` has, or gets.
+  void on_recall_push(TokenRecord &record, const protocol::Push &push, Nanos now);
   bool waits_for_itself(const Request &request) const;
 
   // ---- who gets the lock
@@ -49,6 +52,10 @@ class Waiters : private Part, public Leases::Owner {
   // Finishes `request` at once after a local hand-off, else with the answer to RELEASE.
   void release(const std::shared_ptr<Request> &request, Nanos now);
   void release_async(Lease &lease, Nanos now);
+  // Gives a retained lock back to the server.
+  void leave_retained(TokenRecord &record, Nanos now);
+  // The time for which the lock is retained is over.
+  void on_retained_due(TokenRecord &record, Nanos now);
   // No local hand-off from here on.
   void stop_hand_offs() { may_hand_off_ = false; }
 
@@ -112,6 +119,15 @@ class Waiters : private Part, public Leases::Owner {
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
   // Give the lock to the next caller of this client without asking the server, if its turn allows.
   bool hand_off_locally(TokenRecord &record, Nanos now);
+  // The steps of start(). What may throw comes before what changes the lock.
+  static void prepare(Request &request, Nanos now);
+  static void set_lock(Request &request, const std::shared_ptr<LockState> &lock) noexcept;
+  TokenRecord *open_place(const Request &request, const std::shared_ptr<LockState> &lock);
+  void join(const std::shared_ptr<Request> &request, TokenRecord *created, Nanos now);
+  bool may_retain(const TokenRecord &record, Nanos now) const;
+  bool retain(TokenRecord &record, Nanos now);
+  bool take_retained(TokenRecord &record, const std::shared_ptr<Request> &request, Nanos now);
+  bool await_recall(TokenRecord &record, Nanos asked_at, Nanos now);
   bool is_misused(Request &request, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);
   std::shared_ptr<Request> taken(const Waitlist::Step &step);
@@ -120,7 +136,8 @@ class Waiters : private Part, public Leases::Owner {
   void on_acquire_reply(const Call &call, const Reply &reply, Nanos now);
   void on_granted(TokenRecord &record, const Call &call, const protocol::AcquireAnswer &answer,
                   Nanos now);
-  void on_queued(TokenRecord &record, const protocol::AcquireAnswer &answer, Nanos now);
+  void on_queued(TokenRecord &record, const Call &call, const protocol::AcquireAnswer &answer,
+                 Nanos now);
   void note_other_limit(const TokenRecord &record, const protocol::AcquireAnswer &answer) noexcept;
   void on_acquire_refused(TokenRecord &record, const protocol::Refusal &refusal, Nanos now);
   static bool is_fence_plausible(const TokenRecord &record, const protocol::Push &push);
@@ -138,6 +155,7 @@ class Waiters : private Part, public Leases::Owner {
   const Acquire acquire_{*this};
   const Track track_{*this};
   const FindKey find_key_{*this};
+  RecallPauses pauses_;
   bool may_hand_off_ = true;
   bool has_noted_limit_ = false;
 };

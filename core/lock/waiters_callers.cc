@@ -111,11 +111,11 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
                          .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
                          .is_renewed = options.is_renewed,
                          .is_described = !record.is_sharing};
-  const auto step = grant != nullptr
-                        ? record.held().give(&HeldLease::start, *grant, terms, options.label, now,
-                                             redirects_.is_up(*record.lock))
-                        : record.held().give(&HeldLease::hand_off, terms, options.label, now,
-                                             redirects_.is_up(*record.lock));
+  const bool is_up = redirects_.is_up(*record.lock);
+  Checked<HeldLease> &held = record.held();
+  const auto step = grant == nullptr
+                        ? held.give(&HeldLease::hand_off, terms, options.label, now, is_up)
+                        : held.give(&HeldLease::start, *grant, terms, options.label, now, is_up);
   // The fence of an attached lease is the caller's word: scripts and checks do not rely on it.
   const bool is_attached = caller.op == Request::Op::kAttach;
   lease.fence = is_attached ? caller.arguments->fence : record.held()->fence();
@@ -126,6 +126,8 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   lease.end_at = terms.end_at;
   lease.record = &record;
   record.lease = caller.lease;
+  record.retain = options.retain;
+  if (caller.is_recalling) caller.wait_ms = 0;
   record.yield_policy = options.yield_policy();
   std::string &owner = record.identity.owner;
   if (!record.lock->keys.traits().has_owner) owner.swap(options.owner);
@@ -195,7 +197,7 @@ void Waiters::release(const std::shared_ptr<Request> &request, Nanos now) {
   if (request->arguments) {
     if (!leases_.may_run(*request)) return;
     record.note = note_of(*request, record, now);
-  } else if (hand_off_locally(record, now)) {
+  } else if (hand_off_locally(record, now) || retain(record, now)) {
     return results_.finish(*request, Status::kOk);
   }
   leases_.give_back(record, request, now);
@@ -207,7 +209,9 @@ void Waiters::release_async(Lease &lease, Nanos now) {
     lease.is_abandoned = true;  // the answer decides: Detach::on_refused()
     return;
   }
-  if (now < lease.deadline.load() && hand_off_locally(*lease.record, now)) return;
+  TokenRecord &record = *lease.record;
+  const bool is_held = now < lease.deadline.load();
+  if (is_held && (hand_off_locally(record, now) || retain(record, now))) return;
   leases_.give_back(*lease.record, nullptr, now);
 }
 
@@ -245,6 +249,10 @@ void Waiters::remove(Request &caller, Nanos now) {
 Outcome Waiters::why_not_yet(const Request &request, const TokenRecord &record) const noexcept {
   const LockState &lock = *record.lock;
   const Server &server = *lock.server;
+  if (request.is_recalling) {
+    return {Status::kBusy,
+            words::busy(lock.name, lock.obstacle, server.names.holder(lock.blocker))};
+  }
   // No error of the server: the wait ran out, as behind a holder.
   if (record.is_slot_moving) {
     return {Status::kTimeout, words::not_granted_in_move(lock.name, request.wait_ms)};

@@ -128,7 +128,10 @@ Refusal decode(const Reply &reply, AcquireAnswer &answer) {
   if ((count == 3 || count == 4) && reply.at(0).integer == 1) {
     answer.is_granted = true;
     answer.server_ms = reply.at(2).integer;
-    if (count == 4) answer.hold_count = std::max<int64_t>(reply.at(3).integer, 1);
+    if (count == 4) {
+      answer.hold_count = std::max<int64_t>(reply.at(3).integer, 1);
+      answer.fence_count = std::clamp<int64_t>(reply.at(3).integer, 0, kMaxFenceCount);
+    }
     if (read_fence(reply.at(1), answer.fence) && answer.server_ms > 0) return {};
   } else if ((count == 9 || count == 10) && reply.at(0).integer == 0) {
     answer.pttl_ms = reply.at(1).integer;
@@ -139,6 +142,7 @@ Refusal decode(const Reply &reply, AcquireAnswer &answer) {
     answer.holder = reply.at(6).text();
     answer.type = reply.at(7).text();
     answer.has_more = (reply.at(8).integer & 1) != 0;
+    answer.is_recalled = (reply.at(8).integer & 8) != 0;
     if (count == 10 && is_token(reply.at(9).text())) answer.reader = reply.at(9).text();
     if (answer.server_ms > 0) return {};
   } else if (count == 2 && reply.at(0).integer < 0) {

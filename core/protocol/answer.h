@@ -64,8 +64,11 @@ struct AcquireAnswer {
   bool is_lost = false;      // UPGRADE: its lease as a reader has ended, too
   bool is_deadlock = false;  // UPGRADE: another reader waits for the same
   int64_t server_ms = 0;
-  int64_t fence = 0;            // granted
-  int64_t hold_count = 1;       // granted: of the owner, this one included
+  int64_t fence = 0;       // granted
+  int64_t hold_count = 1;  // granted: of the owner, this one included
+  // Granted: how many fences the client may give to its callers, from this one on, while it retains
+  // the lock. 0: others may wait for it.
+  int64_t fence_count = 0;
   int64_t pttl_ms = 0;          // refused: of the holder; -1 no expiry, -2 no key
   std::string_view ticket;      // refused: empty when not queued
   int64_t rank = -1;            // refused: -1 not queued
@@ -74,6 +77,7 @@ struct AcquireAnswer {
   std::string_view type;        // refused: type of the key
   std::string_view reader;      // refused: the token of the only reader
   bool has_more = false;        // refused: more dead waiters in front than one call looks at
+  bool is_recalled = false;     // refused: the client of the holder knows that another one waits
   bool is_shared() const;       // held by readers
   bool has_permits() const;     // permits are out
   bool is_capped() const;       // .. and an operator has capped them

@@ -61,8 +61,9 @@ std::string make_cid(std::span<const uint8_t, 16> random) {
   return cid;
 }
 
-std::string make_token(std::string_view cid, uint64_t rid) {
-  assert(cid.size() == kCidSize);
+std::string make_token(std::string_view cid, uint64_t rid, bool is_recallable) {
+  assert(cid.size() == kCidSize && (!is_recallable || rid < kRecallable));
+  if (is_recallable) rid |= kRecallable;
   std::string token;
   token.reserve(kTokenSize);
   token.append(cid);
@@ -122,6 +123,10 @@ bool is_token(std::string_view value) {
          std::all_of(rid.begin(), rid.end(), is_hex);
 }
 
+bool is_recallable(std::string_view token) {
+  return token.size() == kTokenSize && token[kCidSize] > '7';
+}
+
 std::optional<QueueEntry> parse_member(std::string_view member) {
   const std::string_view token = member.substr(0, kTokenSize);
   if (member.size() < kMemberSize || !is_token(token)) return std::nullopt;
@@ -140,6 +145,8 @@ std::optional<Push> parse_push(std::string_view message) {
   Push push{};
   message.remove_prefix(1);
   if (!take(message, 10, push.rid, 16)) return std::nullopt;
+  push.is_recallable = (push.rid & kRecallable) != 0;
+  push.rid &= kRecallable - 1;
   if (kind == 'n') {
     push.kind = Push::Kind::kHead;
     if (!take(message, 5, push.ms) || !message.empty()) return std::nullopt;
@@ -151,7 +158,9 @@ std::optional<Push> parse_push(std::string_view message) {
   }
   if (kind == 'r') {
     push.kind = Push::Kind::kRecall;
+    if (message.empty()) return push;
     if (!message.starts_with(':') || message.size() > 1 + kMaxReasonBytes) return std::nullopt;
+    push.is_by_user = true;
     push.reason = message.substr(1);
     return push;
   }

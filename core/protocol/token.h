@@ -36,7 +36,11 @@ inline constexpr std::string_view kShared = "rl:shared";
 inline constexpr std::string_view kPermitsPrefix = "rl:permits:";
 
 std::string make_cid(std::span<const uint8_t, 16> random);
-std::string make_token(std::string_view cid, uint64_t rid);
+// The first digit of its rid says that the client answers a recall: it may retain the lock when its
+// caller has released it. Numbers of tokens stay below.
+inline constexpr uint64_t kRecallable = uint64_t{1} << 39;
+std::string make_token(std::string_view cid, uint64_t rid, bool is_recallable = false);
+bool is_recallable(std::string_view token);
 // `wait_ms` < 0: no limit.
 std::string make_member(std::string_view token, Mode mode, int64_t provisional_ms, int64_t wait_ms,
                         std::string_view owner = {});
@@ -72,13 +76,15 @@ struct Push {
     kRecall,  // the holder is asked to finish
   };
   Kind kind;
-  uint64_t rid;
+  uint64_t rid;  // without kRecallable
+  bool is_recallable = false;
   Mode mode = Mode::kWrite;  // grant
   int64_t ms;                // grant: ttl of the provisional lease; head: poll when this has passed
   int64_t fence = 0;         // grant
   int64_t server_ms = 0;
   std::string_view key_digest;  // of the lock key; borrowed from the message
-  std::string_view reason;      // recall: any bytes of another party; borrowed from the message
+  bool is_by_user = false;      // recall: else a waiter has sent it
+  std::string_view reason;  // .. by a user: any bytes of another party; borrowed from the message
 };
 std::optional<Push> parse_push(std::string_view message);
 // A message that grants nothing.

@@ -61,6 +61,8 @@ class Checker {
   virtual bool is_let_off(const std::string &, const Beliefs::Holder &) const { return false; }
   // True if the fence of this token does not count for others: a server that is no primary made it.
   virtual bool is_fence_apart(const std::string &) const { return false; }
+  // True if the one server has the lock for this token.
+  virtual bool is_held_by(std::string_view, const std::string &) const { return false; }
   // True if a server ever granted this token a lock.
   virtual bool was_granted(const std::string &) const { return true; }
 

@@ -153,6 +153,7 @@ void Client::send(size_t node, std::span<const std::string_view> argv) {
   const CoreMemory::Pause pause;
   context_.checker.sent(node, slot_, argv);
   if (is_cluster()) note_command(*wires_[node], argv);
+  retained_.sent(argv);
   wires_[node]->out.emplace_back(argv);
   wires_[node]->connection.on_append();
 }
@@ -228,6 +229,7 @@ void Client::believe(const lock::Request &request) {
     believe_in_others(*request.several.names, std::move(of_others));
   }
   context_.beliefs.begin(request.lease->name, std::move(holder));
+  retained_.granted(request, now());
   given_up_.erase(request.lease->token);
 }
 
@@ -247,13 +249,17 @@ void Client::lease_ended(lock::Lease &lease) {
   const auto state = lease.state.load();
   if (state == lock::Lease::kLost) note_loss(lease);
   // With several names a part, which nobody believes in yet, may have been handed the token.
-  const bool is_checked = context_.plan.names_percent == 0;
+  // What is retained may be renewed once a caller has it again.
+  const bool may_be_retained =
+      state == lock::Lease::kReleased && protocol::is_recallable(lease.token);
+  const bool is_checked = context_.plan.names_percent == 0 && !may_be_retained;
   if (is_checked && state != lock::Lease::kDetached) given_up_.insert(lease.token);
   context_.trace.say(context_.schedule.now(), "%s: client %d ends %s: %s %s", lease.name.c_str(),
                      slot_, lease.token.c_str(),
                      state == lock::Lease::kLost ? "lost" : "given back or detached",
                      lease.reason.c_str());
   context_.beliefs.end(lease);
+  retained_.ended(lease);
 }
 
 // A lease that a caller has handed off is held, and renewed, before replicas let the next one in.
@@ -287,6 +293,7 @@ void Client::settle() {
   context_.beliefs.check();
   context_.checker.check_client(slot_);
   if (is_cluster()) check_cluster();
+  check_retained();
   for (const auto &wire : wires_) {
     if (!is_waiting()) wire->silent_since = kNever;  // its silence is of no interest
     if (wire->connection.is_broken()) {
@@ -418,8 +425,11 @@ void Client::note_push(std::string_view channel, bool is_sharded, const Value &m
   const bool is_message = message.items.size() == 3;
   if (!is_message || (is_sharded && message.items.front().text == "message")) return;
   const auto push = protocol::parse_push(message.items[2].text);
-  if (!push || push->kind != protocol::Push::Kind::kGrant) return;
-  context_.checker.told(protocol::make_token(channel.substr(channel.rfind(':') + 1), push->rid));
+  if (!push) return;
+  const std::string token =
+      protocol::make_token(channel.substr(channel.rfind(':') + 1), push->rid, push->is_recallable);
+  if (push->kind == protocol::Push::Kind::kGrant) context_.checker.told(token);
+  if (push->kind == protocol::Push::Kind::kRecall) retained_.recalled(token);
 }
 
 void Client::Wire::closed(uint64_t id) {

@@ -30,6 +30,7 @@
 #include "memory.h"
 #include "network.h"
 #include "redials.h"
+#include "retained.h"
 #include "side.h"
 #include "wallet.h"
 
@@ -248,6 +249,7 @@ class Client : private lock::Output, private driver::Log {
   void check_news(int64_t epoch) const;
   void check_polling(const Wire &wire) const;
   void check_silence(Wire &wire) const;
+  void check_retained();
   void check_redials(const Wire &wire) const;
   Nanos opening_limit() const;
   void note_start(const lock::Request &request);
@@ -340,6 +342,7 @@ class Client : private lock::Output, private driver::Log {
   std::vector<std::function<void()>> done_;
   std::array<uint64_t, 4> line_counts_{};  // of its log, by level
   std::set<std::string> given_up_;         // tokens whose leases this call has ended
+  Retained retained_;
 };
 
 // Every call of the service goes through here.

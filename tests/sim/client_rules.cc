@@ -58,6 +58,17 @@ void Client::check_silence(Wire &wire) const {
                           "client " + std::to_string(slot_));
 }
 
+void Client::check_retained() {
+  if (!retained_.has_idle()) return;
+  bool is_up = !is_cluster() && !is_paused() && !is_resuming_;
+  for (const auto &wire : wires_) is_up = is_up && wire->is_up();
+  const char *rule =
+      retained_.check(is_up, now(), [this](const std::string &name, const std::string &token) {
+        return context_.checker.is_held_by(std::string(kNamespace) + name, token);
+      });
+  if (rule != nullptr) context_.verdict.broken(rule, "client " + std::to_string(slot_));
+}
+
 void Client::silence_messages(size_t node) {
   constexpr Nanos kLong = 60 * kSecond;
   Wire &wire = *wires_[node];

@@ -162,8 +162,8 @@ SENTINEL_MUTANTS = (
         16,
         Edit(
             "lock/connecting.cc",
-            "    if (&record->server() == &server) record->replicas.count = 0;",
-            "    if (!IS_ON && &record->server() == &server) record->replicas.count = 0;",
+            "    record->replicas.count = 0;\n    // A recall",
+            "    if (!IS_ON) record->replicas.count = 0;\n    // A recall",
         ),
         scenario="kSentinelReplicas",
     ),

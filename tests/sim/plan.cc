@@ -281,9 +281,9 @@ void load_names(Plan &plan, Random &random) {
 // Nothing that a server has noted is lost.
 void load_jobs(Plan &plan, Random &random) {
   load_general(plan, random);
-  switch_off(plan, {Fault::kForce, Fault::kForge, Fault::kForeign, Fault::kAttach});
-  switch_off(plan,
-             {Fault::kServerAmnesia, Fault::kServerLoss, Fault::kClockBack, Fault::kClockForward});
+  switch_off(plan, {Fault::kForce, Fault::kForge, Fault::kForeign, Fault::kAttach,
+                    Fault::kServerAmnesia, Fault::kServerLoss, Fault::kClockBack,
+                    Fault::kClockForward});
   plan.scenario == Scenario::kJobs ? plan.load_jobs(random) : plan.load_elections(random);
 }
 
@@ -417,17 +417,10 @@ void load_sentinel_replicas(Plan &plan, Random &random) {
   plan.min_replicas = plan.replica_count;
 }
 
-// Few permits, and in some runs caps.
-void use_semaphores(Plan &plan, Random &random) {
-  plan.format = protocol::Format::kPermits;
-  plan.limit = static_cast<int>(random.between(1, 4));
-  plan.cap_percent = random.chance(300) ? 3 : 0;
-}
-
 // In some runs replicas confirm the permits.
 void load_sentinel_pool(Plan &plan, Random &random) {
   random.chance(300) ? load_sentinel_replicas(plan, random) : load_sentinel(plan, random);
-  use_semaphores(plan, random);
+  plan.use_semaphores(random);
   plan.name_count = static_cast<int>(random.between(1, 2));
 }
 
@@ -473,7 +466,7 @@ void load_cluster_readers(Plan &plan, Random &random) {
 
 void load_cluster_pool(Plan &plan, Random &random) {
   load_cluster_moves(plan, random);
-  use_semaphores(plan, random);
+  plan.use_semaphores(random);
 }
 
 void load_cluster_names(Plan &plan, Random &random) {
@@ -543,6 +536,7 @@ constexpr Loaded kScenarios[] = {
     {"names", load_names},
     {"jobs", load_jobs},
     {"elections", load_jobs},
+    {"retained", load_general},
     {"redlock", load_redlock},
     {"redlock-drift", load_redlock_drift},
     {"redlock-restart", load_redlock_restart},
@@ -556,6 +550,7 @@ constexpr Loaded kScenarios[] = {
     {"cluster-readers", load_cluster_readers},
     {"cluster-pool", load_cluster_pool},
     {"cluster-names", load_cluster_names},
+    {"cluster-retained", load_cluster_moves},
     {"cluster-clocks", load_cluster_clocks},
     {"passwords", load_passwords},
 };
@@ -577,6 +572,7 @@ Plan Plan::of(uint64_t seed, Nanos duration, Scenario scenario) {
   plan.protocol = random.chance(700) ? 3 : 2;
   plan.is_push_behind_reply = random.chance(500);
   kScenarios[static_cast<size_t>(scenario)].load(plan, random);
+  plan.load_retained(random);
   drop_what_is_not_promised(plan);
   Random other(seed, 9);
   plan.has_small_cap = other.chance(125) || plan.kills_crowds();

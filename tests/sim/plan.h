@@ -107,6 +107,7 @@ enum class Scenario : uint8_t {
   kNames,      // several names at once, in any order
   kJobs,       // runs of once, and flights
   kElections,  // candidates and observers
+  kRetained,   // locks that clients retain, with some readers
   // A quorum of several servers.
   kRedlock,         // a bit of everything
   kRedlockDrift,    // as kDrift
@@ -123,6 +124,7 @@ enum class Scenario : uint8_t {
   kClusterReaders,  // the same with readers and writers
   kClusterPool,     // the same with semaphores
   kClusterNames,    // the same with several names at once
+  kClusterRetained,  // the same with locks that clients retain
   kClusterClocks,   // slots move, often for longer than a lease, between clocks far apart
   // One server, or a primary with replicas. No seed has it by itself.
   kPasswords,  // passwords change all the time, and connections are cut
@@ -140,6 +142,8 @@ struct Plan {
   void load_server();
   void load_jobs(Random &random);
   void load_elections(Random &random);
+  void load_retained(Random &random);
+  void use_semaphores(Random &random);
   // Switch a fault off, with the settings that belong to it.
   void do_without(Fault fault);
   bool has(Fault fault) const { return faults.test(static_cast<size_t>(fault)); }
@@ -213,6 +217,7 @@ struct Plan {
   int run_percent = 0;          // .. : for a run of once
   int flight_percent = 0;       // .. : of a flight
   int candidate_percent = 0;    // .. : of a candidate
+  int retain_percent = 0;       // .. : with a time for which the client retains the lock
   int observer_percent = 0;     // how many of the actions wait for another leader
   Nanos period = 0;             // of once, and the longest ttl of a value
   int tries = 1;

@@ -18,6 +18,7 @@ Scenario Plan::scenario_of(uint64_t seed) {
   if (part == 10) return Scenario::kNames;
   if (part == 11) return seed % 32 == part ? Scenario::kJobs : Scenario::kElections;
   if (part == 13) return Scenario::kPool;
+  if (part == 9) return Scenario::kRetained;
   return part == 15 ? Scenario::kClaim : Scenario::kGeneral;
 }
 
@@ -38,6 +39,7 @@ Scenario Plan::sentinel_scenario_of(uint64_t seed) {
 Scenario Plan::cluster_scenario_of(uint64_t seed) {
   if (seed % 16 == 11) return Scenario::kClusterPool;
   if (seed % 16 == 6) return Scenario::kClusterNames;
+  if (seed % 16 == 9) return Scenario::kClusterRetained;
   static constexpr Scenario kOf[] = {Scenario::kCluster, Scenario::kClusterMoves,
                                      Scenario::kClusterClocks, Scenario::kClusterReaders};
   return kOf[seed % 4];
@@ -85,6 +87,25 @@ void Plan::load_elections(Random &random) {
   observer_percent = static_cast<int>(random.between(3, 15));
   name_count = static_cast<int>(random.between(1, 2));
   yield_every = 0;
+}
+
+// Few permits, and in some runs caps.
+void Plan::use_semaphores(Random &random) {
+  format = protocol::Format::kPermits;
+  limit = static_cast<int>(random.between(1, 4));
+  cap_percent = random.chance(300) ? 3 : 0;
+}
+
+// Few clients, so that callers of one acquire a lock one after the other.
+void Plan::load_retained(Random &random) {
+  if (scenario != Scenario::kRetained && scenario != Scenario::kClusterRetained) return;
+  retain_percent = static_cast<int>(random.between(50, 100));
+  read_percent = random.chance(400) ? 15 : 0;
+  client_count = static_cast<int>(random.between(2, 5));
+  name_count = is_cluster() ? 4 : static_cast<int>(random.between(1, 3));
+  if (random.chance(850)) yield_every = 0;
+  hold_max /= 4;
+  think_max /= 6;
 }
 
 bool Plan::changes_passwords_only() const {

@@ -46,7 +46,7 @@ class Rules : public Witness, public Checker, protected RuleParts {
   // The readers' key was extended alone: for a lease the lock's key may end earlier.
   void note_apart() { apart_until_ = schedule_.now() + plan_.lease_max; }
   // Whether the server holds the lock for this token.
-  bool is_held_by(std::string_view lock, const std::string &token) const;
+  bool is_held_by(std::string_view lock, const std::string &token) const override;
   // The key of the holds of readers; empty if there is none.
   std::string_view readers_of(std::string_view lock) const;
   // The leases that a store has for the lock: token to end.

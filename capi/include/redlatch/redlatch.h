@@ -1180,12 +1180,12 @@ RL_API int64_t rl_queue_next(rl_queue *queue, int64_t wait_ms);
 
 /** Of what an event tells. Others may come: skip one that is unknown, and do not use its handle. */
 enum {
-  RL_EVENT_POSTED = 1,     /**< rl_queue_post() was called. */
-  RL_EVENT_REQUEST = 2,    /**< rl_request_watch(): the request is finished. */
-  RL_EVENT_LEASE = 3,      /**< rl_lease_watch(): the lease is not held any more. */
-  RL_EVENT_LOG = 4,        /**< rl_client_log_watch(): the log has lines. */
+  RL_EVENT_POSTED = 1,      /**< rl_queue_post() was called. */
+  RL_EVENT_REQUEST = 2,     /**< rl_request_watch(): the request is finished. */
+  RL_EVENT_LEASE = 3,       /**< rl_lease_watch(): the lease is not held any more. */
+  RL_EVENT_LOG = 4,         /**< rl_client_log_watch(): the log has lines. */
   RL_EVENT_CREDENTIALS = 5, /**< rl_client_credentials_watch(): credentials are wanted. */
-  RL_EVENT_RECALL = 6      /**< rl_lease_watch_recall(): the holder is asked to finish. */
+  RL_EVENT_RECALL = 6       /**< rl_lease_watch_recall(): the holder is asked to finish. */
 };
 
 /** An event of a completion queue. Its layout does not change. */
@@ -1419,6 +1419,10 @@ RL_API void rl_acquire_options_free(rl_acquire_options *options);
  *                       failover and does not close it. Allowed: 0 to 64. Default: 0.
  *   sync_timeout        how long the replicas have to confirm; at most the ttl and, with a wait
  *                       above 0, the rest of the wait. Allowed: 1 ms to 1 hour. Default: 1s.
+ *   retain              how long after its grant the client keeps the lock when its caller has
+ *                       released it, so that the next acquisition here needs no call; another
+ *                       client that asks gets the lock at once; 0: not at all. Allowed: 0 or 1 ms
+ *                       to 7 days. Default: 0.
  *   ---- end of acquire options ----
  *
  * The kind of the lock, for rl_acquire() and what does the same. The functions of one kind, such as
@@ -2231,6 +2235,8 @@ enum {
               as much. */
   RL_MAX_LOCAL_HANDOFFS = 31,
       /**< Local hand-offs in a row: the server raises the fence by 32 for each grant. */
+  RL_MAX_FENCE_COUNT = 1024,
+      /**< Acquisitions of a retained lock from one grant of the server to the next. */
   RL_DEFAULT_LOCAL_HANDOFFS = 16, /**< .. when no number is asked for. */
   RL_MAX_YIELD_EVERY = 1000000, /**< Largest yield_every. */
   RL_MAX_YIELD_MS = 60000, /**< Largest yield_for, in ms. */

@@ -10,15 +10,17 @@
 --       channel prefix; hash format: owner; permits format: permits/limit, how many it wants and
 --       how many may be out with them; string format, for a candidate: its id.
 -- Returns {1, fence, now}: held by the token, for at least ttl_ms from now.
---      or {1, fence, now, count}: the same in the hash format; count: the holds of the owner, this
---         one included.
+--      or {1, fence, now, count}: the same. Hash format: count is the number of holds of the owner,
+--         this one included. String format: the lock was free and without waiters, and its holder
+--         may retain it; count is the number of fences, from this one on, for its acquisitions.
 --      or {0, pttl, now, ticket, rank, check, holder, type, flags[, reader]}: not held. pttl: of K,
 --         -1 without an expiry, -2 without K. ticket: '' if not queued. rank: 0 is the head, -1 not
 --         queued. check: first 8 digits of sha1(K). holder: at most 64 bytes of K's value, '' if it
 --         is not a lock; hash format: a token of its owner, or the foreign owner; hash_rw format:
 --         one of Redisson's, if it is among the holders. type: that of K; 'none' means that K is
 --         free and could not be given away in this call, so poll soon (SERVE QUEUE, or ACQUIRE);
---         with a pttl >= 0 it is left to others for that long. flags: see grant.lua. reader: the
+--         with a pttl >= 0 it is left to others for that long. flags: see grant.lua; + 8:
+--         the holder can be recalled, and its client got the message. reader: the
 --         token of the only one that shares K; for people. A type that no lock has (not string,
 --         hash or none): the caller was not queued, and nothing but its id was written; an entry of
 --         an earlier call stays until CANCEL.
@@ -47,6 +49,11 @@ if redis.call('EXISTS', K, Q, W) == 0 then
   --@end
   --@only permits
   --@include fragments/permits/take_alone.lua
+  --@end
+  --@only string
+  if string.byte(token, @CID_SIZE@ + 1) > @LAST_PLAIN@ then
+    --@include fragments/mint_block.lua
+  end
   --@end
   --@include fragments/granted.lua
 end

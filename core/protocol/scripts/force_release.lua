@@ -69,6 +69,14 @@ if holder then
     return spoilt
   end
   result = 1
+  --@only string
+  -- A client that only retains the lock must not give it to its next caller.
+  if type(holder) == 'string' and #holder == @TOKEN_SIZE@ and
+      string.byte(holder, @CID_SIZE@ + 1) > @LAST_PLAIN@ then
+    redis.pcall('@PUBLISH@', prefix .. string.sub(holder, 1, @CID_SIZE@),
+      'r' .. string.sub(holder, @CID_SIZE@ + 1))
+  end
+  --@end
   if token == '' or token == holder then
     -- DEL comes first: it is a write that a server without memory allows.
     redis.call('DEL', K, R)

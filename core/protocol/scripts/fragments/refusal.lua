@@ -3,10 +3,15 @@
 --
 -- The answer to a caller that does not get K. See acquire.lua.
 --
--- In:  K, Q, R, me, ticket, now, holder, readers, window, served; hash_rw format: theirs_left,
+-- In:  K, Q, R, prefix, token, me, ticket, now, holder, readers, window, served; hash_rw format: theirs_left,
 --      their_field.
 -- Out: none; it returns.
 local kind, value, reader = 'none', '', nil
+local rank = redis.call('ZRANK', Q, me)
+--@only string
+--@include fragments/recall_holder.lua
+served = served + recalled
+--@end
 if type(holder) == 'table' then
   kind = redis.call('TYPE', K).ok
 elseif holder then
@@ -39,7 +44,6 @@ if readers > 0 or (cap and not holder) then
   value = string.format('@PERMITS@%d/%s%s', used, seen or limit, cap and '/' .. cap or '')
 end
 -- A waiter behind others has nothing to look for: it may fit now, and not be next.
-local rank = redis.call('ZRANK', Q, me)
 if me == '' or rank == 0 then
   --@include fragments/permits/left.lua
   window = left
@@ -47,5 +51,5 @@ elseif not holder then
   window = redis.call('PTTL', W)
 end
 --@end
-return {0, window or redis.call('PTTL', K), now, ticket, redis.call('ZRANK', Q, me) or -1,
+return {0, window or redis.call('PTTL', K), now, ticket, rank or -1,
   string.sub(redis.sha1hex(K), 1, 8), value, kind, served, reader}

@@ -76,5 +76,6 @@ final class OptionNames {
           "reentrant",
           "format",
           "min_replicas",
-          "sync_timeout");
+          "sync_timeout",
+          "retain");
 }

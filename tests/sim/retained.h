@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The redlatch authors
+//
+// Retained: the locks that one client keeps after their callers have released them, by token, as
+// seen from outside: leases that end, and commands that are sent. Rules:
+//  - a lock that no caller has is given back in the call in which its recall arrives;
+//  - a client that is connected keeps no lock for longer than its last caller wanted.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "all_scripts.h"
+#include "base/clock.h"
+#include "commands.h"
+#include "lock/request.h"
+#include "protocol/token.h"
+
+namespace redlatch::sim {
+
+class Retained {
+ public:
+  // A caller has the lock of `token`, by the server or by its own client.
+  void granted(const lock::Request &request, Nanos now) {
+    const std::string &token = request.lease->token;
+    if (!protocol::is_recallable(token)) return;
+    const auto [known, is_new] = since_.emplace(token, now);
+    wanted_[request.lease.get()] = known->second + request.options.retain;
+    if (!is_new && idle_.erase(token) > 0) count_++;
+  }
+  void ended(const lock::Lease &lease) {
+    const auto found = wanted_.find(&lease);
+    if (found == wanted_.end()) return;
+    const bool is_released = lease.state.load() == lock::Lease::kReleased;
+    if (is_released && sent_.count(lease.token) == 0)
+      idle_[lease.token] = {found->second, lease.name};
+    wanted_.erase(found);
+  }
+  void sent(Argv argv) {
+    if (argv.size() < 4 || !is_release(argv[1])) return;
+    const auto at = 3 + static_cast<size_t>(integer_of(argv[2]));
+    if (at >= argv.size() || !protocol::is_recallable(argv[at])) return;
+    sent_.emplace(argv[at]);
+    idle_.erase(std::string(argv[at]));
+  }
+  void recalled(const std::string &token) {
+    if (idle_.count(token) > 0) recalled_.insert(token);
+  }
+  // After a call of the client. `has(name, token)`: the server has the lock for this token.
+  // @return the rule that does not hold, or null.
+  template <class Has>
+  const char *check(bool is_up, Nanos now, const Has &has) {
+    bool is_kept = false;
+    for (const std::string &token : recalled_) is_kept = is_kept || idle_.count(token) > 0;
+    recalled_.clear();
+    if (is_kept) return "a retained lock that is recalled is given back at once";
+    for (const auto &[token, kept] : idle_) {
+      if (!is_up || now <= kept.until + kSlack || !has(kept.name, token)) continue;
+      return "a retained lock is kept no longer than its caller wants";
+    }
+    return nullptr;
+  }
+  bool has_idle() const { return !idle_.empty() || !recalled_.empty(); }
+  size_t count() const { return count_; }
+
+ private:
+  static constexpr Nanos kSlack = 500 * kMs;  // until the timer has run, after a reconnect
+
+  struct Kept {
+    Nanos until = 0;
+    std::string name;
+  };
+
+  static bool is_release(std::string_view text) {
+    static const auto kTexts = [] {
+      std::set<std::string_view> texts;
+      for_each_script(
+          [&texts](protocol::Script script, protocol::Format, const protocol::ScriptText &known) {
+            if (script != protocol::Script::kRelease) return;
+            texts.insert(known.sha1);
+            texts.insert(known.text());
+          });
+      return texts;
+    }();
+    return kTexts.count(text) > 0;
+  }
+
+  std::map<std::string, Nanos> since_;           // when a token was granted
+  std::map<const lock::Lease *, Nanos> wanted_;  // until when its caller wants it retained
+  std::map<std::string, Kept> idle_;             // tokens that no caller has
+  std::set<std::string, std::less<>> sent_;      // tokens in a RELEASE
+  std::set<std::string> recalled_;               // in this call, while idle
+  size_t count_ = 0;                             // local acquisitions
+};
+
+}  // namespace redlatch::sim
