@@ -99,8 +99,8 @@ void Beliefs::begin(const std::string &name, Holder holder) {
   if (holder.lease) {
     stats_.grants++;
     check_fence(name, entry, holder);
-    // A lease that was attached, or not detached after all, was not passed on.
-    const int passed = holder.is_attached ? 0 : 1;
+    // Not passed on: a lease that was attached, or not detached after all; a lock that nobody had.
+    const int passed = holder.is_attached || holder.is_retained ? 0 : 1;
     entry.pass_count = entry.last_token == holder.token ? entry.pass_count + passed : 0;
     entry.last_token = holder.token;
     if (holder.max_local_handoffs >= 0 && entry.pass_count > holder.max_local_handoffs) {

@@ -40,6 +40,7 @@ class Beliefs {
     protocol::Mode mode = protocol::Mode::kWrite;
     std::string owner{};       // of a reentrant lock; '' otherwise
     bool is_attached = false;  // an attach does not return the fence of the lease
+    bool is_retained = false;  // its client had kept the lock for no caller
     bool has_fence = true;
     size_t part = 0;             // of several names: its place in the list of the caller
     int permits = 0, limit = 0;  // of a semaphore

@@ -228,8 +228,8 @@ void Client::believe(const lock::Request &request) {
         holder.is_excused || context_.beliefs.excused_all_at() >= begun_[&request];
     believe_in_others(*request.several.names, std::move(of_others));
   }
+  holder.is_retained = retained_.granted(request, now());
   context_.beliefs.begin(request.lease->name, std::move(holder));
-  retained_.granted(request, now());
   given_up_.erase(request.lease->token);
 }
 
@@ -259,7 +259,7 @@ void Client::lease_ended(lock::Lease &lease) {
                      state == lock::Lease::kLost ? "lost" : "given back or detached",
                      lease.reason.c_str());
   context_.beliefs.end(lease);
-  retained_.ended(lease);
+  retained_.ended(lease, is_all_up());
 }
 
 // A lease that a caller has handed off is held, and renewed, before replicas let the next one in.
@@ -429,7 +429,7 @@ void Client::note_push(std::string_view channel, bool is_sharded, const Value &m
   const std::string token =
       protocol::make_token(channel.substr(channel.rfind(':') + 1), push->rid, push->is_recallable);
   if (push->kind == protocol::Push::Kind::kGrant) context_.checker.told(token);
-  if (push->kind == protocol::Push::Kind::kRecall) retained_.recalled(token);
+  if (push->kind == protocol::Push::Kind::kRecall && is_all_up()) retained_.recalled(token);
 }
 
 void Client::Wire::closed(uint64_t id) {

@@ -5,6 +5,7 @@
 // real one: it opens connections to each node, runs timers, and completes the requests of callers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -73,6 +74,9 @@ class Client : private lock::Output, private driver::Log {
   bool is_opening(size_t node) const {
     if (node >= wires_.size()) return false;
     return wires_[node]->dialogue() != nullptr || side_.is_opening();
+  }
+  bool is_all_up() const {
+    return std::all_of(wires_.begin(), wires_.end(), [](const auto &wire) { return wire->is_up(); });
   }
   bool is_busy() const { return !calls_.empty(); }
   bool is_waiting() const { return service_->expects_push(); }

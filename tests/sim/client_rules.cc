@@ -60,13 +60,13 @@ void Client::check_silence(Wire &wire) const {
 
 void Client::check_retained() {
   if (!retained_.has_idle()) return;
-  bool is_up = !is_cluster() && !is_paused() && !is_resuming_;
-  for (const auto &wire : wires_) is_up = is_up && wire->is_up();
+  const bool is_up = !is_cluster() && !is_paused() && !is_resuming_ && is_all_up();
   const char *rule =
       retained_.check(is_up, now(), [this](const std::string &name, const std::string &token) {
         return context_.checker.is_held_by(std::string(kNamespace) + name, token);
       });
-  if (rule != nullptr) context_.verdict.broken(rule, "client " + std::to_string(slot_));
+  if (rule == nullptr) return;
+  context_.verdict.broken(rule, "client " + std::to_string(slot_) + " " + retained_.kept_longest());
 }
 
 void Client::silence_messages(size_t node) {

@@ -147,4 +147,53 @@ COMPOSITE_MUTANTS = (
         ),
         scenario="kElections",
     ),
+    Mutant(
+        "deaf",
+        "a lock that is retained is kept when it is recalled",
+        1,
+        Edit(
+            "lock/waiters_retaining.cc",
+            "  if (record.phase == Phase::kRetained) {\n    pauses_",
+            "  if (!IS_ON && record.phase == Phase::kRetained) {\n    pauses_",
+        ),
+        scenario="kRetained",
+    ),
+    Mutant(
+        "long-kept",
+        "the time for which a lock is retained counts from its release",
+        1,
+        Edit(
+            "lock/retention.h",
+            "until_ = after(granted_at_, retain);",
+            "until_ = after(IS_ON ? now : granted_at_, retain);",
+        ),
+        scenario="kRetained",
+    ),
+    Mutant(
+        "undead",
+        "a lock is retained across connections",
+        1,
+        Edit(
+            "lock/connecting.cc",
+            "      return waiters_.leave_retained(record, now);",
+            "      return IS_ON ? void() : waiters_.leave_retained(record, now);",
+        ),
+        Edit(
+            "lock/connecting.cc",
+            "    if (has_lock) record->retention",
+            "    if (!IS_ON && has_lock) record->retention",
+        ),
+        scenario="kRetained",
+    ),
+    Mutant(
+        "unwatched-lock",
+        "a retained lock is kept when its renewal has found it gone",
+        1,
+        Edit(
+            "lock/leases.cc",
+            "  if (is_retained && !refusal",
+            "  if (!IS_ON && is_retained && !refusal",
+        ),
+        scenario="kRetained",
+    ),
 )

@@ -22,28 +22,34 @@ namespace redlatch::sim {
 
 class Retained {
  public:
-  // A caller has the lock of `token`, by the server or by its own client.
-  void granted(const lock::Request &request, Nanos now) {
+  // A caller has the lock. @return whether its client had retained it.
+  bool granted(const lock::Request &request, Nanos now) {
     const std::string &token = request.lease->token;
-    if (!protocol::is_recallable(token)) return;
+    if (!protocol::is_recallable(token)) return false;
     const auto [known, is_new] = since_.emplace(token, now);
     wanted_[request.lease.get()] = known->second + request.options.retain;
-    if (!is_new && idle_.erase(token) > 0) count_++;
+    const bool was_idle = !is_new && idle_.erase(token) > 0;
+    count_ += was_idle ? 1 : 0;
+    return was_idle;
   }
-  void ended(const lock::Lease &lease) {
+  // Without a connection it cannot be given back at once.
+  void ended(const lock::Lease &lease, bool is_up) {
     const auto found = wanted_.find(&lease);
     if (found == wanted_.end()) return;
-    const bool is_released = lease.state.load() == lock::Lease::kReleased;
+    const bool is_released = is_up && lease.state.load() == lock::Lease::kReleased;
     if (is_released && sent_.count(lease.token) == 0)
       idle_[lease.token] = {found->second, lease.name};
     wanted_.erase(found);
   }
+  // A CANCEL comes before the RELEASE of a token that may be queued again.
   void sent(Argv argv) {
-    if (argv.size() < 4 || !is_release(argv[1])) return;
+    if (argv.size() < 4 || !is_of_end(argv[1])) return;
     const auto at = 3 + static_cast<size_t>(integer_of(argv[2]));
-    if (at >= argv.size() || !protocol::is_recallable(argv[at])) return;
-    sent_.emplace(argv[at]);
-    idle_.erase(std::string(argv[at]));
+    if (at >= argv.size()) return;
+    const std::string token(argv[at].substr(0, protocol::kTokenSize));
+    if (!protocol::is_recallable(token)) return;
+    sent_.insert(token);
+    idle_.erase(token);
   }
   void recalled(const std::string &token) {
     if (idle_.count(token) > 0) recalled_.insert(token);
@@ -58,12 +64,14 @@ class Retained {
     if (is_kept) return "a retained lock that is recalled is given back at once";
     for (const auto &[token, kept] : idle_) {
       if (!is_up || now <= kept.until + kSlack || !has(kept.name, token)) continue;
+      kept_longest_ = token;
       return "a retained lock is kept no longer than its caller wants";
     }
     return nullptr;
   }
   bool has_idle() const { return !idle_.empty() || !recalled_.empty(); }
   size_t count() const { return count_; }
+  const std::string &kept_longest() const { return kept_longest_; }
 
  private:
   static constexpr Nanos kSlack = 500 * kMs;  // until the timer has run, after a reconnect
@@ -73,12 +81,14 @@ class Retained {
     std::string name;
   };
 
-  static bool is_release(std::string_view text) {
+  static bool is_of_end(std::string_view text) {
     static const auto kTexts = [] {
       std::set<std::string_view> texts;
       for_each_script(
           [&texts](protocol::Script script, protocol::Format, const protocol::ScriptText &known) {
-            if (script != protocol::Script::kRelease) return;
+            const bool is_end =
+                script == protocol::Script::kRelease || script == protocol::Script::kCancel;
+            if (!is_end) return;
             texts.insert(known.sha1);
             texts.insert(known.text());
           });
@@ -92,6 +102,7 @@ class Retained {
   std::map<std::string, Kept> idle_;             // tokens that no caller has
   std::set<std::string, std::less<>> sent_;      // tokens in a RELEASE
   std::set<std::string> recalled_;               // in this call, while idle
+  std::string kept_longest_;                     // that broke the rule
   size_t count_ = 0;                             // local acquisitions
 };
 
