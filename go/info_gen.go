@@ -79,6 +79,9 @@ type Holder struct {
 	Label string
 	// Id of the candidate, from the option id; empty without one.
 	Candidate string
+	// 1 if its client may only retain the lock, for no caller, and gives it up when another one asks:
+	// the server cannot tell which; else 0.
+	Recallable int64
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.
 	Mode Mode
@@ -96,6 +99,7 @@ func (r row) asHolder() Holder {
 	one.Permits = r.number(rlc.RL_FIELD_PERMITS)
 	one.Label = r.text(rlc.RL_FIELD_LABEL)
 	one.Candidate = r.text(rlc.RL_FIELD_CANDIDATE)
+	one.Recallable = r.number(rlc.RL_FIELD_RECALLABLE)
 	one.Mode = Mode(r.number(rlc.RL_FIELD_MODE))
 	one.Since = r.time(rlc.RL_FIELD_SINCE_MS)
 	one.Remaining = r.remaining(rlc.RL_FIELD_REMAINING_MS)

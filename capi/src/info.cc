@@ -92,6 +92,8 @@ int64_t holder_number(const rl_info &info, size_t index, int32_t field) {
       return info.since_ms();
     case RL_FIELD_PERMITS:
       return info.is_shared() ? info.data.holders[index].permits : 0;
+    case RL_FIELD_RECALLABLE:
+      return runtime::is_recallable(info.data.value) ? 1 : 0;
     case RL_FIELD_MODE:
       return info.is_read() ? RL_MODE_READ : RL_MODE_WRITE;
     default:

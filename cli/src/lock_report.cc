@@ -88,6 +88,7 @@ std::string since_text(const LockReport& report, std::int64_t since_ms) {
 std::string holder_rows(const LockReport& report, const LockReport::Holder& holder) {
   std::string out;
   if (!holder.candidate.empty()) out += report_line("leader", escaped(holder.candidate));
+  if (holder.is_recallable) out += report_line("recallable", "its client may only retain the lock");
   if (!holder.who.empty()) out += report_line("holder", escaped(holder.who));
   if (!holder.label.empty()) out += report_line("label", escaped(holder.label));
   // A foreign value may be as long as 512 MB.
@@ -173,6 +174,7 @@ const char* lock_mode(const LockReport& report) {
 std::string holder_json(const LockReport& report, const LockReport::Holder& holder) {
   JsonObject object;
   if (!holder.candidate.empty()) object.text("candidate", holder.candidate);
+  if (holder.is_recallable) object.raw("recallable", "true");
   if (!holder.who.empty()) object.text("holder", holder.who);
   if (!holder.label.empty()) object.text("label", holder.label);
   if (const LabelPairs pairs = label_pairs(holder.label); !pairs.empty()) {
@@ -320,7 +322,8 @@ LockReport::LockReport(const rl_info* info)
          .mode = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_MODE),
          .since_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_SINCE_MS),
          .remaining_ms = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_REMAINING_MS),
-         .permits = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_PERMITS)});
+         .permits = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_PERMITS),
+         .is_recallable = rl_info_number(info, RL_PART_HOLDER, i, RL_FIELD_RECALLABLE) != 0});
   }
   for (std::int32_t i = 0; i < rl_info_count(info, RL_PART_WAITER); ++i) {
     waiters.push_back({.token = text_field(info, RL_PART_WAITER, i, RL_FIELD_TOKEN),

@@ -23,6 +23,7 @@ struct LockReport {
     std::int64_t since_ms;
     std::int64_t remaining_ms;
     std::int64_t permits;  // 0 = not a semaphore.
+    bool is_recallable;    // Its client may only retain the lock.
   };
   struct Waiter {
     std::string token;

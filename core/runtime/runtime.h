@@ -56,6 +56,7 @@ using protocol::FlightValue;
 using protocol::Format;
 using protocol::FormatTraits;
 using protocol::is_held_by_client;
+using protocol::is_recallable;
 using protocol::kShared;
 using protocol::kTokenSize;
 using protocol::Mode;

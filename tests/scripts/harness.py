@@ -22,7 +22,7 @@ from support.resp import Argument, Connection, RespError
 from support.servers import Server
 
 from .invariants import AGREES, IMMORTAL
-from .messages import Grant, Head, Told, parse  # noqa: F401: the tests take them from here
+from .messages import Grant, Head, Recalled, Told, parse  # noqa: F401: the tests take them from here
 from .texts import (  # noqa: F401: the tests take them from here
     PROVISIONAL_MS,
     CLOCK_SLACK_MS,
@@ -303,6 +303,9 @@ class World:
         self.admin.close()
 
 
+RECALLABLE = 1 << 39
+
+
 class Client:
     """One client object: an id, a connection and a subscription to its channel."""
 
@@ -330,9 +333,9 @@ class Client:
         query = "SHARDNUMSUB" if self.world.sharded else "NUMSUB"
         eventually(lambda: self.world.admin.cmd("PUBSUB", query, self.channel)[1] == 0)
 
-    def token(self) -> str:
+    def token(self, is_recallable: bool = False) -> str:
         self._last_rid += 1
-        return f"{self.cid}{self._last_rid:010x}"
+        return f"{self.cid}{self._last_rid + (RECALLABLE if is_recallable else 0):010x}"
 
     def owner_of(self, token: str) -> list[Argument]:
         """The argument that only some formats have: the owner, or permits and limit."""
@@ -411,7 +414,8 @@ class Client:
         if reply[0] == 1:
             _, fence, now = reply[:3]
             assert len(fence) == 16 and fence.isdigit() and len(str(now)) == 13
-            assert len(reply) == (4 if self.lock.is_hash else 3)
+            # The fences of a client that may retain the lock.
+            assert len(reply) == 4 or (len(reply) == 3 and not self.lock.is_hash)
             return Held(fence.decode(), now, *reply[3:])
         zero, pttl, now, place, rank, check, holder, kind, flags, *reader = reply
         assert zero == 0 and len(str(now)) == 13 and check.decode() == check_of(self.lock.k)
@@ -524,7 +528,7 @@ class Client:
         assert len(str(now)) == 13
         return int(result)
 
-    def messages(self) -> list[Grant | Head | Told]:
+    def messages(self) -> list[Grant | Head | Told | Recalled]:
         """All messages of the scripts that have been answered. None can still be under way: the
         server answers PING behind them."""
         if self.subscription is None:

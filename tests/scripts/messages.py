@@ -35,7 +35,18 @@ class Told:
     rid: str
 
 
-def parse(text: str, key: str | bytes) -> Grant | Head | Told:
+@dataclass(frozen=True)
+class Recalled:
+    """An `r` message: somebody asks you to finish; a waiter has no reason."""
+
+    rid: str
+    reason: str | None = None
+
+
+def parse(text: str, key: str | bytes) -> Grant | Head | Told | Recalled:
+    if text[0] == "r":
+        assert len(text) == 11 or text[11] == ":"
+        return Recalled(text[1:11], text[12:] if len(text) > 11 else None)
     if text[0] == "v":
         assert len(text) == 11
         return Told(text[1:11])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
-"""Defects of leases of several names, of flights, and of elections."""
+"""Defects of leases of several names, of flights, of elections, and of retained locks."""
 
 from __future__ import annotations
 
-from mutant import Edit, Mutant
+from mutant import IGNORED, Edit, Mutant
 
 COMPOSITE_MUTANTS = (
     Mutant(
@@ -170,29 +170,21 @@ COMPOSITE_MUTANTS = (
         scenario="kRetained",
     ),
     Mutant(
-        "undead",
-        "a lock is retained across connections",
+        "torn-away",
+        "a lock in use is released when it is recalled",
         1,
         Edit(
-            "lock/connecting.cc",
-            "      return waiters_.leave_retained(record, now);",
-            "      return IS_ON ? void() : waiters_.leave_retained(record, now);",
-        ),
-        Edit(
-            "lock/connecting.cc",
-            "    if (has_lock) record->retention",
-            "    if (!IS_ON && has_lock) record->retention",
-        ),
-        scenario="kRetained",
-    ),
-    Mutant(
-        "unwatched-lock",
-        "a retained lock is kept when its renewal has found it gone",
-        1,
-        Edit(
-            "lock/leases.cc",
-            "  if (is_retained && !refusal",
-            "  if (!IS_ON && is_retained && !refusal",
+            "lock/waiters_retaining.cc",
+            "  if (push.is_by_user && record.phase == Phase::kHeld)",
+            "  if (IS_ON && record.phase == Phase::kHeld) {\n"
+            f"    {IGNORED}"
+            "    protocol::Command command;\n"
+            "    protocol::release(command, record.server().features, protocol::EvalMode::kText,\n"
+            "                      record.lock->keys, record.proof(), {}, 1);\n"
+            "    (void)record.server().session.try_send(\n"
+            "        command, Call{&ignored, protocol::EvalMode::kText, now, 0, record.lock});\n"
+            "  }\n"
+            "  if (push.is_by_user && record.phase == Phase::kHeld)",
         ),
         scenario="kRetained",
     ),

@@ -1652,7 +1652,10 @@ enum {
   RL_FIELD_TRIES = 122,
   /** lock: of rl_leader() and rl_leader_watch(): the argument `seen` of the next rl_leader_watch();
       else 0. */
-  RL_FIELD_POSITION = 123
+  RL_FIELD_POSITION = 123,
+  /** holder: 1 if its client may only retain the lock, for no caller, and gives it up when another
+      one asks: the server cannot tell which; else 0. */
+  RL_FIELD_RECALLABLE = 124
   /* ---- end of number fields ---- */
 };
 

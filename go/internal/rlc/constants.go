@@ -114,6 +114,7 @@ const (
 	RL_FIELD_DONE             = 121
 	RL_FIELD_TRIES            = 122
 	RL_FIELD_POSITION         = 123
+	RL_FIELD_RECALLABLE       = 124
 )
 
 const (

@@ -65,6 +65,9 @@ class Holder:
     """Permits of a semaphore that it has; 0 for every other lock."""
     candidate: str
     """Id of the candidate, from the option id; empty without one."""
+    recallable: int
+    """1 if its client may only retain the lock, for no caller, and gives it up when another one
+    asks: the server cannot tell which; else 0."""
     # ---- end of Holder ----
 
 
@@ -340,6 +343,7 @@ def _read_holder(row: _Row, **rest: Any) -> Holder:
         permits=row.number("PERMITS"),
         label=row.text("LABEL"),
         candidate=row.text("CANDIDATE"),
+        recallable=row.number("RECALLABLE"),
         mode=row.hold_mode("MODE"),
         since=row.time("SINCE_MS"),
         remaining=row.remaining("REMAINING_MS"),

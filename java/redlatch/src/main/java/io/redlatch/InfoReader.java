@@ -95,6 +95,7 @@ final class InfoReader {
           number(RlcConstants.RL_FIELD_PERMITS),
           bytes(RlcConstants.RL_FIELD_LABEL),
           bytes(RlcConstants.RL_FIELD_CANDIDATE),
+          number(RlcConstants.RL_FIELD_RECALLABLE),
           mode(RlcConstants.RL_FIELD_MODE),
           time(RlcConstants.RL_FIELD_SINCE_MS),
           remaining(RlcConstants.RL_FIELD_REMAINING_MS));

@@ -90,6 +90,7 @@ public interface RlcConstants {
   int RL_FIELD_DONE = 121;
   int RL_FIELD_TRIES = 122;
   int RL_FIELD_POSITION = 123;
+  int RL_FIELD_RECALLABLE = 124;
 
   int RL_FIELD_TYPE = 201;
   int RL_FIELD_NAME = 202;
