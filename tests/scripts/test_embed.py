@@ -132,6 +132,10 @@ string.find(receivers.err, 'access a non local key', 1, true) then
 {NOTICE}receivers = 0
 end
 """,
+    """if type(receivers) == 'table' then
+receivers = redis.pcall('PUBLISH', target, message)
+end
+""",
 )
 OF_REDISSON = (
     r"local on_cluster = .*\n|"

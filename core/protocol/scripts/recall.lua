@@ -45,13 +45,13 @@ end
 --@end
 local heard = 0
 for _, token in ipairs(tokens) do
-  local channel, message = prefix .. string.sub(token, 1, @CID_SIZE@),
+  local target, message = prefix .. string.sub(token, 1, @CID_SIZE@),
     'r' .. string.sub(token, @CID_SIZE@ + 1, @TOKEN_SIZE@) .. ':' .. reason
-  local receivers = redis.pcall('@PUBLISH@', channel, message)
+  local receivers = redis.pcall('@PUBLISH@', target, message)
   --@only sharded
   if type(receivers) == 'table' then
     -- Its slot may be at another node: the plain channel reaches all nodes.
-    receivers = redis.pcall('PUBLISH', channel, message)
+    receivers = redis.pcall('PUBLISH', target, message)
   end
   --@end
   if type(receivers) == 'table' then
