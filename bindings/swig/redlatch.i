@@ -21,6 +21,8 @@
 %rename("%(strip:[rl_])s", %$isfunction) "";
 /* A structure would cost a call for each field: rl_queue_next() has what Go and Java need. */
 %rename("$ignore", fullname=1) rl_queue_next_event;
+/* A number by a pointer would be a type of its own: rl_recall_start() has what Go and Java need. */
+%rename("$ignore", fullname=1) rl_recall;
 
 /* Pairs go by the names that the header gives them. */
 %define REDLATCH_TEXT(what)

@@ -169,18 +169,16 @@ typedef long long swig_type_135;
 typedef long long swig_type_136;
 typedef _gostring_ swig_type_137;
 typedef _gostring_ swig_type_138;
-typedef _gostring_ swig_type_139;
-typedef _gostring_ swig_type_140;
+typedef long long swig_type_139;
+typedef long long swig_type_140;
 typedef long long swig_type_141;
 typedef long long swig_type_142;
-typedef long long swig_type_143;
-typedef long long swig_type_144;
-typedef _goslice_ swig_type_145;
-typedef _gostring_ swig_type_146;
+typedef _goslice_ swig_type_143;
+typedef _gostring_ swig_type_144;
+typedef long long swig_type_145;
+typedef _goslice_ swig_type_146;
 typedef long long swig_type_147;
-typedef _goslice_ swig_type_148;
-typedef long long swig_type_149;
-typedef _gostring_ swig_type_150;
+typedef _gostring_ swig_type_148;
 extern void _wrap_Swig_free_rlc_9ba605168e95a9a7(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_rlc_9ba605168e95a9a7(swig_intgo arg1);
 extern swig_voidp _wrap_status_name_rlc_9ba605168e95a9a7(swig_intgo arg1);
@@ -321,18 +319,17 @@ extern uintptr_t _wrap_leader_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_129
 extern uintptr_t _wrap_leader_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_130 arg2);
 extern uintptr_t _wrap_leader_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_131 arg2, swig_type_132 arg3, swig_type_133 arg4, uintptr_t arg5);
 extern uintptr_t _wrap_leader_watch_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_134 arg2, swig_type_135 arg3, swig_type_136 arg4);
-extern swig_intgo _wrap_recall_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_137 arg2, swig_type_138 arg3, swig_voidp arg4, uintptr_t arg5);
-extern uintptr_t _wrap_recall_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_139 arg2, swig_type_140 arg3);
-extern swig_type_141 _wrap_recall_heard_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_intgo _wrap_lease_watch_recall_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_142 arg3);
-extern swig_type_143 _wrap_lease_recall_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
-extern swig_type_144 _wrap_lease_recall_reason_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_145 arg2);
-extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_146 arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_147 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_148 arg2);
-extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_149 arg4);
+extern uintptr_t _wrap_recall_start_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_137 arg2, swig_type_138 arg3);
+extern swig_type_139 _wrap_recall_heard_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_intgo _wrap_lease_watch_recall_rlc_9ba605168e95a9a7(uintptr_t arg1, uintptr_t arg2, swig_type_140 arg3);
+extern swig_type_141 _wrap_lease_recall_count_rlc_9ba605168e95a9a7(uintptr_t arg1);
+extern swig_type_142 _wrap_lease_recall_reason_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_143 arg2);
+extern uintptr_t _wrap_embedded_inspect_rlc_9ba605168e95a9a7(swig_type_144 arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_145 _wrap_client_log_next_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_type_146 arg2);
+extern swig_intgo _wrap_client_log_watch_rlc_9ba605168e95a9a7(uintptr_t arg1, swig_intgo arg2, uintptr_t arg3, swig_type_147 arg4);
 extern swig_voidp _wrap_version_rlc_9ba605168e95a9a7(void);
 extern swig_intgo _wrap_abi_version_rlc_9ba605168e95a9a7(void);
-extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_150 arg1, swig_intgo arg2);
+extern swig_intgo _wrap_constant_rlc_9ba605168e95a9a7(swig_type_148 arg1, swig_intgo arg2);
 #undef intgo
 */
 import "C"
@@ -2036,32 +2033,13 @@ func Leader_watch_start(arg1 Client, arg2 string, arg3 int64, arg4 int64) (_swig
 	return swig_r_1
 }
 
-func Recall(arg1 Client, arg2 string, arg3 string, arg4 *int64, arg5 Error) (_swig_ret int) {
-	var swig_r int
-	var _swig_i_0 uintptr
-	_swig_i_0 = uintptr(arg1)
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	var _swig_i_4 uintptr
-	_swig_i_4 = uintptr(arg5)
-	swig_r = (int)(C._wrap_recall_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.uintptr_t(_swig_i_4)))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = arg3
-	}
-	return swig_r
-}
-
 func Recall_start(arg1 Client, arg2 string, arg3 string) (_swig_ret Request) {
 	var swig_r uintptr
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (uintptr)(C._wrap_recall_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2))))
+	swig_r = (uintptr)(C._wrap_recall_start_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2088,7 +2066,7 @@ func Lease_watch_recall(arg1 Lease, arg2 Queue, arg3 int64) (_swig_ret int) {
 	var _swig_i_1 uintptr
 	_swig_i_1 = uintptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_lease_watch_recall_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_142(_swig_i_2)))
+	swig_r = (int)(C._wrap_lease_watch_recall_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_140(_swig_i_2)))
 	return swig_r
 }
 
@@ -2105,7 +2083,7 @@ func Lease_recall_reason(arg1 Lease, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_lease_recall_reason_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_lease_recall_reason_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2119,7 +2097,7 @@ func Embedded_inspect(arg1 string, arg2 ClientOptions, arg3 Error) (_swig_ret In
 	_swig_i_1 = uintptr(arg2)
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
-	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_146)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
+	swig_r = (uintptr)(C._wrap_embedded_inspect_rlc_9ba605168e95a9a7(*(*C.swig_type_144)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -2133,7 +2111,7 @@ func Client_log_next(arg1 Client, arg2 []byte) (_swig_ret int64) {
 	var _swig_i_0 uintptr
 	_swig_i_0 = uintptr(arg1)
 	_swig_i_1 := arg2
-	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (int64)(C._wrap_client_log_next_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2148,7 +2126,7 @@ func Client_log_watch(arg1 Client, arg2 int, arg3 Queue, arg4 int64) (_swig_ret 
 	var _swig_i_2 uintptr
 	_swig_i_2 = uintptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_149(_swig_i_3)))
+	swig_r = (int)(C._wrap_client_log_watch_rlc_9ba605168e95a9a7(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_147(_swig_i_3)))
 	return swig_r
 }
 
@@ -2170,7 +2148,7 @@ func Constant(arg1 string, arg2 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_150)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
+	swig_r = (int)(C._wrap_constant_rlc_9ba605168e95a9a7(*(*C.swig_type_148)(unsafe.Pointer(&_swig_i_0)), C.swig_intgo(_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}

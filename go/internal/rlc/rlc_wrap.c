@@ -2639,35 +2639,6 @@ rl_request *_wrap_leader_watch_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0,
 }
 
 
-intgo _wrap_recall_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, long long *_swig_go_3, rl_error *_swig_go_4) {
-  rl_client *arg1 = (rl_client *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  int64_t *arg6 = (int64_t *) 0 ;
-  rl_error *arg7 = (rl_error *) 0 ;
-  rl_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(rl_client **)&_swig_go_0; 
-  
-  arg2 = _swig_go_1.p;
-  arg3 = (size_t)_swig_go_1.n;
-  
-  
-  arg4 = _swig_go_2.p;
-  arg5 = (size_t)_swig_go_2.n;
-  
-  arg6 = *(int64_t **)&_swig_go_3; 
-  arg7 = *(rl_error **)&_swig_go_4; 
-  
-  result = (rl_status)rl_recall(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7);
-  _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
 rl_request *_wrap_recall_start_rlc_9ba605168e95a9a7(rl_client *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2) {
   rl_client *arg1 = (rl_client *) 0 ;
   char *arg2 = (char *) 0 ;

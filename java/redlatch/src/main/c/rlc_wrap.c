@@ -3319,52 +3319,6 @@ SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_leader_1watch_1sta
 }
 
 
-SWIGEXPORT jint JNICALL Java_io_redlatch_internal_rlc_RlcJNI_recall(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4, jlong jarg6, jlong jarg7) {
-  jint jresult = 0 ;
-  rl_client *arg1 = (rl_client *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  int64_t *arg6 = (int64_t *) 0 ;
-  rl_error *arg7 = (rl_error *) 0 ;
-  rl_status result;
-  
-  (void)jenv;
-  (void)jcls;
-  arg1 = *(rl_client **)&jarg1; 
-  
-  arg2 = NULL;
-  arg3 = 0;
-  if (jarg2) {
-    arg2 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg2, NULL);
-    if (!arg2) return 0;
-    arg3 = (size_t)(*jenv)->GetArrayLength(jenv, jarg2);
-  }
-  
-  
-  arg4 = NULL;
-  arg5 = 0;
-  if (jarg4) {
-    arg4 = (char *)(*jenv)->GetByteArrayElements(jenv, jarg4, NULL);
-    if (!arg4) return 0;
-    arg5 = (size_t)(*jenv)->GetArrayLength(jenv, jarg4);
-  }
-  
-  arg6 = *(int64_t **)&jarg6; 
-  arg7 = *(rl_error **)&jarg7; 
-  result = (rl_status)rl_recall(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7);
-  jresult = (jint)result; 
-  
-  if (jarg2) (*jenv)->ReleaseByteArrayElements(jenv, jarg2, (jbyte *)arg2, JNI_ABORT);
-  
-  
-  if (jarg4) (*jenv)->ReleaseByteArrayElements(jenv, jarg4, (jbyte *)arg4, JNI_ABORT);
-  
-  return jresult;
-}
-
-
 SWIGEXPORT jlong JNICALL Java_io_redlatch_internal_rlc_RlcJNI_recall_1start(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2, jbyteArray jarg4) {
   jlong jresult = 0 ;
   rl_client *arg1 = (rl_client *) 0 ;

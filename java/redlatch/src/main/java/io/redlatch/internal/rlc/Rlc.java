@@ -607,10 +607,6 @@ public class Rlc implements RlcConstants {
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);
   }
 
-  public static int recall(SWIGTYPE_p_rl_client client, byte[] name, byte[] reason, SWIGTYPE_p_long_long heard, SWIGTYPE_p_rl_error err) {
-    return RlcJNI.recall(SWIGTYPE_p_rl_client.getCPtr(client), name, reason, SWIGTYPE_p_long_long.getCPtr(heard), SWIGTYPE_p_rl_error.getCPtr(err));
-  }
-
   public static SWIGTYPE_p_rl_request recall_start(SWIGTYPE_p_rl_client client, byte[] name, byte[] reason) {
     long cPtr = RlcJNI.recall_start(SWIGTYPE_p_rl_client.getCPtr(client), name, reason);
     return (cPtr == 0) ? null : new SWIGTYPE_p_rl_request(cPtr, false);

@@ -151,7 +151,6 @@ public class RlcJNI {
   public final static native long leader_start(long jarg1, byte[] jarg2);
   public final static native long leader_watch(long jarg1, byte[] jarg2, long jarg4, long jarg5, long jarg6);
   public final static native long leader_watch_start(long jarg1, byte[] jarg2, long jarg4, long jarg5);
-  public final static native int recall(long jarg1, byte[] jarg2, byte[] jarg4, long jarg6, long jarg7);
   public final static native long recall_start(long jarg1, byte[] jarg2, byte[] jarg4);
   public final static native long recall_heard(long jarg1);
   public final static native int lease_watch_recall(long jarg1, long jarg2, long jarg3);
