@@ -49,6 +49,9 @@ import org.jspecify.annotations.Nullable;
  *       last one up to 30 s; a term that has lasted longer than 30 s sets it back to 1 s.
  *   <li>resign() or close() is called: isLeader() is false at once, and the lock is released when
  *       the callbacks have returned, so that no other candidate leads before.
+ *   <li>Another party asks the leader to resign, by {@link Redlatch#resign(String, String)}. The
+ *       same follows as after resign(), with the delay of a loss, so that another candidate leads
+ *       first. {@link Term#onRecall} has the reason.
  *   <li>onElected throws. The same follows as after resign(), with the delay of a loss.
  * </ul>
  *

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -60,7 +61,7 @@ public final class Lease implements AutoCloseable {
   private final Hold hold;
   private final List<String> names;
   private final AtomicBoolean isClosed = new AtomicBoolean();
-  private @Nullable Watch watch;
+  private final LeaseEvents events = new LeaseEvents(this);
 
   Lease(Object client, CallSession session, SWIGTYPE_p_rl_lease handle, List<String> names) {
     this.client = client;
@@ -72,7 +73,7 @@ public final class Lease implements AutoCloseable {
     VarHandle.acquireFence();
   }
 
-  private <T> T ask(Function<SWIGTYPE_p_rl_lease, T> question) {
+  <T> T ask(Function<SWIGTYPE_p_rl_lease, T> question) {
     try {
       return question.apply(hold.handle);
     } finally {
@@ -205,7 +206,8 @@ public final class Lease implements AutoCloseable {
     }
   }
 
-  private static @Nullable RedlatchException whyNotHeld(SWIGTYPE_p_rl_lease handle) {
+  /** Null while the lease is held. */
+  static @Nullable RedlatchException whyNotHeld(SWIGTYPE_p_rl_lease handle) {
     if (Status.of(Rlc.lease_check(handle, null)) == Status.OK) {
       return null;
     }
@@ -229,16 +231,7 @@ public final class Lease implements AutoCloseable {
 
   /** The same as onLost(action), in `executor`. */
   public void onLost(Runnable action, Executor executor) {
-    lost()
-        .thenRun(
-            () -> {
-              // A future would keep what fails to itself.
-              try {
-                executor.execute(action);
-              } catch (RuntimeException | Error failure) {
-                Threads.report(failure);
-              }
-            });
+    events.lost().thenRun(() -> LeaseEvents.execute(executor, action));
   }
 
   /**
@@ -246,8 +239,55 @@ public final class Lease implements AutoCloseable {
    * Dependent stages run in a thread of redlatch.
    */
   public CompletableFuture<LockLostException> lost() {
-    // A caller that cancels its copy must not cancel those of others.
-    return watch().lost.copy();
+    return events.lost();
+  }
+
+  /**
+   * Runs `action` with the reason, in a thread of redlatch, when the holder is asked to finish:
+   * {@link Redlatch#recall}. It runs once for this lease, however many recalls come, and at once if
+   * one has come already. It does not run if the lease ends before. Nothing is forced: the action
+   * may end the work early, or do nothing. A lease that was attached hears no recalls: they go to
+   * the client that has acquired it.
+   *
+   * <p>The reason is text of another party, without control characters, and may be empty. An
+   * exception of the action goes to the uncaught exception handler of its thread.
+   *
+   * @throws RedlatchException with {@link Status#E_UNSUPPORTED} for a lease of a {@link Redlock}.
+   */
+  public void onRecall(Consumer<String> action) {
+    onRecall(action, Threads::tell);
+  }
+
+  /** The same as onRecall(action), in `executor`. */
+  public void onRecall(Consumer<String> action, Executor executor) {
+    Text.given(action, "action");
+    Text.given(executor, "executor");
+    recalled()
+        .thenAccept(reason -> LeaseEvents.execute(executor, () -> action.accept(reason)));
+  }
+
+  /**
+   * The number of recalls that this lease has heard. Sends nothing. Without {@link #onRecall}, a
+   * recall is heard with the next answer of the server, such as that to a renewal.
+   */
+  public long recallCount() {
+    return ask(Rlc::lease_recall_count);
+  }
+
+  /**
+   * Completes with the reason at the first recall, and never if the lease ends before. Dependent
+   * stages run in a thread of redlatch.
+   *
+   * @throws RedlatchException as onRecall().
+   */
+  CompletableFuture<String> recalled() {
+    return events.recalled();
+  }
+
+  /** The reason of the last recall; "" without one. */
+  String recallReason() {
+    return ask(
+        handle -> Text.of(Text.read(buffer -> Rlc.lease_recall_reason(handle, buffer))));
   }
 
   /**
@@ -255,37 +295,7 @@ public final class Lease implements AutoCloseable {
    * thread of redlatch.
    */
   CompletableFuture<Void> ended() {
-    return watch().ended.copy();
-  }
-
-  /** A lease has one watch in the library: each would replace the one before. */
-  private record Watch(CompletableFuture<LockLostException> lost, CompletableFuture<Void> ended) {
-    void end(@Nullable RedlatchException reason) {
-      ended.complete(null);
-      if (reason instanceof LockLostException loss) {
-        lost.complete(loss);
-      }
-    }
-  }
-
-  private synchronized Watch watch() {
-    Watch started = watch;
-    if (started == null) {
-      watch = started = startWatch();
-    }
-    return started;
-  }
-
-  private Watch startWatch() {
-    Watch started = new Watch(new CompletableFuture<>(), new CompletableFuture<>());
-    // It keeps this lease from being collected until it ends, so that the loss is reported.
-    Pump.watch(
-        (queue, tag) -> ask(handle -> Rlc.lease_watch(handle, queue, tag)),
-        () -> {
-          RedlatchException reason = ask(Lease::whyNotHeld);
-          Threads.tell(() -> started.end(reason));
-        });
-    return started;
+    return events.ended();
   }
 
   /**

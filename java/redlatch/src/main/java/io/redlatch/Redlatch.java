@@ -3,18 +3,14 @@
 package io.redlatch;
 
 import io.redlatch.internal.rlc.Rlc;
-import io.redlatch.internal.rlc.SWIGTYPE_p_rl_acquire_options;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_client;
 import io.redlatch.internal.rlc.SWIGTYPE_p_rl_request;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
-import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,23 +25,14 @@ import org.jspecify.annotations.Nullable;
  * }</pre>
  */
 public final class Redlatch implements AutoCloseable {
-  private interface Start {
-    @Nullable SWIGTYPE_p_rl_request start(
-        SWIGTYPE_p_rl_client client,
-        byte[] name,
-        long waitMs,
-        @Nullable SWIGTYPE_p_rl_acquire_options options);
-  }
-
   private final SWIGTYPE_p_rl_client handle;
   private final CallSession session;
-
-  /** The prefix of owners that are threads, whose numbers are unique only in their process. */
-  private final String process = UUID.randomUUID().toString();
+  private final LockFactory locks;
 
   private Redlatch(SWIGTYPE_p_rl_client handle) {
     this.handle = handle;
     session = new CallSession(handle);
+    locks = new LockFactory(this, session);
     CallSession.CLEANER.register(this, session);
   }
 
@@ -102,7 +89,7 @@ public final class Redlatch implements AutoCloseable {
         });
   }
 
-  private <T> T ask(Function<SWIGTYPE_p_rl_client, T> question) {
+  <T> T ask(Function<SWIGTYPE_p_rl_client, T> question) {
     try {
       return question.apply(handle);
     } finally {
@@ -117,17 +104,6 @@ public final class Redlatch implements AutoCloseable {
     return ask(client -> Request.of(op, name, start.apply(client)));
   }
 
-  private NamedLock lock(byte[] name, Start start, NamedLock.@Nullable Kind kind) {
-    NamedLock.Starter starter =
-        (waitMs, options) -> ask(client -> start.start(client, name, waitMs, options));
-    return lock(List.of(Text.of(name)), starter, kind);
-  }
-
-  private NamedLock lock(
-      List<String> names, NamedLock.Starter starter, NamedLock.@Nullable Kind kind) {
-    return new NamedLock(this, session, starter, names, LockOptions.DEFAULT, kind);
-  }
-
   /** Returns the lock `name`, as UTF-8. Sends nothing. */
   public NamedLock lock(String name) {
     return lock(Text.bytes(name, "name"));
@@ -135,7 +111,7 @@ public final class Redlatch implements AutoCloseable {
 
   /** Returns the lock `name`, of any bytes. Sends nothing. */
   public NamedLock lock(byte[] name) {
-    return lock(Text.copy(name, "name"), Rlc::acquire_start, null);
+    return locks.lock(Text.copy(name, "name"));
   }
 
   /** Returns the read-write lock `name`, as UTF-8. Sends nothing. */
@@ -146,8 +122,8 @@ public final class Redlatch implements AutoCloseable {
   /** Returns the read-write lock `name`, of any bytes. Sends nothing. */
   public NamedReadWriteLock readWriteLock(byte[] name) {
     return new NamedReadWriteLock(
-        lock(Text.copy(name, "name"), Rlc::rw_acquire_read_start, null),
-        lock(Text.copy(name, "name"), Rlc::rw_acquire_write_start, null));
+        locks.lock(Text.copy(name, "name"), Rlc::rw_acquire_read_start, null),
+        locks.lock(Text.copy(name, "name"), Rlc::rw_acquire_write_start, null));
   }
 
   /**
@@ -156,18 +132,7 @@ public final class Redlatch implements AutoCloseable {
    * the lock is free when the last one has ended. Sends nothing.
    */
   public NamedLock reentrantLock(String name) {
-    return lock(
-        Text.bytes(name, "name"),
-        Rlc::acquire_start,
-        reentrant(
-            () -> Text.bytes(process + ":" + Thread.currentThread().getId(), "owner")));
-  }
-
-  private static NamedLock.Kind reentrant(Supplier<byte[]> owner) {
-    return options -> {
-      Rlc.acquire_options_set_owner(options, owner.get());
-      Rlc.acquire_options_set_reentrant(options, 1);
-    };
+    return locks.reentrant(Text.bytes(name, "name"));
   }
 
   /**
@@ -175,8 +140,7 @@ public final class Redlatch implements AutoCloseable {
    * has the range. All threads and processes that name the same owner are one owner. Sends nothing.
    */
   public NamedLock reentrantLock(byte[] name, byte[] owner) {
-    byte[] copy = Text.copy(owner, "owner");
-    return lock(Text.copy(name, "name"), Rlc::acquire_start, reentrant(() -> copy));
+    return locks.reentrant(Text.copy(name, "name"), Text.copy(owner, "owner"));
   }
 
   /** The same as reentrantLock(bytes, bytes), both as UTF-8. */
@@ -199,8 +163,7 @@ public final class Redlatch implements AutoCloseable {
   /** The same as semaphore(text, limit), the name of any bytes. */
   public NamedSemaphore semaphore(byte[] name, int limit) {
     byte[] copy = Text.copy(name, "name");
-    NamedLock lock = lock(copy, Rlc::acquire_start, null);
-    return new NamedSemaphore(this, lock, copy, limit, LockOptions.DEFAULT);
+    return new NamedSemaphore(this, locks.lock(copy), copy, limit, LockOptions.DEFAULT);
   }
 
   /**
@@ -219,21 +182,12 @@ public final class Redlatch implements AutoCloseable {
    * @throws RedlatchException with {@link Status#E_INVALID} if their number or a name is wrong.
    */
   public NamedLock lockAll(List<LockName> names) {
-    return lockAll(LockNames.of(names));
+    return locks.lockAll(LockNames.of(names));
   }
 
   /** The same as lockAll(list). */
   public NamedLock lockAll(LockName... names) {
     return lockAll(Arrays.asList(Text.given(names, "names")));
-  }
-
-  private NamedLock lockAll(LockNames all) {
-    NamedLock.Starter starter =
-        (waitMs, options) ->
-            ask(
-                client ->
-                    all.use(names -> Rlc.acquire_all_start(client, names, waitMs, options)));
-    return lock(all.texts(), starter, null);
   }
 
   /**
@@ -249,7 +203,7 @@ public final class Redlatch implements AutoCloseable {
 
   /** The same as lockPath(text), of any bytes. */
   public NamedLock lockPath(byte[] path) {
-    return lockAll(LockNames.ofPath(Text.copy(path, "path")));
+    return locks.lockAll(LockNames.ofPath(Text.copy(path, "path")));
   }
 
   /**
@@ -351,7 +305,7 @@ public final class Redlatch implements AutoCloseable {
     Text.given(work, "work");
     byte[] name = Text.copy(key, "key");
     NamedLock mutex =
-        Text.given(options, "options").applyTo(lock(name, Rlc::flight_start, null));
+        Text.given(options, "options").applyTo(locks.lock(name, Rlc::flight_start, null));
     return new Flight(this, name, ttl).run(mutex, options.waitMs(), work);
   }
 
@@ -364,7 +318,7 @@ public final class Redlatch implements AutoCloseable {
   public Election election(byte[] name) {
     byte[] copy = Text.copy(name, "name");
     String id = Election.defaultId(System.getenv("POD_NAME"));
-    return new Election(this, lock(copy), copy, id, LockOptions.DEFAULT);
+    return new Election(this, locks.lock(copy), copy, id, LockOptions.DEFAULT);
   }
 
   InfoReader.ElectionState electionState(byte[] name) {
@@ -406,19 +360,7 @@ public final class Redlatch implements AutoCloseable {
       long fence,
       LockOptions options,
       NamedLock.@Nullable Kind kind) {
-    String shown = Text.of(Text.given(name, "name"));
-    byte[] proof = Text.bytes(token, "token");
-    SWIGTYPE_p_rl_acquire_options made = Text.given(options, "options").make(kind);
-    try (Request request =
-        start(
-            "attach",
-            shown,
-            client -> Rlc.lease_attach_start(client, name, proof, fence, made))) {
-      request.awaitUninterruptibly();
-      return new Lease(this, session, request.takeLease(), List.of(shown));
-    } finally {
-      Rlc.acquire_options_free(made);
-    }
+    return locks.attach(name, token, fence, options, kind);
   }
 
   /** The same as attach(bytes, token, fence, options), the name as UTF-8. */
@@ -512,6 +454,53 @@ public final class Redlatch implements AutoCloseable {
     Text.given(name, "name");
     Text.given(token, "token");
     finish("force-release", name, client -> Rlc.force_release_start(client, name, token));
+  }
+
+  /**
+   * Asks the holders of the lock `name` to finish: its holder, all readers, or all holders of
+   * permits. They hear it by {@link Lease#onRecall}, and decide: nothing is forced, and a recall
+   * may be lost. A client sends at most one recall a second for a name: within a second the call
+   * sends nothing, and returns the last number. Blocks for at most {@code connect_timeout} and
+   * {@code command_timeout}; an interrupt does not end it.
+   *
+   * @param reason short text for people, may be empty; docs/options.md has the limit of its bytes.
+   * @return the number of holders whose client has heard it; 0 is no error. A client of a version
+   *     without recalls counts, and ignores them.
+   * @throws RedlatchException with {@link Status#E_INVALID} if the name or the reason is wrong.
+   *     With {@link Status#E_OUTCOME_UNKNOWN} if no answer came: it may have been sent.
+   */
+  public long recall(String name, String reason) {
+    return recall(Text.bytes(name, "name"), reason);
+  }
+
+  /** The same as recall(text, reason), the name of any bytes. */
+  public long recall(byte[] name, String reason) {
+    return recall("recall", name, reason);
+  }
+
+  /**
+   * Asks the leader of the election `name` to resign. A {@link LeaderElector} stops its work,
+   * releases the lock when its callbacks have returned, and campaigns again after a delay. A {@link
+   * Term} that the program runs itself hears it by {@link Term#onRecall}. Otherwise as
+   * recall(name, reason).
+   */
+  public long resign(String name, String reason) {
+    return resign(Text.bytes(name, "name"), reason);
+  }
+
+  /** The same as resign(text, reason), the name of any bytes. */
+  public long resign(byte[] name, String reason) {
+    return recall("resign", name, reason);
+  }
+
+  private long recall(String op, byte[] name, String reason) {
+    String shown = Text.of(Text.given(name, "name"));
+    byte[] text = Text.bytes(reason, "reason");
+    try (Request request =
+        start(op, shown, client -> Rlc.recall_start(client, name, text))) {
+      request.awaitUninterruptibly();
+      return request.recallHeard();
+    }
   }
 
   private void finish(

@@ -221,6 +221,11 @@ final class Request implements AutoCloseable {
         Text.of(value));
   }
 
+  /** The number of holders that have heard a recall, which has ended. */
+  long recallHeard() {
+    return Rlc.recall_heard(handle);
+  }
+
   /**
    * That of an inspection that has ended; once.
    *

@@ -4,6 +4,7 @@ package io.redlatch;
 
 import java.time.Duration;
 import java.util.concurrent.Executor;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -82,6 +83,20 @@ public final class Term implements AutoCloseable {
   /** The same as onLost(action), in `executor`. */
   public void onLost(Runnable action, Executor executor) {
     lease.onLost(action, executor);
+  }
+
+  /**
+   * Runs `action` with the reason when another party asks this leader to resign: {@link
+   * Redlatch#resign(String, String)}. Otherwise as {@link Lease#onRecall(Consumer)}. The term
+   * continues until resign(), unless it is that of a {@link LeaderElector}, which ends it.
+   */
+  public void onRecall(Consumer<String> action) {
+    lease.onRecall(action);
+  }
+
+  /** The same as onRecall(action), in `executor`. */
+  public void onRecall(Consumer<String> action, Executor executor) {
+    lease.onRecall(action, executor);
   }
 
   /**

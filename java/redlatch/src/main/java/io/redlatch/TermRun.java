@@ -11,6 +11,8 @@ final class TermRun {
   enum End {
     LOST,
     RESIGNED,
+    /** Another party has asked this leader to resign. */
+    RECALLED,
     /** onElected has thrown. */
     FAILED
   }
@@ -47,6 +49,7 @@ final class TermRun {
   End run() {
     try {
       lease.ended().thenRun(() -> end(End.LOST));
+      lease.recalled().thenRun(() -> end(End.RECALLED));
       if (!end.isDone()) {
         lead();
       }

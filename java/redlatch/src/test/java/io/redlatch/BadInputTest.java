@@ -273,6 +273,17 @@ class BadInputTest {
       assertNames("onElected", () -> client.election("x").elector().onElected(null));
       assertNames("onRevoked", () -> client.election("x").elector().onRevoked(null));
       assertNames("onNewLeader", () -> client.election("x").elector().onNewLeader(null));
+      assertNames("name", () -> client.resign((String) null, ""));
+      assertNames("reason", () -> client.resign("x", null));
+    }
+  }
+
+  @Test
+  void nullArgumentsOfRecallsAreNamed() {
+    try (Redlatch client = Redlatch.open("unix:///nowhere")) {
+      assertNames("name", () -> client.recall((String) null, ""));
+      assertNames("name", () -> client.recall((byte[]) null, ""));
+      assertNames("reason", () -> client.recall("x", null));
     }
   }
 }
