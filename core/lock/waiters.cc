@@ -327,6 +327,11 @@ void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nan
   if (record.phase == Phase::kCleanup) {
     return cleanups_.on_grant(record, now);
   }
+  if (record.phase == Phase::kRetained) {
+    // A late copy, or a grant that follows one which the client does not know to be gone.
+    if (push.fence > record.held()->server_fence()) leave_retained(record, now);
+    return;
+  }
   if (push.mode == protocol::Mode::kUpgrade) return leases_.on_upgrade_push(record, now);
   if (push.mode != record.identity.mode) return;
   if (record.phase == Phase::kHeld) {

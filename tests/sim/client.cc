@@ -259,7 +259,8 @@ void Client::lease_ended(lock::Lease &lease) {
                      state == lock::Lease::kLost ? "lost" : "given back or detached",
                      lease.reason.c_str());
   context_.beliefs.end(lease);
-  retained_.ended(lease, is_all_up());
+  // Of a cluster it is not known here which connection the lock relies on.
+  retained_.ended(lease, is_cluster() || is_all_up());
 }
 
 // A lease that a caller has handed off is held, and renewed, before replicas let the next one in.
@@ -429,7 +430,8 @@ void Client::note_push(std::string_view channel, bool is_sharded, const Value &m
   const std::string token =
       protocol::make_token(channel.substr(channel.rfind(':') + 1), push->rid, push->is_recallable);
   if (push->kind == protocol::Push::Kind::kGrant) context_.checker.told(token);
-  if (push->kind == protocol::Push::Kind::kRecall && is_all_up()) retained_.recalled(token);
+  if (push->kind == protocol::Push::Kind::kRecall && !is_cluster() && is_all_up())
+    retained_.recalled(token);
 }
 
 void Client::Wire::closed(uint64_t id) {

@@ -281,6 +281,15 @@ TEST_F(RetainingTest, another_grant_of_the_lock_forgets_it) {
   EXPECT_EQ(reader->status.load(), Status::kOk);
 }
 
+TEST_F(RetainingTest, late_grant_by_message_changes_nothing_and_a_later_one_gives_it_back) {
+  connect();
+  retained();
+  push_grant(token_, 0, 3000, "12345678", protocol::Mode::kWrite, "1700000000000000");
+  EXPECT_TRUE(sent_.empty());
+  push_grant(token_);
+  given_back();
+}
+
 TEST_F(RetainingTest, shutdown_releases_all_in_one_batch) {
   connect();
   for (const char *name : {"a", "b", "c"}) {
