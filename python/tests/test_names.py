@@ -48,6 +48,14 @@ def test_any_order_of_names_is_served(both: Both, client: redlatch.Client) -> No
     both.run(main())
 
 
+def test_one_name_has_one_fence(both: Both, client: redlatch.Client) -> None:
+    async def main() -> None:
+        async with both.of(client).lock("a") as lease:
+            assert lease.fences == {"a": lease.fence}
+
+    both.run(main())
+
+
 def test_all_are_acquired_or_none(both: Both, client: redlatch.Client) -> None:
     async def main() -> None:
         locks = both.of(client).lock_all(["b", ("a", "read")], timeout=0.05)

@@ -107,11 +107,10 @@ class LeaseBase(Unique):
     @property
     def fences(self) -> dict[str, int]:
         """The fence of each name that the lease has."""
-        if self._names is None:
+        names = getattr(self, "_names", None)  # that of a task is set for several names only
+        if names is None:
             return {self.name: self.fence}
-        return {
-            name: _core.lease_part_fence(self._handle, i) for i, name in enumerate(self._names)
-        }
+        return {name: _core.lease_part_fence(self._handle, i) for i, name in enumerate(names)}
 
     @property
     def mode(self) -> str:  # No Literal: type checkers would not see that upgrade() changes it.
