@@ -8,126 +8,16 @@
 #include <pybind11/typing.h>
 
 #include <array>
-#include <cstring>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
 
+#include "handles.h"
 #include "redlatch/redlatch.h"
 
 namespace py = pybind11;
 
+using namespace redlatch::python;
+
 namespace {
-
-// Not py::gil_scoped_release: a daemon thread that is still waiting when the interpreter ends is
-// unwound by PyEval_RestoreThread(), which a destructor does not survive.
-template <class Body>
-auto without_gil(const Body &body) {
-  PyThreadState *const state = PyEval_SaveThread();
-  const auto result = body();
-  PyEval_RestoreThread(state);
-  return result;
-}
-
-template <class Body>
-void run_without_gil(const Body &body) {
-  without_gil([&] { return body(), 0; });
-}
-
-enum class Freeing { kMayWait, kNeverWaits };
-
-// Python's object around a handle. It ends with the object, or before, by reset().
-template <class T, void (*Free)(T *), Freeing freeing = Freeing::kNeverWaits>
-class Handle {
- public:
-  explicit Handle(T *handle) : handle_(handle) {}
-  Handle(const Handle &) = delete;
-  Handle &operator=(const Handle &) = delete;
-  ~Handle() { reset(); }
-
-  T *get() const { return handle_; }
-  void reset() {
-    T *const handle = std::exchange(handle_, nullptr);
-    if (handle == nullptr) return;
-    if constexpr (freeing == Freeing::kMayWait) {
-      run_without_gil([&] { Free(handle); });
-    } else {
-      Free(handle);
-    }
-  }
-
- private:
-  T *handle_;
-};
-
-using Error = Handle<rl_error, rl_error_free>;
-using ClientOptions = Handle<rl_client_options, rl_client_options_free>;
-using AcquireOptions = Handle<rl_acquire_options, rl_acquire_options_free>;
-using Client = Handle<rl_client, rl_client_close, Freeing::kMayWait>;
-using Lease = Handle<rl_lease, rl_lease_free>;
-using Request = Handle<rl_request, rl_request_free>;
-using Queue = Handle<rl_queue, rl_queue_free>;
-using List = Handle<rl_list, rl_list_free>;
-using Names = Handle<rl_names, rl_names_free>;
-
-// An rl_info of its own, or the row of a list, which is read before the list goes on.
-class Info {
- public:
-  explicit Info(rl_info *owned) : info_(owned), owned_(owned) {}
-  explicit Info(const rl_info *row) : info_(row), owned_(nullptr) {}
-  const rl_info *get() const { return info_; }
-
- private:
-  const rl_info *info_;
-  Handle<rl_info, rl_info_free> owned_;
-};
-
-// None for NULL.
-template <class Object, class T>
-std::unique_ptr<Object> wrap(T *handle) {
-  return handle == nullptr ? nullptr : std::make_unique<Object>(handle);
-}
-
-template <class Object>
-auto get(const Object &object) {
-  return object.get();
-}
-
-// Options may be None: NULL, all defaults.
-template <class Object>
-auto get(const Object *object) {
-  return object == nullptr ? nullptr : object->get();
-}
-
-// Bytes, which the caller's frame keeps alive.
-struct Text {
-  explicit Text(const py::bytes &bytes) {
-    const auto view = static_cast<std::string_view>(bytes);
-    data = view.data();
-    size = view.size();
-  }
-  const char *data;
-  size_t size;
-};
-
-// What `write` puts into a buffer, whose full length it returns.
-template <class Write>
-py::bytes read_text(const Write &write) {
-  std::string text(255, '\0');
-  size_t size = write(text.data(), text.size() + 1);
-  while (size > text.size()) {
-    text.resize(size);
-    size = write(text.data(), text.size() + 1);
-  }
-  return py::bytes(text.data(), size);
-}
-
-// A message quotes what it was given, which need not be UTF-8.
-py::str read_message(const char *message) {
-  return py::reinterpret_steal<py::str>(
-      PyUnicode_DecodeUTF8(message, static_cast<py::ssize_t>(std::strlen(message)), "replace"));
-}
 
 void bind_handles(py::module_ &m) {
   py::class_<Error>(m, "Error");
@@ -491,6 +381,29 @@ void bind_elections(py::module_ &m) {
   });
 }
 
+void bind_recalls(py::module_ &m) {
+  m.def("recall", [](Client &client, const py::bytes &name, const py::bytes &reason, Error &e) {
+    return without_gil([&, n = Text(name), r = Text(reason)] {
+      int64_t heard = 0;
+      rl_recall(get(client), n.data, n.size, r.data, r.size, &heard, get(e));
+      return heard;
+    });
+  });
+  m.def("recall_watched", [](Client &client, const py::bytes &name, const py::bytes &reason,
+                             Queue &queue, int64_t tag) {
+    const Text n(name), r(reason);
+    return watched(rl_recall_start(get(client), n.data, n.size, r.data, r.size), queue, tag);
+  });
+  m.def("recall_heard", [](const Request &request) { return rl_recall_heard(get(request)); });
+  m.def("lease_watch_recall", [](Lease &lease, Queue &queue, int64_t tag) {
+    return rl_lease_watch_recall(get(lease), get(queue), tag);
+  });
+  m.def("lease_recall_count", [](const Lease &lease) { return rl_lease_recall_count(get(lease)); });
+  m.def("lease_recall_reason", [](const Lease &lease) {
+    return read_text([&](auto... b) { return rl_lease_recall_reason(get(lease), b...); });
+  });
+}
+
 void bind_names(py::module_ &m) {
   m.def("names_new", [] { return wrap<Names>(rl_names_new()); });
   m.def("names_add", [](Names &names, const py::bytes &name, int32_t mode, Error &e) {
@@ -553,6 +466,7 @@ PYBIND11_MODULE(_core_unchecked, m, py::mod_gil_not_used()) {
   bind_once(m);
   bind_flights(m);
   bind_elections(m);
+  bind_recalls(m);
   bind_names(m);
   bind_info(m);
 }

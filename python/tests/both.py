@@ -28,7 +28,7 @@ T = TypeVar("T")
 # What is awaited of the twins for tasks, and what makes another one.
 _AWAITED = {"acquire", "acquire_read", "acquire_write", "release", "extend", "detach"}
 _AWAITED |= {"upgrade", "downgrade", "wait_lost", "connect", "attach", "stats", "once_forget"}
-_AWAITED |= {"single_flight", "resign", "leader", "participants"}
+_AWAITED |= {"single_flight", "resign", "leader", "participants", "recall"}
 _MAKING = {"lock", "lock_all", "lock_path", "rlock", "rwlock", "semaphore", "read", "write"}
 _MAKING |= {"election", "term"}
 

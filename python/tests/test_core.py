@@ -20,7 +20,9 @@ from redlatch import _core
 from support.build import ROOT
 
 HEADER = (ROOT / "capi/include/redlatch/redlatch.h").read_text()
-GLUE = (ROOT / "bindings/python/module.cc").read_text()
+GLUE = "".join(
+    (ROOT / "bindings/python" / name).read_text() for name in ("handles.h", "module.cc")
+)
 STUB = (ROOT / "python/src/redlatch/_core.pyi").read_text()
 
 # What the glue leaves out. Everything else of the ABI is there.

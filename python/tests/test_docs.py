@@ -82,7 +82,7 @@ def test_block_of_an_election_leads_until_sigterm(
 
 
 def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
-    assert len(BLOCKS) == 11
+    assert len(BLOCKS) == 12
     pytester.makepyfile(test_page=BLOCKS[-1])
     arguments = ["-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
@@ -93,7 +93,7 @@ def test_names_exist() -> None:
         "client": (redlatch.Client,),
         "redlock": (redlatch.Redlock,),
         "lock": (redlatch.Lock, redlatch.RLock, redlatch.RWLock),
-        "lease": (redlatch.Lease,),
+        "lease": (redlatch.Lease, redlatch.AsyncLease),
         "election": (redlatch.Election,),
         "term": (redlatch.Term,),
         "aio": (redlatch.Aio,),

@@ -240,6 +240,55 @@ print(led, [id for id in seen if id], free())
     assert result_of(program(text)) == "['b'] ['a', 'b'] True\n"
 
 
+def test_greenlets_hear_recalls_and_send_them(program: Program) -> None:
+    text = """
+hub_thread, heard = threading.get_native_id(), []
+def hear(lease):
+    time.sleep(0.001)  # others may run: this is a greenlet
+    heard.append((lease.recall_reason, threading.get_native_id() == hub_thread))
+    lease.release()
+leases = [client.acquire(name) for name in "abc"]
+for lease in leases:
+    lease.on_recall(lambda lease=lease: hear(lease))
+with redlatch.connect(url) as other:
+    assert [other.recall(name, name) for name in "abcd"] == [1, 1, 1, 0]
+    until(lambda: len(heard) == 3)
+    until(lambda: all(free(name) for name in "abc"))
+assert heard == [(name, True) for name in "abc"]
+lease, stop = client.acquire("report"), threading.Event()
+lease.on_recall(stop.set)
+assert client.recall("report") == 1 and stop.wait(1000)
+heard.clear()
+lease.on_recall(lambda: heard.append("at once"))
+until(lambda: heard)
+lease.release()
+lease = client.acquire("end")
+lease.on_recall(print)  # which does not keep the program from ending
+print("well")
+lease.release()
+"""
+    assert result_of(program(text)) == "well\n"
+
+
+def test_a_thread_without_a_hub_hears_recalls(program: Program) -> None:
+    text = """
+heard = []
+def hear():
+    lease = client.acquire("report")
+    lease.on_recall(lambda: heard.append(lease.recall_reason))
+    client.recall("report", "x")
+    end = time.monotonic() + 1000
+    while not heard and time.monotonic() < end:
+        lease.held
+    lease.release()
+start_native(hear, ())
+until(lambda: heard)
+until(free)
+print(heard)
+"""
+    assert result_of(program(text)) == "['x']\n"
+
+
 def test_answers_and_errors_are_those_of_threads(program: Program) -> None:
     text = """
 def raises(kind, call):

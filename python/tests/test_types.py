@@ -9,6 +9,7 @@ error is itself one if there is none: so nothing here is Any by accident.
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 from typing import Optional
 
@@ -177,6 +178,35 @@ def test_elections_for_tasks(client: redlatch.Client) -> None:
         seen: Optional[redlatch.Leader] = await client.aio.leader("report")
         ids: list[str] = await election.participants()
         assert seen is None and ids == []
+
+    asyncio.run(main())
+
+
+def test_recalls(client: redlatch.Client) -> None:
+    with client.lock("report") as lease, client.election("e").term() as term:
+        for one in (lease, term):
+            one.on_recall(lambda: print())
+            one.on_recall(threading.Event().set)
+            count: int = one.recall_count
+            reason: str = one.recall_reason
+            assert count == 0 and reason == ""
+        with pytest.raises(TypeError):
+            lease.on_recall("stop")  # type: ignore[arg-type]
+        heard: int = client.recall("report", "now")
+        text: str = client.resign("e")  # type: ignore[assignment]
+        assert heard == text == 1  # type: ignore[comparison-overlap]
+    with pytest.raises(TypeError):
+        client.recall("report", 7)  # type: ignore[arg-type]
+
+
+def test_recalls_for_tasks(client: redlatch.Client) -> None:
+    async def main() -> None:
+        async with client.aio.lock("report") as lease:
+            lease.on_recall(asyncio.Event().set)
+            heard: int = await client.aio.recall("report", b"now")
+            none: None = await client.aio.resign("e")  # type: ignore[assignment]
+            was: bool = await lease.wait_recalled(1000)
+            assert heard == 1 and none == 0 and was
 
     asyncio.run(main())
 

@@ -34,6 +34,7 @@ from ._once import Terms, decorated_async, no_once
 from ._option_table import Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, make_options, make_redlock_options
 from ._pump import pump_here
+from ._recall import no_recall
 from ._status import Status
 from ._wait import info_of, raise_unless_ok
 
@@ -291,6 +292,18 @@ class Aio(AioBase):
             )
         )
 
+    async def recall(self, name: Name, reason: Name = "") -> int:
+        """Ask the holders of the lock `name` to finish. As Client.recall()."""
+        name_bytes, text = to_bytes(name, "name"), to_bytes(reason, "reason")
+        request, _ = await self._ask(
+            lambda handle, queue, tag: _core.recall_watched(handle, name_bytes, text, queue, tag)
+        )
+        return _core.recall_heard(request)
+
+    async def resign(self, name: Name, reason: Name = "") -> int:
+        """Ask the leader of the election `name` to resign. As Client.resign()."""
+        return await self.recall(name, reason)
+
     async def once_forget(self, name: Name) -> None:
         """Forget the runs of the job `name`, of all its periods. As Client.once_forget()."""
         name_bytes = to_bytes(name, "name")
@@ -359,6 +372,14 @@ class RedlockAio(AioBase):
         raise no_election()
 
     def observe(self, name: Name) -> NoReturn:
+        """Raise Unsupported: an election needs one server or cluster."""
+        raise no_election()
+
+    def recall(self, name: Name, reason: Name = "") -> NoReturn:
+        """Raise Unsupported: a recall needs one server or cluster."""
+        raise no_recall()
+
+    def resign(self, name: Name, reason: Name = "") -> NoReturn:
         """Raise Unsupported: an election needs one server or cluster."""
         raise no_election()
 

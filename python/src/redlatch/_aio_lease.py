@@ -8,6 +8,8 @@ import asyncio
 import sys
 import weakref
 from asyncio import CancelledError, Future, Task
+from contextvars import Context, copy_context
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Optional
 
@@ -17,6 +19,7 @@ from ._errors import Error, error_of, invalid
 from ._lease import LOST, LeaseBase
 from ._log import pass_on_log
 from ._pump import pump_here, pump_of
+from ._recall import Callback, check_callback, check_watch
 from ._status import Status
 from ._wait import PENDING, raise_unless_ok, refusal_of
 
@@ -35,7 +38,7 @@ class AsyncLease(LeaseBase):
     released at the end of the block. Methods without `await` ask the local clock, not the server.
     """
 
-    __slots__ = ("_end", "_guard")
+    __slots__ = ("_end", "_guard", "_recall")
 
     def __init__(self, handle: _core.Lease, client: _core.Client) -> None:
         # Of LeaseBase, without the price of a call.
@@ -44,6 +47,7 @@ class AsyncLease(LeaseBase):
         self._is_given_back = False
         self._end: Optional[tuple[int, Future[None]]] = None
         self._guard: Optional[Guard] = None
+        self._recall: Optional[Recall] = None
 
     async def release(self) -> bool:
         """Release the lock; the next waiter gets it at once.
@@ -143,6 +147,31 @@ class AsyncLease(LeaseBase):
             raise error_of(state)
         return state == LOST
 
+    def on_recall(self, callback: Callback) -> None:
+        """Call `callback` when the holder is asked to finish; soon if it has been asked.
+
+        As Lease.on_recall(), but the event loop calls it, with the context of this call, as
+        loop.call_soon() does. An exception goes to the exception handler of the loop. All calls of
+        one lease must be in one event loop, or Invalid is raised.
+        """
+        check_callback(callback)
+        self._watch_recall().add(self, callback)
+
+    async def wait_recalled(self, timeout: Seconds = NO_LIMIT) -> bool:
+        """Wait until the holder is asked to finish. Return True if it was.
+
+        False: the lease is no longer held, or there was no recall within `timeout` seconds.
+        Unsupported and the event loop are as for on_recall().
+        """
+        wait_ms = to_wait_ms(timeout)
+        recalled = self._watch_recall().future
+        if wait_ms != 0 and not self.recall_count:
+            limit = None if wait_ms < 0 else wait_ms / 1000
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait([recalled, self._watch()], timeout=limit, return_when=first)
+        pass_on_log(self._client)
+        return self.recall_count > 0
+
     async def __aenter__(self) -> AsyncLease:
         return self
 
@@ -193,11 +222,7 @@ class AsyncLease(LeaseBase):
             end = self._end[1]
             if end.get_loop() is pump.loop:
                 return end
-            if not end.get_loop().is_closed():
-                raise invalid(
-                    f"wait_lost() and on_lost='cancel' of a lease must be in one event loop (got"
-                    f" another one for {self!r})"
-                )
+            self._check_loop(end, "wait_lost() and on_lost='cancel'")
         tag = pump.next_tag()
         status = _core.lease_watch(self._handle, pump.queue, tag)
         if status != _OK:
@@ -206,16 +231,73 @@ class AsyncLease(LeaseBase):
         self._end = (tag, end)
         return end
 
+    def _watch_recall(self) -> Recall:
+        """The recall of this lease. One loop at a time."""
+        pump = pump_here()
+        recall = self._recall
+        if recall is not None:
+            if recall.future.get_loop() is pump.loop:
+                return recall
+            self._check_loop(recall.future, "on_recall() and wait_recalled()")
+        tag = pump.next_tag()
+        check_watch(_core.lease_watch_recall(self._handle, pump.queue, tag))
+        self._recall = recall = Recall(tag, pump.expect(tag), self)
+        return recall
+
+    def _check_loop(self, before: Future[None], calls: str) -> None:
+        if not before.get_loop().is_closed():
+            raise invalid(
+                f"{calls} of a lease must be in one event loop (got another one for {self!r})"
+            )
+
     def __del__(self, *_: Any) -> None:
         end = getattr(self, "_end", None)
-        if end is None and getattr(self, "_is_given_back", True):
+        recall = getattr(self, "_recall", None)
+        if end is None and recall is None and getattr(self, "_is_given_back", True):
             return  # As nearly always, without the price of another call.
         super().__del__()
-        if end is not None and not end[1].done():
-            # A lease that is collected notifies no waiter.
-            pump = pump_of(end[1].get_loop())
-            if pump is not None:
-                pump.waiting.pop(end[0], None)
+        # A lease that is collected notifies no waiter.
+        if end is not None:
+            _forget(*end)
+        if recall is not None:
+            _forget(recall.tag, recall.future)
+
+
+def _forget(tag: int, future: Future[None]) -> None:
+    """Expect the tag no more."""
+    pump = None if future.done() else pump_of(future.get_loop())
+    if pump is not None:
+        pump.waiting.pop(tag, None)
+
+
+class Recall:
+    """The recall of a lease, and the callbacks that it causes."""
+
+    __slots__ = ("tag", "future", "_calls")
+
+    def __init__(self, tag: int, future: Future[None], lease: AsyncLease) -> None:
+        self.tag = tag
+        self.future = future
+        self._calls: list[tuple[Callback, Context]] = []
+        # The loop keeps the future: a lease that is forgotten must be collected all the same.
+        future.add_done_callback(partial(_call_back, weakref.ref(lease)))
+
+    def add(self, lease: AsyncLease, callback: Callback) -> None:
+        self._calls.append((callback, copy_context()))
+        if self.future.done():
+            self.call_back(lease)
+
+    def call_back(self, lease: AsyncLease) -> None:
+        calls, self._calls = self._calls, []
+        if lease.held:
+            for callback, context in calls:
+                self.future.get_loop().call_soon(callback, context=context)
+
+
+def _call_back(lease: weakref.ref[AsyncLease], _: Future[None]) -> None:
+    found = lease()
+    if found is not None and found._recall is not None:
+        found._recall.call_back(found)
 
 
 class Guard:

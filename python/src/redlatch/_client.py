@@ -36,6 +36,7 @@ from ._names import NameAndMode, Names
 from ._once import FORGET, Terms, decorated
 from ._option_table import ClientOptions, Keywords, LockKeywords, RedlockKeywords
 from ._options import RWFormat, documented, make_options, make_redlock_options
+from ._recall import RECALL
 from ._status import Status
 from ._wait import Call
 
@@ -371,6 +372,26 @@ class Client(Base, metaclass=Made):
 
     def _force(self, name: bytes, token: bytes) -> None:
         self._ask(_FORCE, name, token)
+
+    def recall(self, name: Name, reason: Name = "") -> int:
+        """Ask the holders of the lock `name` to finish: holder, readers, or holders of permits.
+
+        reason  for people, at most 128 bytes: Lease.recall_reason shows it
+
+        Return the number of holders whose client it reached; 0 is no error. Each of them decides:
+        nothing is forced, a recall may be lost, and a client without Lease.on_recall() ignores it.
+        A client sends at most one recall a second for a name: within a second the call sends
+        nothing, and returns the number of the one before. Raises Invalid for a reason that is too
+        long.
+        """
+        return self._ask(RECALL, to_bytes(name, "name"), to_bytes(reason, "reason"))
+
+    def resign(self, name: Name, reason: Name = "") -> int:
+        """Ask the leader of the election `name` to resign, and return 1 if its client heard it.
+
+        As recall(): Term.on_recall() hears it. Client.force_release() removes a leader.
+        """
+        return self.recall(name, reason)
 
     def once_forget(self, name: Name) -> None:
         """Forget the runs of the job `name`, of all its periods: the next caller runs.

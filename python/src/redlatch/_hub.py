@@ -151,7 +151,15 @@ class HubPump:
     The thread owns it: gevent keeps the hubs of threads that have ended.
     """
 
-    __slots__ = ("_kind", "_process", "_queue", "_last_tag", "_waiting", "_end_listening")
+    __slots__ = (
+        "_kind",
+        "_process",
+        "_queue",
+        "_last_tag",
+        "_waiting",
+        "_end_listening",
+        "listeners",
+    )
 
     def __init__(self, kind: Kind) -> None:
         err = new_error()
@@ -164,6 +172,7 @@ class HubPump:
         self._last_tag = 0
         self._waiting: dict[int, Any] = {}  # events, by their tags
         self._end_listening: Optional[End] = None
+        self.listeners: dict[str, Any] = {}  # of _recall, at most one
 
     @property
     def is_of_parent(self) -> bool:

@@ -31,6 +31,7 @@ from ._errors import (
 from ._hub import pump_here
 from ._log import logger, pass_on_log
 from ._mode import READ
+from ._recall import Callback, check_callback, listener_here
 from ._status import Status
 from ._wait import LOG_SLICE_MS, UPGRADE, Call, finished, refusal_of, slice_ms
 
@@ -74,7 +75,15 @@ class LostReason(Enum):
 class LeaseBase(Unique):
     """The local facts about a lease. No property or method here waits for the server."""
 
-    __slots__ = ("_handle", "_client", "_is_given_back", "_is_block", "_names", "__weakref__")
+    __slots__ = (
+        "_handle",
+        "_client",
+        "_is_given_back",
+        "_is_block",
+        "_names",
+        "_recall_callbacks",
+        "__weakref__",
+    )
 
     # Set and read by the Holds of a lock object: the end of its `with` releases this lease.
     _is_block: bool
@@ -87,6 +96,7 @@ class LeaseBase(Unique):
         self._client = client
         self._is_given_back = False
         self._names: Optional[list[str]] = None  # of several
+        self._recall_callbacks: list[Callback] = []  # of threads
 
     @property
     def name(self) -> str:
@@ -164,6 +174,23 @@ class LeaseBase(Unique):
     def lost_text(self) -> str:
         """The reason of the loss in words; "" if the lease is not lost."""
         return to_text(_core.lease_lost_text(self._handle))
+
+    @property
+    def recall_count(self) -> int:
+        """Number of times that this holder was asked to finish, by Client.recall().
+
+        Without on_recall() a recall is heard with the next answer of the server, at the latest with
+        that of a renewal. 0 in a process forked from the owner.
+        """
+        return _core.lease_recall_count(self._handle)
+
+    @property
+    def recall_reason(self) -> str:
+        """The reason of the last recall: text of another party, without control characters.
+
+        "" without a recall or a reason.
+        """
+        return _core.lease_recall_reason(self._handle).decode("utf-8", "replace")
 
     def check(self) -> None:
         """Raise LockLost, with the reason, if the lease is no longer held. Sends nothing.
@@ -259,6 +286,34 @@ class Lease(LeaseBase):
     """
 
     __slots__ = ()
+
+    def on_recall(self, callback: Callback) -> None:
+        """Call `callback` when the holder is asked to finish; at once if it has been asked.
+
+            stop = threading.Event()
+            lease.on_recall(stop.set)
+
+        A recall forces nothing: finish early and release, or continue. Each callback is called
+        once, however many recalls come, and not after the end of the lease. It has no arguments;
+        `recall_reason` and `recall_count` have more. Recalls may be lost, and an attached lease
+        hears none: they go to the client that acquired it.
+
+        The callback runs in a thread of the package, which it must not hold up: the callbacks of
+        other leases run there, too. Where gevent or eventlet has patched the program, that is a
+        greenlet of the thread of the last call of on_recall(). The logger `redlatch` reports an
+        exception of the callback.
+
+        Sends nothing, and does not block. While a lease waits for a recall, a thread of the library
+        reads the connection. Raises TypeError for an async function, Unsupported for a lease of a
+        Redlock, Forked in a process forked from the owner.
+        """
+        check_callback(callback)
+        self._recall_callbacks.append(callback)
+        try:
+            listener_here().watch(self)
+        except BaseException:
+            self._recall_callbacks.remove(callback)
+            raise
 
     def wait_lost(self, timeout: Seconds = NO_LIMIT) -> bool:
         """Block until the lease is no longer held. Return True if it is lost.

@@ -24,6 +24,7 @@ from ._names import NameAndMode, no_names
 from ._once import no_once
 from ._option_table import RedlockKeywords, RedlockOptions
 from ._options import documented, make_redlock_options
+from ._recall import no_recall
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -115,6 +116,14 @@ class Redlock(Base):
         raise no_election()
 
     def observe(self, name: Name) -> NoReturn:
+        """Raise Unsupported: an election needs one server or cluster."""
+        raise no_election()
+
+    def recall(self, name: Name, reason: Name = "") -> NoReturn:
+        """Raise Unsupported: a recall needs one server or cluster."""
+        raise no_recall()
+
+    def resign(self, name: Name, reason: Name = "") -> NoReturn:
         """Raise Unsupported: an election needs one server or cluster."""
         raise no_election()
 
