@@ -80,7 +80,7 @@ type Holder struct {
 	// Id of the candidate, from the option id; empty without one.
 	Candidate string
 	// 1 if its client may only retain the lock, for no caller, and gives it up when another one asks:
-	// the server cannot tell which; else 0.
+	// the server cannot tell; else 0.
 	Recallable int64
 	// Read, write, or upgrade: a reader that waits to write; write for every lock that is not a
 	// read-write lock.

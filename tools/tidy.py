@@ -95,6 +95,7 @@ MACHINES = {
     "lock/key_watch": "KeyWatch",
     "session/message_check": "MessageCheck",
     "lock/replication": "Replication",
+    "lock/retention": "Retention",
     "lock/upgrade": "Upgrade",
     "lock/waitlist": "Waitlist",
 }
@@ -106,7 +107,7 @@ SESSION = "core/session/session"  # It owns MessageCheck.
 CLIENT_FILES = ("lock_client", "cleanups", "confirmations", "connecting", "leases",
                 "leases_upgrading", "locks", "locks_moving", "moving", "requests",
                 "requests_attaching", "requests_holding", "waiters", "waiters_callers",
-                "waiters_watching", "lock_state", "request")
+                "waiters_retaining", "waiters_watching", "lock_state", "request")
 MACHINE_HEADERS = tuple(f"{name}.h" for name in MACHINES)
 CLIENT_ONLY = "only the files of LockClient know machines (CLIENT_FILES of tools/tidy.py)"
 MACHINE_VALUES = "lock/lock_types.h"  # the values that machines share

@@ -36,6 +36,7 @@ static_assert(RL_EVENT_REQUEST == static_cast<int>(runtime::QueueEvent::Kind::kR
 static_assert(RL_EVENT_LEASE == static_cast<int>(runtime::QueueEvent::Kind::kLease));
 static_assert(RL_EVENT_LOG == static_cast<int>(runtime::QueueEvent::Kind::kLog));
 static_assert(RL_EVENT_CREDENTIALS == static_cast<int>(runtime::QueueEvent::Kind::kCredentials));
+static_assert(RL_EVENT_RECALL == static_cast<int>(runtime::QueueEvent::Kind::kRecall));
 static_assert(int{RL_LEASE_HELD} == int{Lease::kHeld});
 static_assert(int{RL_LEASE_LOST} == int{Lease::kLost});
 static_assert(int{RL_LEASE_RELEASED} == int{Lease::kReleased});
@@ -81,6 +82,7 @@ constexpr Constant kConstants[] = {
     RL_CONSTANT(RL_EVENT_LEASE),
     RL_CONSTANT(RL_EVENT_LOG),
     RL_CONSTANT(RL_EVENT_CREDENTIALS),
+    RL_CONSTANT(RL_EVENT_RECALL),
     RL_CONSTANT(RL_LEASE_HELD),
     RL_CONSTANT(RL_LEASE_RELEASED),
     RL_CONSTANT(RL_LEASE_LOST),

@@ -156,7 +156,7 @@ void CompositeClient::lease_moved(Lease &lease) {
   if (auto *owner = static_cast<PartLease &>(lease).owner) owner->mark();
 }
 
-// Whoever asks for one of the names asks for the lease of all.
+// A recall of one of the names is a recall of the lease of all.
 void CompositeClient::lease_recalled(Lease &lease) {
   if (!lease.is_of_composite) return output_.lease_recalled(lease);
   if (auto *owner = static_cast<PartLease &>(lease).owner) owner->on_recalled(lease);

@@ -11,7 +11,7 @@ HeldLease::Step HeldLease::start(const Grant &grant, const LeaseTerms &terms, st
                                  Nanos now, bool is_up) {
   if (state_ != State::kIdle) return defect();
   state_ = State::kHeld;
-  deadline_ = grant.deadline;
+  deadline_ = server_until_ = grant.deadline;
   renewal_at_ = grant.renewal_at;
   fence_ = grant.fence;
   fence_count_ = std::max<int64_t>(grant.fence_count, kUsualFences);
@@ -62,7 +62,7 @@ HeldLease::Step HeldLease::take(const LeaseTerms &terms, std::string &label, Nan
 void HeldLease::leave(ServerFootprint &left) const {
   assert(state_ == State::kHeld);
   left.is_provisional = is_provisional_;
-  left.held_until = deadline_;
+  left.held_until = std::max(deadline_, server_until_);
   left.ttl = ttl_;
   left.handoff_count = static_cast<int16_t>(handoffs_.count);
 }
@@ -149,6 +149,7 @@ HeldLease::Step HeldLease::confirm(Nanos sent_at, Nanos ttl, Nanos now, uint64_t
   clock_.reset();
   cut_by_ = 0;
   deadline_ = std::max(deadline_, timing::deadline_of(sent_at, ttl));
+  server_until_ = std::max(server_until_, deadline_);
   // A little early and at random: leases taken together do not renew together for good.
   const auto early = static_cast<Nanos>(random % static_cast<uint64_t>(ttl / 12 + 1));
   renewal_at_ = timing::renewal_of(sent_at, ttl) - early;
@@ -178,6 +179,7 @@ void HeldLease::on_clock(Nanos clock, Nanos now) {
   cut_by_ += more;
   const bool was_enough = deadline_ >= end_at_;
   deadline_ = std::max<Nanos>(deadline_ - more, 1);
+  server_until_ = std::max(server_until_ - more, deadline_);
   if (was_enough) renewal_at_ = now;
   limit_renewal();
 }
@@ -196,6 +198,7 @@ const char *HeldLease::check() const {
     case State::kHeld: {
       if (ttl_ <= 0) return "a lease has a ttl";
       if (deadline_ <= 0) return "a lease has a deadline";
+      if (server_until_ < deadline_) return "the server keeps it for as long as its caller";
       const bool is_wanted = is_renewed_ || is_provisional_;
       if (!is_wanted && renewal_at_ != kNever) return "it is renewed only if that is wanted";
       if (deadline_ >= end_at_ && renewal_at_ != kNever) return "no renewal beyond max_hold";

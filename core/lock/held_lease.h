@@ -125,7 +125,7 @@ class HeldLease {
   const char *check() const;
 
  private:
-  // Of a grant: its own one, and one for each local hand-off.
+  // A usual grant has its own one, and one for each local hand-off.
   static constexpr int64_t kUsualFences = kMaxLocalHandoffs + 1;
   // VOTE and ATTACH do not say when the lock was granted.
   bool is_undated() const { return since_ms_ == 0; }
@@ -145,6 +145,7 @@ class HeldLease {
   Nanos granted_at_ = 0;
   Nanos ttl_ = 0;               // asked for by renewals
   Nanos deadline_ = 0;          // as far as the server has confirmed, drift taken off
+  Nanos server_until_ = 0;      // .. of any caller: local hand-offs may have cut the deadline
   std::optional<Nanos> clock_;  // that the lease ends by, since it has moved
   Nanos cut_by_ = 0;            // since then
   Nanos end_at_ = kNever;

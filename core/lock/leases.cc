@@ -97,7 +97,7 @@ void Leases::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
   // Callers were notified that it is lost: an answer that comes later does not bring it back.
   if (held->is_over(now)) return on_due(record, now);
   if (refusal) {
-    record.trouble = refusal.message;
+    record.trouble.text = refusal.message;
     // A description that is refused for good is not sent again: the lease does not depend on it.
     const bool may_pass = refusal.kind == protocol::Refusal::Kind::kTransient;
     held.give(&HeldLease::on_refused, call.is_description && may_pass, now);
@@ -105,7 +105,7 @@ void Leases::on_extend_reply(const Call &call, const Reply &reply, Nanos now) {
   }
   if (answer.result < 1) return lose(record, loss_by(answer.result), true, now);
   note_mode(record, answer.result == 2, now);
-  record.trouble.clear();
+  record.trouble.text.clear();
   const auto step = held.give(&HeldLease::on_confirmed,
                               {call.sent_at, call.lease, answer.server_ms, call.is_description},
                               now, redirects_.is_up(*record.lock), entropy_.next());
@@ -217,7 +217,7 @@ Loss Leases::why_over(const TokenRecord &record, Nanos now) const noexcept {
   std::string_view connection;
   if (!session.is_up()) connection = session.failure().message;
   return {LossReason::kExpired,
-          words::not_renewed(record.held()->is_renewed(), record.trouble, connection)};
+          words::not_renewed(record.held()->is_renewed(), record.trouble.text, connection)};
 }
 
 // True if the lease that `request` is about is still held; if not, the request is finished with

@@ -94,6 +94,12 @@ struct Replicas {
   bool is_batched() const { return entry && entry->is_batched(); }
 };
 
+// The last refusal of the server, to an ACQUIRE or an extension.
+struct Trouble {
+  std::string text;
+  bool is_slot_moving = false;  // the slot is being moved
+};
+
 // One token, from the first ACQUIRE to the last cleanup (docs/wire.md, "States"): its machines, and
 // which of them an event is for.
 //
@@ -124,20 +130,19 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   bool is_shared = false;           // for the callers of LockState::waitlist
   bool is_vote = false;             // one of several: a no is followed by a RELEASE as well
   bool is_unfenced = false;         // acquired by VOTE
-  bool is_recallable = false;       // its token says so
   std::shared_ptr<Request> caller;  // else for this one
   KeyWatch::Watcher watcher;        // while queued, and while it waits to upgrade
 
   // While asking and queued.
   Checked<Acquisition> acquisition;
   bool is_throttled = false;
-  std::string trouble;          // the server's last refusal
-  bool is_slot_moving = false;  // .. was that the slot is being moved
+  Trouble trouble;
   protocol::YieldPolicy yield_policy;
 
   Server &server() const { return *lock->server; }
   protocol::Proof proof() const { return {identity.token, identity.claim()}; }
   bool is_head() const { return watcher.is_head(); }
+  bool is_recallable() const { return protocol::is_recallable(identity.token); }
   // The caller that is next; nullptr: none waits.
   Request *front() const;
   Acquisition::Front front_terms() const;
@@ -155,7 +160,6 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   Nanos timer_ran_at = 0;  // when its timer last ran
   Replicas replicas;
   Checked<Retention> retention;
-  Nanos retain = 0;  // for how long its caller wants that, from the grant on
 
   // During cleanup.
   std::shared_ptr<Request> releaser;           // the release whose result is not known yet
@@ -246,7 +250,7 @@ class EndedPlaces {
   void add(const TokenRecord &record) noexcept {
     try {
       Place place{record.id, record.lock, record.identity.claim(), record.yield_policy,
-                  record.is_recallable};
+                  record.is_recallable()};
       if (places_.empty()) places_.resize(kCount);
       places_[next_] = std::move(place);
       next_ = (next_ + 1) % kCount;

@@ -49,11 +49,10 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
   record->is_shared = is_shared;
   const AcquireOptions &options = caller.options;
   // Other libraries that poll cannot recall: a caller that leaves them turns does not retain.
-  record->is_recallable = options.retain > 0 && options.yield_every <= 0 && !record->is_vote;
+  const bool is_recallable = options.retain > 0 && options.yield_every <= 0 && !record->is_vote;
   Identity &identity = record->identity;
-  identity.token =
-      protocol::make_token(lock->server->channel.cid(), record->is_vote ? caller.rid : record->id,
-                           record->is_recallable);
+  identity.token = protocol::make_token(lock->server->channel.cid(),
+                                        record->is_vote ? caller.rid : record->id, is_recallable);
   const protocol::FormatTraits &format = lock->keys.traits();
   identity.mode = options.mode;
   record->is_sharing = !format.has_extend || options.mode == protocol::Mode::kRead;
@@ -85,7 +84,8 @@ namespace {
 
 bool is_listening(const TokenRecord &record) {
   using Phase = TokenRecord::Phase;
-  return record.is_recallable && (record.phase == Phase::kHeld || record.phase == Phase::kRetained);
+  return record.is_recallable() &&
+         (record.phase == Phase::kHeld || record.phase == Phase::kRetained);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void Locks::move(const Moves &moves) noexcept {
     Server *server = target_of(*record->lock, moves);
     if (server == nullptr) continue;
     const bool has_lock = record->phase == Phase::kHeld || record->phase == Phase::kRetained;
-    if (record->is_recallable && has_lock) {
+    if (record->is_recallable() && has_lock) {
       // Its token names a channel of the server before: no recall comes from the new one.
       record->retention.give(&Retention::recall);
       record->server().recallable_count--;
@@ -93,7 +93,6 @@ ServerFootprint Locks::rename(NewToken &renamed, Nanos now) noexcept {
   assert(place != records_.end() && place->second == renamed.record);
   place->second = renamed.old;
   record.id = renamed.id;
-  record.is_recallable = false;
   record.watcher.set_id(renamed.id);
   Identity &identity = record.identity;
   Identity &old = renamed.old->identity;

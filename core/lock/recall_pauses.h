@@ -28,7 +28,7 @@ class RecallPauses {
     entry.hash = hash;
     entry.until = now + entry.pause;
   }
-  // It was retained, and nobody asked for it.
+  // It was retained, and no other client asked for it.
   void unwanted(std::string_view key) {
     if (entry_of(key).hash == hash_of(key)) entry_of(key) = {};
   }

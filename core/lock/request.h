@@ -115,6 +115,8 @@ struct RequestArguments {
   std::string period;        // begin run, release: the text that names it
   Nanos remembered_for = 0;  // begin run
   int64_t tries = 0;         // begin run
+  bool must_end_lease =
+      false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
   // A release of a flight: the value to store. An acquire of a flight: the value that it found,
   // instead of a lease.
   std::shared_ptr<const protocol::FlightValue> value = nullptr;
@@ -261,8 +263,6 @@ struct Request : Timed, Waitlist::Caller {
   WaitingThread waiter;
   bool is_part = false;       // check: of a request for all nodes of a cluster
   bool is_recalling = false;  // acquire: a try that waits for a holder that was recalled
-  bool must_end_lease =
-      false;  // detach: of a lease that no caller has; if it fails, the ttl ends it
 
   bool is_finished() const { return status.load(std::memory_order_acquire) != Status::kPending; }
   // It waits for a server that is away, without a limit of its own.

@@ -124,7 +124,8 @@ void Requests::finish(Request &request, Status status, std::string_view message)
   const bool is_given_up = status == Status::kCancelled || status == Status::kClosed;
   // No other status may say that the lease is held as before.
   if (may_be_marked && !is_given_up) status = Status::kOutcomeUnknown;
-  if (request.must_end_lease) leases_.leave_to_ttl(*request.lease);
+  const bool must_end = request.arguments && request.arguments->must_end_lease;
+  if (must_end) leases_.leave_to_ttl(*request.lease);
   if (request.task) request.task->on_end(status);
   results_.finish(request, status, message);
 }

@@ -38,12 +38,14 @@ class Retention {
   }
   // Another client asks for the lock, or messages may not arrive any more.
   void recall() { state_ = State::kOver; }
-  // A caller that wants the lock retained for `retain` after its grant releases it.
+  // A caller has the lock that wants it retained for so long after the grant; 0: not at all.
+  void want(Nanos retain) { retain_ = retain; }
+  // The caller releases it.
   // @return whether it is kept, until until(). If not, it is released on the server.
-  [[nodiscard]] bool release(Nanos retain, Nanos now) {
+  [[nodiscard]] bool release(Nanos now) {
     if (state_ != State::kInUse) return false;
-    until_ = after(granted_at_, retain);
-    state_ = retain > 0 && now < until_ ? State::kIdle : State::kOver;
+    until_ = after(granted_at_, retain_);
+    state_ = retain_ > 0 && now < until_ ? State::kIdle : State::kOver;
     return state_ == State::kIdle;
   }
   // The next caller has the lock.
@@ -53,6 +55,7 @@ class Retention {
   }
 
   State state() const { return state_; }
+  bool is_wanted() const { return retain_ > 0; }
   bool is_idle() const { return state_ == State::kIdle; }
   bool may_release() const { return state_ == State::kInUse; }
   Nanos until() const { return until_; }
@@ -76,6 +79,7 @@ class Retention {
  private:
   State state_ = State::kOff;
   Nanos granted_at_ = 0;
+  Nanos retain_ = 0;
   Nanos until_ = 0;
 };
 

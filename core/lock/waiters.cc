@@ -214,7 +214,7 @@ void Waiters::on_granted(TokenRecord &record, const Call &call,
   if (step.transition == Acquisition::Transition::kGranted) {
     const bool has_owner = record.lock->keys.traits().has_owner;
     if (has_owner) record.front()->lease->hold_count = answer.hold_count;
-    if (!has_owner && record.is_recallable && answer.fence_count > 0) {
+    if (!has_owner && record.is_recallable() && answer.fence_count > 0) {
       step.grant.fence_count = static_cast<int16_t>(answer.fence_count);
       record.retention.give(&Retention::grant, call.sent_at);
     }
@@ -277,8 +277,7 @@ void Waiters::on_queued(TokenRecord &record, const Call &call,
   record.server().names.announce_by(now);
   const auto queued = acquisition.give(&Acquisition::on_queued, answer.ticket, answer.key_digest);
   if (queued.transition != Acquisition::Transition::kNone) return follow(record, queued, now);
-  record.trouble.clear();
-  record.is_slot_moving = false;
+  record.trouble = {};
   locks_.set_phase(record, Phase::kQueued);
   // Later callers of this client find the place queued.
   if (record.front() != nullptr) results_.queued(*record.front());
@@ -300,8 +299,7 @@ void Waiters::on_acquire_refused(TokenRecord &record, const protocol::Refusal &r
     return fail_callers(record, Status::kUnavailable,
                         words::not_acquired_in_move(record.lock->name), now);
   }
-  record.trouble = refusal.message;
-  record.is_slot_moving = is_moving;
+  record.trouble = {refusal.message, is_moving};
   follow(record, record.acquisition.give(&Acquisition::on_postponed, now, entropy_.next()), now);
 }
 

@@ -119,7 +119,7 @@ class Waiters : private Part, public Leases::Owner {
   void send_ask(TokenRecord &record, Nanos now, protocol::EvalMode eval);
   // Give the lock to the next caller of this client without asking the server, if its turn allows.
   bool hand_off_locally(TokenRecord &record, Nanos now);
-  // The steps of start(). What may throw comes before what changes the lock.
+  // The steps of start(): those that throw come before those that change the lock.
   static void prepare(Request &request, Nanos now);
   static void set_lock(Request &request, const std::shared_ptr<LockState> &lock) noexcept;
   TokenRecord *open_place(const Request &request, const std::shared_ptr<LockState> &lock);

@@ -126,7 +126,7 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   lease.end_at = terms.end_at;
   lease.record = &record;
   record.lease = caller.lease;
-  record.retain = options.retain;
+  record.retention.give(&Retention::want, options.retain);
   if (caller.is_recalling) caller.wait_ms = 0;
   record.yield_policy = options.yield_policy();
   std::string &owner = record.identity.owner;
@@ -254,10 +254,10 @@ Outcome Waiters::why_not_yet(const Request &request, const TokenRecord &record) 
             words::busy(lock.name, lock.obstacle, server.names.holder(lock.blocker))};
   }
   // No error of the server: the wait ran out, as behind a holder.
-  if (record.is_slot_moving) {
+  if (record.trouble.is_slot_moving) {
     return {Status::kTimeout, words::not_granted_in_move(lock.name, request.wait_ms)};
   }
-  if (!record.trouble.empty()) return {Status::kServer, words::same(record.trouble)};
+  if (!record.trouble.text.empty()) return {Status::kServer, words::same(record.trouble.text)};
   if (record.phase == Phase::kAsking && record.acquisition->is_outcome_unknown()) {
     return {Status::kOutcomeUnknown, words::acquire_unanswered(server.settings)};
   }

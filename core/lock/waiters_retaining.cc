@@ -27,7 +27,7 @@ Nanos recall_bound(Nanos round_trip) {
 bool Waiters::may_retain(const TokenRecord &record, Nanos now) const {
   const LockState &lock = *record.lock;
   const session::Channel &channel = record.server().channel;
-  const bool is_wanted = record.retain > 0 && record.is_recallable && may_hand_off_ &&
+  const bool is_wanted = record.retention->is_wanted() && record.is_recallable() && may_hand_off_ &&
                          !pauses_.is_paused(lock.keys.lock, now);
   const bool is_plain = !record.is_sharing && !record.upgrader && !record.held()->is_provisional();
   return is_wanted && is_plain && lock.waitlist->state() == Waitlist::State::kIdle &&
@@ -35,8 +35,7 @@ bool Waiters::may_retain(const TokenRecord &record, Nanos now) const {
 }
 
 bool Waiters::retain(TokenRecord &record, Nanos now) {
-  if (!may_retain(record, now) || !record.retention.give(&Retention::release, record.retain, now))
-    return false;
+  if (!may_retain(record, now) || !record.retention.give(&Retention::release, now)) return false;
   leases_.end_lease(record, Lease::kReleased, {});
   locks_.set_phase(record, Phase::kRetained);
   timers_.set(record, std::min(record.retention->until(), record.held()->held_until()));

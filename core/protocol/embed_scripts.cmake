@@ -32,7 +32,7 @@ set(OVERDUE_ENTRIES 4)      # Overdue entries that an ACQUIRE of a held lock dro
 set(FENCE_STEP 32)          # Leaves 31 fences to the holder's client for its own hand-offs.
 set(FENCE_BLOCK 1024)       # .. for a client that retains the lock.
 set(FENCE_LEAD_US 1000)     # Up to where F may be ahead of the clock when a block is given.
-set(LAST_PLAIN 55)          # '7': above it, the first digit of a rid says that a holder can be recalled.
+set(LAST_PLAIN 55)          # '7'. A greater first digit of a rid: the holder can be recalled.
 set(FENCE_MAX 9007199254740991)  # 2^53 - 1: numbers of Lua, JSON and JavaScript are exact to there.
 set(MARKS 32)               # Handed-over readers, beyond which marks of the past are dropped.
 set(MARK_CALLS 8)           # Late copies of that many attaches are known.
@@ -59,7 +59,8 @@ set(UPGRADE_TICKET 4000000000000000)  # Puts an upgrade in front: far above any 
 set(constants REDISSON_TURN_MS REDISSON_WAIT_MS YIELD_EVERY YIELD_LIMIT SEARCH_MS SEARCH_SHARE
     POLL_APART_MS TOKEN_SIZE CID_SIZE MEMBER_SIZE SHARED UPGRADE_TICKET FENCE_TTL_MS QUEUE_TTL_MS
     MAX_ENTRIES LEAST_POLLED_MS SILENT_MS OVERDUE_ENTRIES FENCE_STEP FENCE_MAX MARKS MARK_CALLS
-    FENCE_BLOCK FENCE_LEAD_US LAST_PLAIN PERMITS CAP_TTL_MS MAX_MARKS MARK_KEPT_MS MAX_EVERY_MS MAX_TTL_MS MOST_IDS)
+    FENCE_BLOCK FENCE_LEAD_US LAST_PLAIN PERMITS CAP_TTL_MS MAX_MARKS MARK_KEPT_MS
+    MAX_EVERY_MS MAX_TTL_MS MOST_IDS)
 
 # Keeps the lines between `--@only word ...` and `--@end` if one of `words` is there, or drops them.
 function(choose words text result)

@@ -191,7 +191,8 @@ void Runtime::detach_again(const std::shared_ptr<Lease> &lease) {
   try {
     const auto request = Request::make(Request::Op::kDetach);
     request->lease = lease;
-    request->must_end_lease = true;
+    request->arguments = std::make_unique<RequestArguments>();
+    request->arguments->must_end_lease = true;
     Lock lock(wakeup_.mutex());
     wakeup_.forget_watches(*lease);
     begin(request);

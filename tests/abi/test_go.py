@@ -119,7 +119,7 @@ def functions_by_length(text: str) -> list[str]:
     """The functions of the wrapper that take text as something else than a string of Go's, which
     has its length."""
     functions = re.findall(r"^[\w *]+\*?\b_wrap_(\w+?)_rlc_\w+\(([^)]*)\) \{$", text, re.MULTILINE)
-    assert len(functions) > len(declared_functions())
+    assert len(functions) > len(declared_functions()) - len(LEFT_OUT)
     return [name for name, listed in functions if "char" in listed]
 
 

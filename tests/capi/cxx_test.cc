@@ -192,6 +192,20 @@ void a_lock_is_taken_by_force() {
   CHECK_INT(RL_E_INVALID, status_of([&] { client.force_release("forced", ""); }));
 }
 
+void holders_are_asked_to_finish() {
+  redlatch::client client = open_client();
+  redlatch::client other = open_client();
+  auto lease = client.try_acquire("asked", redlatch::acquire_options().retain(5s));
+  if (!CHECK(lease.has_value())) return;
+  CHECK_INT(0, lease->recall_count());
+  CHECK_INT(1, other.recall("asked", "deploy"));
+  CHECK_INT(0, other.recall("another"));
+  lease->extend(30s);
+  CHECK_INT(1, lease->recall_count());
+  CHECK(lease->recall_reason() == "deploy");
+  CHECK_INT(RL_E_INVALID, status_of([&] { other.recall("asked", std::string(129, 'r')); }));
+}
+
 void options_reach_the_server() {
   redlatch::client client = open_client();
   const auto options = redlatch::acquire_options().ttl(5s).renew(false).label("nightly");
@@ -545,6 +559,7 @@ constexpr test kTests[] = {
     {"a_lease_releases_at_the_end_of_its_scope", a_lease_releases_at_the_end_of_its_scope},
     {"a_detached_lease_is_attached_elsewhere", a_detached_lease_is_attached_elsewhere},
     {"a_lock_is_taken_by_force", a_lock_is_taken_by_force},
+    {"holders_are_asked_to_finish", holders_are_asked_to_finish},
     {"options_reach_the_server", options_reach_the_server},
     {"a_semaphore_has_permits", a_semaphore_has_permits},
     {"several_names_are_one_lease", several_names_are_one_lease},

@@ -119,7 +119,7 @@ static void a_try_does_not_get_what_is_in_use(void) {
   rl_error_free(err);
 }
 
-/* ---- two clients, and a resource that refuses lower fences ------------------------------------ */
+/* ---- two clients, and a resource that refuses lower fences ----------------------------------- */
 
 static atomic_int is_over;
 static _Atomic int64_t highest;
@@ -180,7 +180,7 @@ static void threads_of_a_client_take_turns(void) {
   for (i = 0; i < THREAD_COUNT; i++) pthread_join(threads[i], NULL);
 }
 
-/* ---- its end ---------------------------------------------------------------------------------- */
+/* ---- its end --------------------------------------------------------------------------------- */
 
 static void it_ends_by_time(void) {
   rl_lease* lease = acquire(clients[0], "short", 0, "50ms");
@@ -305,7 +305,7 @@ static void also_with_resp2(void) {
   rl_client_close(client);
 }
 
-/* ---- where it is refused ---------------------------------------------------------------------- */
+/* ---- where it is refused --------------------------------------------------------------------- */
 
 static void it_is_refused_with_the_reason(void) {
   static const char* const kinds[][3] = {{"limit", "3", "a semaphore"},
@@ -326,6 +326,8 @@ static void it_is_refused_with_the_reason(void) {
     rl_acquire_options_free(options);
   }
   options = with("5s", NULL, NULL);
+  CHECK(rl_rw_acquire_read(clients[0], TEXT("refused"), 0, options, err) == NULL);
+  CHECK_HAS("option 'retain' must be 0 for a reader", rl_error_message(err));
   rl_names_add(names, TEXT("a"), RL_MODE_WRITE, NULL);
   rl_names_add(names, TEXT("b"), RL_MODE_WRITE, NULL);
   CHECK(rl_acquire_all(clients[0], names, 0, options, err) == NULL);

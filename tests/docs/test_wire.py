@@ -67,7 +67,7 @@ def test_another_head_changes_the_page(
 
 
 def test_another_format_changes_the_page(tree: Path) -> None:
-    change(tree / COMPOSER, "extend_shared detach)", "extend_shared)")
+    change(tree / COMPOSER, "detach recall)", "recall)")
     assert generate("--check", f"--root={tree}").returncode == 1
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from support.build import ROOT
 
-MOST_BYTES = 1_340_000
+MOST_BYTES = 1_360_000
 
 
-def test_the_stripped_library_has_at_most_1_34_mb(tmp_path: Path) -> None:
+def test_the_stripped_library_has_at_most_1_36_mb(tmp_path: Path) -> None:
     library = (ROOT / "build/release/capi/libredlatch.so").resolve()
     stripped = tmp_path / library.name
     subprocess.run(["strip", "-o", stripped, library], check=True)

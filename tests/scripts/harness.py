@@ -22,7 +22,7 @@ from support.resp import Argument, Connection, RespError
 from support.servers import Server
 
 from .invariants import AGREES, IMMORTAL
-from .messages import Grant, Head, Recalled, Told, parse  # noqa: F401: the tests take them from here
+from .messages import Grant, Head, Recalled, Told, parse  # noqa: F401: for the tests
 from .texts import (  # noqa: F401: the tests take them from here
     PROVISIONAL_MS,
     CLOCK_SLACK_MS,

@@ -214,7 +214,9 @@ void Caller::cancel() {
 void Caller::check_wait(const Request &request) {
   const Nanos took = context_.schedule.now() - asked_at_;
   const Nanos limit = request.wait_ms * kMs + request.wait_ms * kMs / 100 + kWaitSlack;
-  if (request.wait_ms <= 0 || request.is_recalling || context_.plan.has(Fault::kPause) || took <= limit) return;
+  if (request.wait_ms <= 0 || request.is_recalling || context_.plan.has(Fault::kPause) ||
+      took <= limit)
+    return;
   context_.verdict.broken("a wait ends in time", name_ + ": " + std::to_string(took / kMs) +
                                                      " ms instead of " +
                                                      std::to_string(request.wait_ms));

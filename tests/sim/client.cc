@@ -331,6 +331,7 @@ void Client::hang_up(Wire &wire, Network::Ending ending) {
 
 // The service gets on_disconnected() a moment later, as from another thread.
 void Client::disconnect(Wire &wire) {
+  if (!is_cluster()) retained_.disconnected();
   hang_up(wire, Network::Ending::kSoon);
   wire.is_end_due = true;
   later(scheduling(), [this, &wire] {

@@ -76,7 +76,8 @@ class Client : private lock::Output, private driver::Log {
     return wires_[node]->dialogue() != nullptr || side_.is_opening();
   }
   bool is_all_up() const {
-    return std::all_of(wires_.begin(), wires_.end(), [](const auto &wire) { return wire->is_up(); });
+    return std::all_of(wires_.begin(), wires_.end(),
+                       [](const auto &wire) { return wire->is_up(); });
   }
   bool is_busy() const { return !calls_.empty(); }
   bool is_waiting() const { return service_->expects_push(); }

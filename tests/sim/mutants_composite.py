@@ -164,8 +164,8 @@ COMPOSITE_MUTANTS = (
         1,
         Edit(
             "lock/retention.h",
-            "until_ = after(granted_at_, retain);",
-            "until_ = after(IS_ON ? now : granted_at_, retain);",
+            "until_ = after(granted_at_, retain_);",
+            "until_ = after(IS_ON ? now : granted_at_, retain_);",
         ),
         scenario="kRetained",
     ),

@@ -93,11 +93,11 @@ SENTINEL_MUTANTS = (
         19,
         Edit(
             "lock/leases.cc",
-            "  if (refusal) {\n    record.trouble = refusal.message;\n",
+            "  if (refusal) {\n    record.trouble.text = refusal.message;\n",
             "  if (IS_ON && !refusal && !record.identity.permits.empty()) {\n"
             "    answer.result = std::max<int64_t>(answer.result, 1);\n"
             "  }\n"
-            "  if (refusal) {\n    record.trouble = refusal.message;\n",
+            "  if (refusal) {\n    record.trouble.text = refusal.message;\n",
         ),
         scenario="kSentinelPool",
     ),

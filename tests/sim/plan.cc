@@ -281,9 +281,9 @@ void load_names(Plan &plan, Random &random) {
 // Nothing that a server has noted is lost.
 void load_jobs(Plan &plan, Random &random) {
   load_general(plan, random);
-  switch_off(plan, {Fault::kForce, Fault::kForge, Fault::kForeign, Fault::kAttach,
-                    Fault::kServerAmnesia, Fault::kServerLoss, Fault::kClockBack,
-                    Fault::kClockForward});
+  switch_off(plan,
+             {Fault::kForce, Fault::kForge, Fault::kForeign, Fault::kAttach, Fault::kServerAmnesia,
+              Fault::kServerLoss, Fault::kClockBack, Fault::kClockForward});
   plan.scenario == Scenario::kJobs ? plan.load_jobs(random) : plan.load_elections(random);
 }
 

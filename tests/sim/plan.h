@@ -119,13 +119,13 @@ enum class Scenario : uint8_t {
   kSentinelReplicas,  // as kSentinel; most callers want replicas to confirm their grants
   kSentinelPool,      // as kSentinel, with semaphores
   // A cluster.
-  kCluster,         // slot moves and failovers of all kinds, some with lost grants
-  kClusterMoves,    // slots move all the time, and nothing is lost
-  kClusterReaders,  // the same with readers and writers
-  kClusterPool,     // the same with semaphores
-  kClusterNames,    // the same with several names at once
+  kCluster,          // slot moves and failovers of all kinds, some with lost grants
+  kClusterMoves,     // slots move all the time, and nothing is lost
+  kClusterReaders,   // the same with readers and writers
+  kClusterPool,      // the same with semaphores
+  kClusterNames,     // the same with several names at once
   kClusterRetained,  // the same with locks that clients retain
-  kClusterClocks,   // slots move, often for longer than a lease, between clocks far apart
+  kClusterClocks,    // slots move, often for longer than a lease, between clocks far apart
   // One server, or a primary with replicas. No seed has it by itself.
   kPasswords,  // passwords change all the time, and connections are cut
   kCount,

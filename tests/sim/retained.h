@@ -69,6 +69,8 @@ class Retained {
     }
     return nullptr;
   }
+  // They are given back with the next connection, unless they have expired by then.
+  void disconnected() { idle_.clear(); }
   bool has_idle() const { return !idle_.empty() || !recalled_.empty(); }
   size_t count() const { return count_; }
   const std::string &kept_longest() const { return kept_longest_; }

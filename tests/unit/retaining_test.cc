@@ -248,6 +248,18 @@ TEST_F(RetainingTest, it_is_released_when_connected_again) {
   given_back(-1);
 }
 
+TEST_F(RetainingTest, release_is_due_for_as_long_as_the_server_keeps_it) {
+  connect();
+  retained();
+  const auto brief = acquire(-1, retaining(5'000 * kMs, 20 * kMs));
+  ASSERT_EQ(brief->status.load(), Status::kOk);
+  (void)release(brief->lease);
+  disconnect();
+  advance(10'000 * kMs);
+  client_->on_connected(0, {}, now_);
+  given_back();
+}
+
 TEST_F(RetainingTest, lock_in_use_counts_as_recalled_after_a_lost_connection) {
   connect();
   const auto lease = held_alone(retaining());

@@ -1147,7 +1147,8 @@ RL_API void rl_request_free(rl_request *request);
 /**
  * Make a completion queue. A thread that waits for many events takes their tags from it: those
  * given to rl_request_watch(), rl_lease_watch(), rl_lease_watch_recall(), rl_client_log_watch(),
- * rl_queue_post() and rl_client_credentials_watch(). Results stay where they are: in the request, the lease, the log.
+ * rl_queue_post() and rl_client_credentials_watch(). Results stay where they are: in the request,
+ * the lease, the log.
  *
  * In an event loop: poll rl_queue_fd(); when it is readable, take tags by rl_queue_next(queue, 0)
  * or rl_queue_next_event() until it returns 0. One queue serves any number of clients.
@@ -1654,7 +1655,7 @@ enum {
       else 0. */
   RL_FIELD_POSITION = 123,
   /** holder: 1 if its client may only retain the lock, for no caller, and gives it up when another
-      one asks: the server cannot tell which; else 0. */
+      one asks: the server cannot tell; else 0. */
   RL_FIELD_RECALLABLE = 124
   /* ---- end of number fields ---- */
 };
@@ -2119,7 +2120,8 @@ RL_API int64_t rl_recall_heard(const rl_request *request);
 /**
  * Post `tag` to `queue`, once, when the holder of `lease` is asked to finish; at once if it has
  * been asked. Dropped without an event when the lease ends: rl_lease_watch() reports that. While a
- * lease is watched, the library's thread reads what the server sends. Otherwise as
+ * lease is watched, the library's thread reads what the server sends. An attached lease hears no
+ * recalls: they go to the client that acquired it, and are counted as heard. Otherwise as
  * rl_lease_watch(), and RL_E_UNSUPPORTED for the lease of a Redlock. Blocks: never. Threads: any.
  * Since: 0.1.
  */

@@ -202,6 +202,15 @@ class lease {
   }
 
   /**
+   * How often the holder has been asked to finish, and the last reason. get() is for
+   * rl_lease_watch_recall().
+   */
+  [[nodiscard]] int64_t recall_count() const noexcept { return rl_lease_recall_count(get()); }
+  [[nodiscard]] std::string recall_reason() const {
+    return detail::read_text([&](auto... to) { return rl_lease_recall_reason(get(), to...); });
+  }
+
+  /**
    * Wait until the lease stops being held, at most `limit`. @return RL_LEASE_*: its state then.
    * @throws error RL_E_INVALID (a moved-from lease), RL_E_FORKED, RL_E_NO_MEMORY.
    */
@@ -477,6 +486,18 @@ class client {
     const detail::outcome outcome;
     return outcome.answer(rl_force_release_any(get(), name.data(), name.size(), outcome),
                           RL_E_NOT_HELD);
+  }
+
+  /**
+   * Ask the holders of the lock `name` to finish, as rl_recall() does. @return the number of
+   * holders whose client has heard it. @throws error
+   */
+  int64_t recall(std::string_view name, std::string_view reason = {}) {
+    const detail::outcome outcome;
+    int64_t heard = 0;
+    outcome.require(
+        rl_recall(get(), name.data(), name.size(), reason.data(), reason.size(), &heard, outcome));
+    return heard;
   }
 
   /** Check each server now for dangers to locks, as rl_client_check() does. */

@@ -376,7 +376,7 @@ class Client(Base, metaclass=Made):
     def recall(self, name: Name, reason: Name = "") -> int:
         """Ask the holders of the lock `name` to finish: holder, readers, or holders of permits.
 
-        reason  for people, at most 128 bytes: Lease.recall_reason shows it
+        reason  for people, short: Lease.recall_reason shows it
 
         Return the number of holders whose client it reached; 0 is no error. Each of them decides:
         nothing is forced, a recall may be lost, and a client without Lease.on_recall() ignores it.

@@ -67,7 +67,7 @@ class Holder:
     """Id of the candidate, from the option id; empty without one."""
     recallable: int
     """1 if its client may only retain the lock, for no caller, and gives it up when another one
-    asks: the server cannot tell which; else 0."""
+    asks: the server cannot tell; else 0."""
     # ---- end of Holder ----
 
 

@@ -3,8 +3,8 @@
 --
 -- The answer to a caller that does not get K. See acquire.lua.
 --
--- In:  K, Q, R, prefix, token, me, ticket, now, holder, readers, window, served; hash_rw format: theirs_left,
---      their_field.
+-- In:  K, Q, R, prefix, token, me, ticket, now, holder, readers, window, served; hash_rw format:
+--      theirs_left, their_field.
 -- Out: none; it returns.
 local kind, value, reader = 'none', '', nil
 local rank = redis.call('ZRANK', Q, me)

@@ -88,7 +88,7 @@ public record LockInfo(
    * @param labelBytes the option label of the acquisition; empty without one
    * @param candidateBytes id of the candidate, from the option id; empty without one
    * @param recallable 1 if its client may only retain the lock, for no caller, and gives it up when
-   *     another one asks: the server cannot tell which; else 0
+   *     another one asks: the server cannot tell; else 0
    * @param mode read, write, or upgrade: a reader that waits to write; write for every lock that is
    *     not a read-write lock
    * @param since when it was granted, joined the queue, or when the last run began or succeeded;
