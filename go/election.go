@@ -45,6 +45,10 @@ func (t Term) Fence() int64 { return t.Number }
 // refuses lower fences stops the writes of work. Then Lead ignores the result of work, campaigns
 // again, and runs work once more with the next term.
 //
+// If another client asks the leader to resign ([Client.Resign]), the context of work ends with the
+// cause ErrRecalled. Lead waits until work has returned, resigns, pauses as after a loss, and
+// campaigns again, behind the candidates that wait.
+//
 // Lead pauses after a loss, and after an error of a campaign that may pass (see
 // [Status.Retryable]): 1 s, then twice as long each time, at most 30 s. A term that lasted longer
 // than 30 s sets the pause back to 1 s.
@@ -161,8 +165,11 @@ func (r *candidacy) serve(ctx context.Context,
 	var end endOfTerm
 	begun := time.Now()
 	end.err = lease.during(ctx, func(inside context.Context) error {
+		inside, finish := lease.untilRecalled(inside)
+		defer finish()
 		failure := work(inside, Term{ID: r.id, Number: lease.Fence(), lease: lease})
-		end.isCancelled, end.mayPass = ctx.Err() != nil, lease.State() == StateLost
+		end.isCancelled = ctx.Err() != nil
+		end.mayPass = finish() || lease.State() == StateLost
 		return failure
 	}, func(bool) error { return lease.unlockAfterWork(ctx) })
 	end.lasted = time.Since(begun)

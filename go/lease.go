@@ -85,6 +85,9 @@ type hold struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	tag    int64 // of the watch for its end
+
+	recalled     chan struct{} // nil: not watched
+	forgetRecall func()        // ends that watch; nil: there is none
 }
 
 func newLease(ctx context.Context, s *common, client any, handle rlc.Lease) *Lease {
@@ -290,6 +293,7 @@ func (l *Lease) Context() context.Context {
 func (h *hold) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.endRecalls()
 	if h.handle != 0 {
 		h.cancel(whyEnded(h.handle))
 	}
@@ -313,6 +317,7 @@ func (l *Lease) endContext() {
 	if h.cancel == nil {
 		return
 	}
+	h.endRecalls()
 	l.common.pump.forget(h.tag)
 	h.cancel(whyEnded(h.handle))
 }
