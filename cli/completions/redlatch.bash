@@ -52,12 +52,13 @@ _redlatch() {
     elif [[ -z $command ]]; then
       command=$word
       case $command in
-        run) own=' -s --shared -x -e --exclusive --permits --also --also-shared -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --min-hold --renew --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout -o --close -F --no-fork ' own_valued=' --permits --also --also-shared -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --min-hold --renew --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout ' ;;
-        once) own=' --every --key --tries --forget -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --on-lost -k --kill-after --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' own_valued=' --every --key --tries -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' ;;
+        run) own=' -s --shared -x -e --exclusive --permits --also --also-shared -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --min-hold --renew --on-lost -k --kill-after --on-recall --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout -o --close -F --no-fork ' own_valued=' --permits --also --also-shared -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --min-hold --renew --on-lost -k --kill-after --on-recall -c --command --label --status-fd --ttl --max-hold --max-local-handoffs --yield-every --yield-for --owner --format --min-replicas --sync-timeout ' ;;
+        once) own=' --every --key --tries --forget -n --nonblock --nb -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --on-lost -k --kill-after --on-recall --preserve-status -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' own_valued=' --every --key --tries -w --wait --timeout -E --conflict-exit-code --if-busy --start-jitter --renew --on-lost -k --kill-after --on-recall -c --command --label --status-fd --ttl --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' ;;
         elect) own=' --id --restart --http --http-public --renew --on-lost -k --kill-after -c --command --foreground --no-forward-signals --label --hide-command --status-fd --ttl --no-renew --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' own_valued=' --id --http --renew --on-lost -k --kill-after -c --command --label --status-fd --ttl --max-hold --yield-every --yield-for --min-replicas --sync-timeout ' ;;
-        leader) own=' --watch ' own_valued='  ' ;;
+        leader) own=' --watch --resign --force --reason ' own_valued=' --reason ' ;;
         ls) own=' --exit-code ' own_valued='  ' ;;
         force-release) own=' -y --yes --if-owner ' own_valued=' --if-owner ' ;;
+        recall) own=' --reason ' own_valued=' --reason ' ;;
         limit) own=' --clear --for ' own_valued=' --for ' ;;
         doctor) own=' -w --wait --min-replicas ' own_valued=' -w --wait --min-replicas ' ;;
         server) own=' --run ' own_valued='  ' ;;
@@ -73,7 +74,7 @@ _redlatch() {
   elif [[ $current == -* && -z $is_raw ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$own $everywhere" -- "$current")
   elif [[ -z $command || $command == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W 'run once elect leader status ls force-release limit doctor server version help' -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W 'run once elect leader status ls force-release recall limit doctor server version help' -- "$current")
   elif [[ -n $lock ]]; then
     _redlatch_child "$COMP_CWORD"
   fi

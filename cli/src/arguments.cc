@@ -16,6 +16,7 @@
 #include "exit_code.h"
 #include "guesses.h"
 #include "json.h"
+#include "recall_options.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -27,7 +28,7 @@ struct Command {
   const char* summary;
 };
 
-constexpr std::array<Command, 12> kCommands = {{
+constexpr std::array<Command, 13> kCommands = {{
     {"run", "NAME [--] COMMAND [ARGUMENT..]", "Hold the lock NAME while COMMAND runs"},
     {"once", "--every DUR NAME [--] COMMAND [ARGUMENT..]",
      "Run COMMAND once in a period, on one of the hosts that start it"},
@@ -37,6 +38,7 @@ constexpr std::array<Command, 12> kCommands = {{
     {"status", "NAME..", "Show locks; exit code 0 = all are held, 1 = one is free"},
     {"ls", "[PATTERN]", "List the held locks except reentrant ones; PATTERN has * ? [a-z]"},
     {"force-release", "NAME..", "Remove locks of any holder"},
+    {"recall", "NAME", "Ask the holders of a lock to finish; nothing is forced"},
     {"limit", "NAME [N]",
      "Cap a semaphore at N permits, or show its cap; exit code 1 = it has none"},
     {"doctor", "", "Check the servers; exit code 0 = all is well, 1 = warnings, 2 = failures"},
@@ -136,8 +138,8 @@ class Parser {
     add_once_options(*root_.get_subcommand("once"));
     elect_.add_to(*root_.get_subcommand("elect"));
     root_.get_subcommand("elect")->footer(std::string(kElection) + kExitCodes);
-    root_.get_subcommand("leader")->add_flag("--watch", arguments_.watches,
-                                             "Show each change, a line each, until a signal comes");
+    add_leader_options(*root_.get_subcommand("leader"), arguments_);
+    add_recall_options(*root_.get_subcommand("recall"), arguments_);
     root_.get_subcommand("ls")->add_flag("--exit-code", arguments_.tells_by_exit_code,
                                          "Exit with 0 if a lock is found, with 1 if none is");
     add_force_release_options(*root_.get_subcommand("force-release"));
@@ -426,7 +428,7 @@ class Parser {
     if (is_insecure_) arguments_.options.set("tls_verify", "none");
     if (command.empty()) throw UsageError("a command is missing\n" + commands_text() + hint());
     const bool takes_none = command == "version" || command == "server" || command == "doctor";
-    const bool takes_one = command == "ls" || command == "leader";
+    const bool takes_one = command == "ls" || command == "leader" || command == "recall";
     const std::size_t most = takes_none ? 0 : takes_one ? 1 : count;
     if (count > most)
       throw UsageError("unexpected " + in_quotes(without_secrets(arguments_.names[most])) + hint());
@@ -439,6 +441,7 @@ class Parser {
     if (command == "elect") check_run(elect_);
     if (command == "once") check_once();
     if (command == "limit") check_limit();
+    check_recall(arguments_);
     if (check_wait_) arguments_.check_wait_ms = duration("--wait", *check_wait_);
     if (min_replicas_) {
       arguments_.min_replicas = number_from("--min-replicas", *min_replicas_, 0, RL_MAX_REPLICAS);

@@ -30,7 +30,7 @@ struct Arguments {
   Output output = Output::kTable;
   bool is_colored = false;
 
-  // `run`, `once`, `elect`, `leader`: one; `ls`: at most one, a pattern.
+  // `run`, `once`, `elect`, `leader`, `recall`: one; `ls`: at most one, a pattern.
   std::vector<std::string> names;
 
   RunOptions run;  // `once` and `elect` have them, too.
@@ -41,6 +41,14 @@ struct Arguments {
   std::optional<std::string> command_password_file;
 
   bool watches = false;  // `leader --watch`
+
+  // `recall`, `leader --resign`
+  struct Recall {
+    std::optional<std::string> reason;
+    bool resigns = false;
+    bool is_forced = false;
+  };
+  Recall recall;
 
   bool tells_by_exit_code = false;  // `ls`
 

@@ -16,6 +16,7 @@ namespace redlatch::cli {
 [[nodiscard]] int show_status(const Arguments& arguments, const Log& log);
 [[nodiscard]] int list_locks(const Arguments& arguments, const Log& log);
 [[nodiscard]] int force_release(const Arguments& arguments, const Log& log);
+[[nodiscard]] int recall(const Arguments& arguments, const Log& log);
 [[nodiscard]] int limit(const Arguments& arguments, const Log& log);
 [[nodiscard]] int doctor(const Arguments& arguments, const Log& log);
 [[nodiscard]] int serve(const Arguments& arguments, const Log& log);

@@ -155,8 +155,9 @@ class Candidate {
     state_.end_term();
     const Released released =
         release(client_, arguments_, lease, begin_us, outcome.exit_code == 0, reports_);
-    report_revoked(lease, released.failure_code == kExitLost ? "lost" : "released");
-    if (options_.restarts && !must_end) return term;
+    const char* reason = outcome.is_recalled ? "recalled" : "released";
+    report_revoked(lease, released.failure_code == kExitLost ? "lost" : reason);
+    if ((options_.restarts || outcome.is_recalled) && !must_end) return term;
     if (!released.is_acknowledged) client_.close_within(kCloseMs);
     term.exit_code = released.failure_code != 0 ? released.failure_code : outcome.exit_code;
     return term;

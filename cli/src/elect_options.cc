@@ -46,7 +46,7 @@ void ElectParser::add_to(CLI::App& elect) {
 
 RunOptions ElectParser::checked(const std::vector<std::string>& words) const {
   RunOptions options = run_.checked(words);
-  if (options.lost_signal == 0) {
+  if (options.on.lost_signal == 0) {
     throw must_be("--on-lost", "term, kill or signal:NAME for 'elect'", "ignore");
   }
   check_http();

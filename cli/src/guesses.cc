@@ -34,6 +34,7 @@ constexpr auto kCommandGuesses = std::to_array<Guess>({
     {"election", "elect", ""},
     {"campaign", "elect", ""},
     {"observe", "leader", ""},
+    {"resign", "leader --resign", ""},
     {"lock", "", kLock},
     {"acquire", "", kLock},
     {"unlock", "", kUnlock},

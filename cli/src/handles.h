@@ -31,6 +31,7 @@ using RequestHandle = std::unique_ptr<rl_request, Freer<rl_request_free>>;
 using NamesHandle = std::unique_ptr<rl_names, Freer<rl_names_free>>;
 using LeaseHandle = std::unique_ptr<rl_lease, Freer<rl_lease_free>>;
 using InfoHandle = std::unique_ptr<rl_info, Freer<rl_info_free>>;
+using QueueHandle = std::unique_ptr<rl_queue, Freer<rl_queue_free>>;
 using ListHandle = std::unique_ptr<rl_list, Freer<rl_list_free>>;
 
 // For the functions that return NULL only when out of memory.
@@ -79,6 +80,11 @@ std::string read_text(const Read& read) {
 inline std::string loss_reason(const rl_lease* lease) {
   return read_text(
       [&](char* buffer, std::size_t size) { return rl_lease_lost_text(lease, buffer, size); });
+}
+
+inline std::string recall_reason(const rl_lease* lease) {
+  return read_text(
+      [&](char* buffer, std::size_t size) { return rl_lease_recall_reason(lease, buffer, size); });
 }
 
 }  // namespace redlatch::cli

@@ -17,6 +17,7 @@
 #include "leader_observer.h"
 #include "line_writer.h"
 #include "lock_report.h"
+#include "recall.h"
 #include "text.h"
 
 namespace redlatch::cli {
@@ -95,6 +96,35 @@ int watch_leaders(const Arguments& arguments, const CommandClient& client, const
   return 0;
 }
 
+// Takes the lock from the leader of the report only: another one may lead by now.
+int remove_leader(const CommandClient& client, const LockReport& report, const std::string& leader,
+                  const Log& log) {
+  const std::string& token = report.holders.front().token;
+  const rl_status status = rl_force_release(client.handle(), report.name.data(), report.name.size(),
+                                            token.data(), token.size(), client.error());
+  if (status == RL_E_NOT_HELD) {
+    log.say(leader + " does not lead any more; nothing was changed");
+    return kExitFree;
+  }
+  if (status != RL_OK) throw client.failure();
+  log.say("took the lock away from " + leader + "; its work stops " +
+          stop_text(report.server_ms, report.longest_lease_ms()) + " at the latest");
+  return 0;
+}
+
+int resign(const Arguments& arguments, const CommandClient& client, const rl_info* info,
+           const Log& log) {
+  const Leader shown(info);
+  const std::string leader = "the leader " + in_quotes(shown.id) + " of " +
+                             in_quotes(arguments.names.front()) + " (term " +
+                             std::to_string(shown.term) + ")";
+  if (arguments.recall.is_forced) return remove_leader(client, LockReport(info), leader, log);
+  const bool is_heard = ask_to_finish(client, arguments) > 0;
+  log.say(is_heard ? "asked " + leader + " to resign"
+                   : "the client of " + leader + " did not hear the recall");
+  return 0;
+}
+
 }  // namespace
 
 int show_leader(const Arguments& arguments, const Log& log) {
@@ -107,6 +137,7 @@ int show_leader(const Arguments& arguments, const Log& log) {
     log.detail(in_quotes(name) + " has no leader");
     return kExitFree;
   }
+  if (arguments.recall.resigns) return resign(arguments, client, info.get(), log);
   show(info.get(), arguments, client);
   return 0;
 }

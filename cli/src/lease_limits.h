@@ -32,7 +32,7 @@ struct LeaseLimits {
         max_hold_ms_(options.max_hold_ms),
         is_renewed_(options.is_renewed) {
     // A child that may continue without the lock is not stopped early.
-    if (options.lost_signal != 0) stop_below_ms = kill_after_ms + margin_ms;
+    if (options.on.lost_signal != 0) stop_below_ms = kill_after_ms + margin_ms;
   }
 
   // How long a child that gets SIGTERM now has until SIGKILL, so that it is gone before the lease.

@@ -88,7 +88,7 @@ std::string since_text(const LockReport& report, std::int64_t since_ms) {
 std::string holder_rows(const LockReport& report, const LockReport::Holder& holder) {
   std::string out;
   if (!holder.candidate.empty()) out += report_line("leader", escaped(holder.candidate));
-  if (holder.is_recallable) out += report_line("recallable", "its client may only retain the lock");
+  if (holder.is_recallable) out += report_line("retain", "its client may only retain the lock");
   if (!holder.who.empty()) out += report_line("holder", escaped(holder.who));
   if (!holder.label.empty()) out += report_line("label", escaped(holder.label));
   // A foreign value may be as long as 512 MB.

@@ -46,6 +46,7 @@ int dispatch(const Arguments& arguments, const Log& log) {
   if (arguments.command == "status") return show_status(arguments, log);
   if (arguments.command == "ls") return list_locks(arguments, log);
   if (arguments.command == "force-release") return force_release(arguments, log);
+  if (arguments.command == "recall") return recall(arguments, log);
   if (arguments.command == "limit") return limit(arguments, log);
   if (arguments.command == "doctor") return doctor(arguments, log);
   if (arguments.command == "server") return serve(arguments, log);

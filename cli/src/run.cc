@@ -50,6 +50,8 @@ void check_for_quorum(const RunOptions& run) {
     throw UsageError(
         "--also: a lock on several servers is for one name: the servers have no common "
         "order of waiters");
+  if (run.on.recall_signal != 0 || run.on.ignores_recalls)
+    throw UsageError("--on-recall: a lock on several servers cannot be recalled");
   const std::string flag = run.lock_options.given_of_one_server();
   if (!flag.empty()) throw UsageError(flag + " is not possible for a lock on several servers");
 }

@@ -22,6 +22,7 @@ namespace redlatch::cli {
 namespace {
 
 constexpr std::int64_t kDefaultKillAfterMs = 5000;
+constexpr std::string_view kSignal = "signal:";
 constexpr const char* kWaysOfLoss = "term, kill, signal:NAME or ignore (term)";
 
 // "USR1", "SIGUSR1" or "10"; 0 for anything else.
@@ -33,17 +34,21 @@ int signal_number(std::string_view name) {
   return 0;
 }
 
+// The signal of "signal:NAME".
+int signal_of(const std::string& option, const std::string& text) {
+  const int number = signal_number(std::string_view(text).substr(kSignal.size()));
+  if (number != 0) return number;
+  throw must_be(option, "the name of a signal behind signal:, such as signal:USR1", text);
+}
+
 int lost_signal(const std::string& text) {
-  constexpr std::string_view kSignal = "signal:";
   if (text == "term") return SIGTERM;
   if (text == "kill") return SIGKILL;
   if (text == "ignore") return 0;
   if (!text.starts_with(kSignal)) {
     throw UsageError(not_one_of("--on-lost", text, {"term", "kill", "ignore", "signal:NAME"}));
   }
-  const int number = signal_number(std::string_view(text).substr(kSignal.size()));
-  if (number != 0) return number;
-  throw must_be("--on-lost", "the name of a signal behind signal:, such as signal:USR1", text);
+  return signal_of("--on-lost", text);
 }
 
 }  // namespace
@@ -66,6 +71,7 @@ void RunParser::add_to(CLI::App& run) {
   lock_options_.add_acquire_options(run);
   add_min_hold_option(run);
   add_holding_options(run, kWaysOfLoss);
+  add_recall_option(run);
   add_preserve_option(run);
   add_child_options(run);
   add_flock_options(run);
@@ -75,6 +81,7 @@ void RunParser::add_to_once(CLI::App& once) {
   add_waiting_options(once);
   lock_options_.add_mutex_options(once);
   add_holding_options(once, kWaysOfLoss);
+  add_recall_option(once);
   add_preserve_option(once);
   add_child_options(once);
 }
@@ -133,6 +140,12 @@ void RunParser::add_holding_options(CLI::App& run, const char* ways_of_loss) {
       ->type_name("DUR");
 }
 
+void RunParser::add_recall_option(CLI::App& run) {
+  run.add_option("--on-recall", on_recall_,
+                 "signal:NAME or ignore, when another client asks for the lock (a message)")
+      ->type_name("HOW");
+}
+
 void RunParser::add_preserve_option(CLI::App& run) {
   run.add_flag("--preserve-status", preserves_status_,
                "Exit with COMMAND's code even after a loss");
@@ -184,6 +197,7 @@ RunOptions RunParser::checked(const std::vector<std::string>& words) const {
   check_waiting(options);
   check_holding(options);
   check_loss(options);
+  check_recall(options);
   return options;
 }
 
@@ -295,8 +309,18 @@ void RunParser::check_holding(RunOptions& options) const {
   }
 }
 
+void RunParser::check_recall(RunOptions& options) const {
+  if (!on_recall_) return;
+  options.on.ignores_recalls = *on_recall_ == "ignore";
+  if (options.on.ignores_recalls) return;
+  if (!on_recall_->starts_with(kSignal)) {
+    throw UsageError(not_one_of("--on-recall", *on_recall_, {"signal:NAME", "ignore"}));
+  }
+  options.on.recall_signal = signal_of("--on-recall", *on_recall_);
+}
+
 void RunParser::check_loss(RunOptions& options) const {
-  if (on_lost_) options.lost_signal = lost_signal(*on_lost_);
+  if (on_lost_) options.on.lost_signal = lost_signal(*on_lost_);
   const std::int64_t longest_ms = options.longest_ttl_ms() / 3;
   options.kill_after_ms = std::min(kDefaultKillAfterMs, longest_ms);
   if (kill_after_) options.kill_after_ms = duration("--kill-after", *kill_after_);
@@ -306,7 +330,7 @@ void RunParser::check_loss(RunOptions& options) const {
                       (options.longest_ttl_ms() < options.ttl_ms ? "--max-hold" : "--ttl"),
                   *kill_after_);
   }
-  if (options.lost_signal == SIGKILL) options.kill_after_ms = 0;
+  if (options.on.lost_signal == SIGKILL) options.kill_after_ms = 0;
 }
 
 std::vector<std::string> RunParser::checked_words(const std::vector<std::string>& words) const {

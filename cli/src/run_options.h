@@ -65,7 +65,13 @@ struct RunOptions {
   std::int64_t min_hold_ms = 0;
   std::int64_t max_hold_ms = 0;  // 0 = no limit.
 
-  int lost_signal = SIGTERM;  // 0 = the child continues.
+  // The signals for a loss, and for a recall.
+  struct On {
+    int lost_signal = SIGTERM;  // 0 = the child continues.
+    int recall_signal = 0;      // 0 = none.
+    bool ignores_recalls = false;
+  };
+  On on;
   std::int64_t kill_after_ms = 0;
   bool preserves_status = false;
 
@@ -111,6 +117,7 @@ class RunParser {
   void add_waiting_options(CLI::App& run);
   void add_min_hold_option(CLI::App& run);
   void add_holding_options(CLI::App& run, const char* ways_of_loss);
+  void add_recall_option(CLI::App& run);
   void add_preserve_option(CLI::App& run);
   void add_child_options(CLI::App& run);
   void add_flock_options(CLI::App& run);
@@ -121,6 +128,7 @@ class RunParser {
   void check_waiting(RunOptions& options) const;
   void check_holding(RunOptions& options) const;
   void check_loss(RunOptions& options) const;
+  void check_recall(RunOptions& options) const;
   [[nodiscard]] std::vector<std::string> checked_words(const std::vector<std::string>& words) const;
   [[nodiscard]] std::string checked_label(const RunOptions& options) const;
 
@@ -138,6 +146,7 @@ class RunParser {
   Text renew_;
   Text min_hold_;
   Text on_lost_;
+  Text on_recall_;
   Text kill_after_;
   bool preserves_status_ = false;
   bool is_foreground_ = false;

@@ -34,7 +34,7 @@ Supervisor::Supervisor(const Arguments& arguments, rl_client* client, rl_lease* 
       lease_(lease),
       terminal_(terminal),
       error_(not_null(rl_error_new())),
-      loss_(lease),
+      watch_(lease, !options_.on.ignores_recalls),
       renew_at_us_(begin_us_ + options_.renew_every_ms * 1000) {}
 
 Supervisor::Outcome Supervisor::watch(Child& child) {
@@ -50,8 +50,9 @@ Supervisor::Outcome Supervisor::watch(Child& child) {
   terminal_.take_back();
   name_survivors();
   child.reap();
-  return {*child_exit_code_, is_lost_, is_hold_lost_, is_hold_over_ ? hold_left_ms() : 0,
-          ending_signal_};
+  const bool is_recalled = kill_at_us_ && !is_lost_;
+  return {*child_exit_code_, is_lost_,      is_hold_lost_, is_hold_over_ ? hold_left_ms() : 0,
+          is_recalled,       ending_signal_};
 }
 
 bool Supervisor::is_over() const {
@@ -140,7 +141,30 @@ void Supervisor::look() {
     check_hold();
   } else if (!is_lost_) {
     check_lease();
+    check_recall();
   }
+}
+
+void Supervisor::check_recall() {
+  if (is_lost_ || !watch_.take_recall()) return;
+  const std::string reason = recall_reason(lease_);
+  std::string text = "another client asks for " + lock_text();
+  JsonObject event = events_.make("recalled");
+  event.number("fence", rl_lease_fence(lease_)).text("reason", reason);
+  const int number = options_.elect ? options_.on.lost_signal : options_.on.recall_signal;
+  if (options_.elect) {
+    stop_child(limits_.kill_after_ms);
+  } else if (number != 0) {
+    child_->signal(number);
+  }
+  if (number != 0) {
+    text += "; sent " + signal_name(number) + " to " + child_->words();
+    event.text("signal", signal_name(number));
+  }
+  // At the end: it may contain quotes.
+  if (!reason.empty()) text += "; its reason: " + in_quotes(reason);
+  log_.say(text);
+  events_.send(event);
 }
 
 void Supervisor::check_lease() {
@@ -189,7 +213,7 @@ void Supervisor::warn(std::int64_t remaining_ms) {
   is_warned_ = true;
   std::string text = "cannot renew " + lock_text() + ", its lease ends in " +
                      seconds_text(remaining_ms) + "; still trying";
-  if (options_.lost_signal != 0) {
+  if (options_.on.lost_signal != 0) {
     text += ", and the command is stopped in " + seconds_text(remaining_ms - limits_.stop_below_ms);
   }
   log_.say(text);
@@ -214,24 +238,28 @@ void Supervisor::lose(const std::string& reason, std::int64_t grace_ms) {
   std::string text = "lost " + lock_text() + ": " + reason;
   JsonObject event = events_.make("lost");
   event.number("fence", rl_lease_fence(lease_)).text("reason", reason);
-  if (options_.lost_signal == 0) {
+  if (options_.on.lost_signal == 0) {
     log_.say(text + "; the command continues without it");
     events_.send(event);
     return;
   }
-  is_killed_ = options_.lost_signal == SIGKILL;
+  stop_child(grace_ms);
+  const std::string signal = signal_name(options_.on.lost_signal);
+  log_.say(text + "; sent " + signal + " to " + child_->words());
+  events_.send(event.text("signal", signal));
+}
+
+void Supervisor::stop_child(std::int64_t grace_ms) {
+  is_killed_ = options_.on.lost_signal == SIGKILL;
   if (is_killed_) {
     child_->kill_all();
   } else {
     child_->look_for_nested();  // Now, while the leaders of their groups are alive.
-    child_->signal(options_.lost_signal);
+    child_->signal(options_.on.lost_signal);
     child_->signal(SIGCONT);
   }
   kill_at_us_ = now_us() + grace_ms * 1000;
   timer_.arm(grace_ms);
-  const std::string signal = signal_name(options_.lost_signal);
-  log_.say(text + "; sent " + signal + " to " + child_->words());
-  events_.send(event.text("signal", signal));
 }
 
 void Supervisor::check_stopping() {

@@ -14,7 +14,7 @@
 #include "child.h"
 #include "handles.h"
 #include "lease_limits.h"
-#include "loss_watch.h"
+#include "lease_watch.h"
 #include "reports.h"
 #include "signals.h"
 #include "terminal.h"
@@ -29,6 +29,7 @@ class Supervisor {
     bool is_lost;
     bool is_hold_lost;          // Only afterwards, while it was kept for --min-hold.
     std::int64_t hold_left_ms;  // The rest of --min-hold, when a signal ended it.
+    bool is_recalled;           // The child was ended because of that: it leads an election.
     int ending_signal;          // One that asks this process to end has come; 0 = none.
   };
 
@@ -50,6 +51,8 @@ class Supervisor {
   void look();
   void check_lease();
   void check_hold();
+  void check_recall();
+  void stop_child(std::int64_t grace_ms);
   void check_stopping();
   void warn(std::int64_t remaining_ms);
   void lose(const std::string& reason, std::int64_t grace_ms);
@@ -71,7 +74,7 @@ class Supervisor {
   Terminal& terminal_;
   ErrorHandle error_;
   Timer timer_;
-  LossWatch loss_;
+  LeaseWatch watch_;
   Child* child_ = nullptr;
 
   bool is_warned_ = false;
@@ -79,7 +82,7 @@ class Supervisor {
   int ending_signal_ = 0;
   bool wants_terminal_ = false;
   std::optional<int> child_exit_code_;
-  std::optional<std::int64_t> kill_at_us_;  // The child is being stopped because the lock is lost.
+  std::optional<std::int64_t> kill_at_us_;  // The child is being stopped.
   bool is_killed_ = false;
   bool is_hold_over_ = false;  // A signal or a loss ended --min-hold.
   bool is_hold_lost_ = false;

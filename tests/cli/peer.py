@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The redlatch authors
 """A client over the C ABI, for what the command shows and does not do itself: upgrades, crowds of
-readers, and mutexes in the hash format."""
+readers, and mutexes with an option that `run` does not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from functools import cache
 from support.build import built
 
 PENDING = 3
-HASH = 2
 
 _POINTER = ctypes.c_void_p
 _TEXT = [ctypes.c_char_p, ctypes.c_size_t]
@@ -28,7 +27,7 @@ def _library() -> ctypes.CDLL:
         ("rl_rw_acquire_read", _POINTER, acquire),
         ("rl_acquire_options_new", _POINTER, []),
         ("rl_acquire_options_free", None, [_POINTER]),
-        ("rl_acquire_options_set_format", ctypes.c_int32, [_POINTER, ctypes.c_int32]),
+        ("rl_acquire_options_set", ctypes.c_int32, [_POINTER, *_TEXT, *_TEXT, _POINTER]),
         ("rl_rw_upgrade_start", _POINTER, [_POINTER, ctypes.c_int64]),
         ("rl_request_status", ctypes.c_int32, [_POINTER]),
         ("rl_request_free", None, [_POINTER]),
@@ -58,9 +57,10 @@ class Peer:
         self._leases.append(found)
         return int(found)
 
-    def take_as_hash(self, name: str) -> int:
+    def take(self, name: str, option: str, value: str) -> int:
         options = self._library.rl_acquire_options_new()
-        assert self._library.rl_acquire_options_set_format(options, HASH) == 0
+        words = [option.encode(), len(option), value.encode(), len(value)]
+        assert self._library.rl_acquire_options_set(options, *words, None) == 0
         found = self._library.rl_acquire(self._client, name.encode(), len(name), 0, options, None)
         self._library.rl_acquire_options_free(options)
         assert found

@@ -44,6 +44,7 @@ GUESSES = {
     "wait": LOCK,
     "locks": meant("ls"),
     "steal": meant("force-release"),
+    "resign": meant("leader --resign"),
     "extend": ": 'run' renews the lock until its command ends",
     "renew": ": 'run' renews the lock until its command ends",
     "watch": ": 'watch redlatch ls' shows the locks every 2 s",
@@ -123,8 +124,8 @@ def test_no_command_shows_the_commands_and_no_option(bare: Cli) -> None:
     first, *rows = done.stderr.splitlines()
     assert first == "redlatch: a command is missing"
     names = [row.split()[0] for row in rows if row.startswith("  ")]
-    commands = ["run", "once", "elect", "leader", "status", "ls", "force-release", "limit"]
-    commands += ["doctor", "server", "version", "help"]
+    commands = ["run", "once", "elect", "leader", "status", "ls", "force-release", "recall"]
+    commands += ["limit", "doctor", "server", "version", "help"]
     assert names == commands
     assert rows[-2].startswith("Example: redlatch --url redis://HOST:6379 run nightly -- ")
     assert "  -" not in done.stderr

@@ -144,7 +144,7 @@ def test_table_of_a_reentrant_lock(cli: Cli, name: str) -> None:
 
 
 def test_mutex_in_the_hash_format_has_no_owner(cli: Cli, name: str, peer: Peer) -> None:
-    token = peer.token(peer.take_as_hash(name))
+    token = peer.token(peer.take(name, "format", "hash"))
     answer = cli.status(name)
     assert (answer["state"], answer["holding"], "owner" in answer) == ("held", 1, False)
     assert answer["holders"][0]["token"] == token

@@ -282,7 +282,8 @@ def options_in(text: str) -> set[str]:
 def test_options_of_the_command_are_those_of_its_help() -> None:
     binary = str(build_folder() / "cli/redlatch")
     known = set()
-    commands = "run once elect leader status ls force-release limit doctor server version".split()
+    commands = "run once elect leader status ls force-release recall limit doctor".split()
+    commands += ["server", "version"]
     for command in ("", *commands):
         words = [binary, "help", *command.split()]
         text = subprocess.run(words, check=True, capture_output=True, text=True).stdout

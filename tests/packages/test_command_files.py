@@ -22,7 +22,7 @@ from support.build import ROOT, build_folder, built, install
 COMPLETIONS = ROOT / "cli/completions"
 OPTION = re.compile(r"^  (-\S+)", re.MULTILINE)
 COMMANDS = (
-    *("run", "once", "elect", "leader", "status", "ls", "force-release", "limit"),
+    *("run", "once", "elect", "leader", "status", "ls", "force-release", "recall", "limit"),
     *("doctor", "server", "version", "help"),
 )
 
