@@ -149,6 +149,8 @@ class Case:
                 needed.add("jobs")
             if step.op in CAMPAIGNS or step.op in ("leader", "participants", "observe"):
                 needed.add("election")
+            if step.op in ("recall", "resign", "recalled"):
+                needed.add("recalls")
             if step.op == "lead":
                 needed.add("lead")
             if "kind=all" in step.words:

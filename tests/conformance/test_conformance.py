@@ -101,6 +101,10 @@ DEFECTS = [
     ("forget_id", "election-lock", "c c-queue python python-aio go java"),
     ("forget_position", "election-no-change", "c c-queue"),
     ("ignore_release", "election-order", "c c-queue python python-aio go java"),
+    ("deaf", "recall-heard", "c c-queue python python-aio go java"),
+    ("deaf", "recall-leader", "c c-queue python python-aio go java"),
+    ("forget_retain", "retain-again", "c c-queue python python-aio go java"),
+    ("forget_retain", "retain-shutdown", "c c-queue python python-aio go java"),
     ("one_node", "redlock-exclusive", "c c-queue python python-aio go java"),
 ]
 

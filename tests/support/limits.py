@@ -60,6 +60,14 @@ DEAD_WAITERS = {
         "rw-upgrade-killed*",
     ),
 }
+UNHEARD = {
+    **cases("a recall reaches no holder", "recall-*"),
+    **cases("a lock is not retained, because its client could not be asked for it", "retain-*"),
+}
+MUTE = {
+    **UNHEARD,
+    **cases("a recall for which a message would be sent is refused", "unheard-free"),
+}
 NO_WAIT = cases("`min_replicas` is refused", "replicas-too-few", "replicas-too-few-for-a-waiter")
 NO_CONFIG = cases("the findings about settings are `unknown`", "health-good", "health-danger")
 NO_INFO = {
@@ -131,7 +139,7 @@ LIMITS = (
         without("SSUBSCRIBE", "SPUBLISH", "SUBSCRIBE", "PUBLISH"),
         result=POLLS,
         channels="plain",
-        differs=DEAD_WAITERS,
+        differs={**DEAD_WAITERS, **MUTE},
     ),
     Limit(
         "no-tracking",
@@ -252,7 +260,7 @@ LIMITS = (
         user("-ssubscribe", "-spublish"),
         result=POLLS,
         message="ssubscribe",
-        differs=DEAD_WAITERS,
+        differs={**DEAD_WAITERS, **UNHEARD},
     ),
     Limit(
         "user-no-publish",
@@ -261,7 +269,7 @@ LIMITS = (
         user("-spublish", "-publish"),
         result=POLLS,
         message="SPUBLISH",
-        differs=DEAD_WAITERS,
+        differs={**DEAD_WAITERS, **MUTE},
     ),
     Limit(
         "user-no-channels",
@@ -270,7 +278,7 @@ LIMITS = (
         user("resetchannels"),
         result=POLLS,
         message="channel",
-        differs=DEAD_WAITERS,
+        differs={**DEAD_WAITERS, **MUTE},
     ),
     Limit(
         "user-no-client",

@@ -22,16 +22,21 @@ static int64_t now_ms(void) {
 
 /* Listing is left to the runner that waits: it is many requests. */
 static rl_request* start_on_client(struct call* call, const char* op) {
-  size_t name_length, token_length;
+  size_t name_length, length;
   const char* name = text_of(call, "name", &name_length);
-  const char* token = text_of(call, "token", &token_length);
+  const char* token;
   if (is(op, "inspect")) return rl_inspect_start(client, name, name_length);
   if (is(op, "leader") || is(op, "participants")) {
     return rl_leader_start(client, name, name_length);
   }
+  if (is(op, "recall") || is(op, "resign")) {
+    const char* reason = text_of(call, "reason", &length);
+    return rl_recall_start(client, name, name_length, reason, length);
+  }
   if (is(op, "force_release_any")) return rl_force_release_any_start(client, name, name_length);
   if (!is(op, "force_release")) return NULL;
-  return rl_force_release_start(client, name, name_length, token, token_length);
+  token = text_of(call, "token", &length);
+  return rl_force_release_start(client, name, name_length, token, length);
 }
 
 /* NULL after a mistake, which the call that waits finds again. */
@@ -72,6 +77,21 @@ static rl_request* start(struct job* job) {
   return is(op, "extend") ? rl_extend_start(lock->lease, number_of(&job->call, "ttl_ms")) : NULL;
 }
 
+static void take_tags(void);
+
+/* @return whether its lease has yet to be recalled. After a mistake it is not watched: the call
+ * that waits finds the mistake again. */
+static int begin_recalled(struct job* job) {
+  struct lock* lock = job->lock;
+  if (watch_recalls(lock, queue, ++last_tag) != RL_OK) {
+    forget_recalls(lock);
+    return 0;
+  }
+  take_tags();
+  job->tag = lock->recall_tag;
+  return lock->told == 0;
+}
+
 /* @return whether something is under way that posts a tag. */
 static int begin(struct job* job) {
   const int64_t wait_ms = number_of(&job->call, "wait_ms");
@@ -89,6 +109,7 @@ static int begin(struct job* job) {
     job->is_borrowed = 1;
     return rl_request_watch(job->request, queue, job->tag) == RL_OK;
   }
+  if (is(job->call.op, "recalled")) return begin_recalled(job);
   if (!is(job->call.op, "wait_lost") || lock->lease == NULL) return 0;
   job->lease = lock->lease;
   return rl_lease_watch(job->lease, queue, job->tag) == RL_OK;
@@ -106,6 +127,9 @@ static void show_answer(struct job* job) {
   if (is(call->op, "check") && job->lock == NULL && job->status == RL_OK) {
     show_findings(call, rl_request_take_info(job->request));
   }
+  if (is(call->op, "recall") || is(call->op, "resign")) {
+    show_heard(call, job->status, rl_recall_heard(job->request));
+  }
   if (is(call->op, "stats")) show_stats(call, job->lock, rl_request_take_info(job->request));
   if (is(call->op, "inspect")) show_info(call, rl_request_take_info(job->request));
   if (is(call->op, "leader")) show_leader(call, rl_request_take_info(job->request));
@@ -116,6 +140,10 @@ static void show_answer(struct job* job) {
 /* Its tag has come, or its time is over. */
 static void finish(struct job* job) {
   job->is_done = 1;
+  if (is(job->call.op, "recalled")) {
+    job->status = show_recalls(&job->call, job->lock);
+    return;
+  }
   if (job->lease != NULL) {
     const int32_t state = rl_lease_state(job->lease);
     if (state == RL_LEASE_HELD) rl_lease_watch(job->lease, NULL, 0);
@@ -136,6 +164,8 @@ static void finish(struct job* job) {
 static void take_tags(void) {
   int64_t tag;
   while ((tag = rl_queue_next(queue, 0)) != 0) {
+    struct lock* lock = lock_recalled_by(tag);
+    if (lock != NULL) ++lock->told;
     for (int i = 0; i < JOB_COUNT; ++i) {
       if (jobs[i] != NULL && !jobs[i]->is_done && jobs[i]->tag == tag) finish(jobs[i]);
     }

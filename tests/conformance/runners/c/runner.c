@@ -26,6 +26,13 @@ struct lock* find_lock(const char* id) {
   return &locks[i];
 }
 
+struct lock* lock_recalled_by(int64_t tag) {
+  for (int i = 0; i < LOCK_COUNT; ++i) {
+    if (locks[i].recall_tag == tag) return &locks[i];
+  }
+  return NULL;
+}
+
 static rl_status open_client(struct call* call, rl_error* err) {
   rl_client_options* options = rl_client_options_new();
   size_t length;
@@ -68,6 +75,13 @@ static int32_t format_of(const char* text) {
   return is(text, "hash") ? RL_FORMAT_HASH : atoi(text);
 }
 
+static rl_status set_duration(rl_acquire_options* options, const char* key, const char* ms) {
+  char value[32];
+  const int size = snprintf(value, sizeof value, "%sms", ms);
+  if (is(defect, "forget_retain") && is(key, "retain")) return RL_OK;
+  return rl_acquire_options_set(options, key, strlen(key), value, (size_t)size, NULL);
+}
+
 static rl_status set_option(rl_acquire_options* options, const char* kind, const char* key,
                             const char* text, size_t length) {
   const int64_t number = strtoll(text, NULL, 10);
@@ -85,11 +99,8 @@ static rl_status set_option(rl_acquire_options* options, const char* kind, const
   if (is(key, "min_replicas")) {
     return rl_acquire_options_set(options, key, strlen(key), text, length, NULL);
   }
-  if (is(key, "sync_timeout_ms")) {
-    char value[32];
-    const int size = snprintf(value, sizeof value, "%sms", text);
-    return rl_acquire_options_set(options, "sync_timeout", 12, value, (size_t)size, NULL);
-  }
+  if (is(key, "sync_timeout_ms")) return set_duration(options, "sync_timeout", text);
+  if (is(key, "retain_ms")) return set_duration(options, "retain", text);
   if (is(key, "label")) return rl_acquire_options_set_label(options, text, length);
   if (is(key, "format")) return rl_acquire_options_set_format(options, format_of(text));
   if (is(key, "permits") || is(key, "limit")) {
@@ -276,6 +287,7 @@ static rl_status use_client(struct call* call, const char* op, rl_error* err) {
   }
   if (is(op, "force_release_any")) return rl_force_release_any(client, name, name_length, err);
   if (is(op, "leader") || is(op, "participants")) return read_leader(call, err);
+  if (is(op, "recall") || is(op, "resign")) return recall(call, err);
   if (is(op, "once_forget")) return rl_once_forget(client, name, name_length, err);
   if (!is(op, "shutdown")) return NO_SUCH_OPERATION;
   shut_down();
@@ -435,6 +447,7 @@ static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_le
   if (is(op, "attach_all")) return attach_all(call, lock, lease);
   if (strstr(op, "campaign") != NULL) return campaign(call, lock, err, lease);
   if (is(op, "observe")) return observe(call, lock, err);
+  if (is(op, "recalled")) return recalled(call, lock);
   if (is(op, "once")) return run_once(call, lock, err);
   if (is(op, "flight")) return fly(call, lock, err);
   if (is(op, "stats")) {
@@ -455,6 +468,7 @@ static rl_status take(struct call* call, struct lock* lock, rl_error* err, rl_le
 void keep_lease(struct call* call, struct lock* lock, rl_lease* lease) {
   char token[40];
   if (lease == NULL) return;
+  forget_recalls(lock);
   rl_lease_free(lock->lease);
   lock->lease = lease;
   rl_lease_token(lease, token, sizeof token);
@@ -539,6 +553,7 @@ int main(int argc, char** argv) {
     free_job(jobs[i]);
   }
   for (int i = 0; i < LOCK_COUNT; ++i) {
+    forget_recalls(&locks[i]);
     rl_request_free(locks[i].request);
     rl_lease_free(locks[i].lease);
     rl_acquire_options_free(locks[i].options);

@@ -23,6 +23,11 @@ struct lock {
   int64_t limit;   /* Of a semaphore, else 0. */
   rl_names* names; /* Of several, else NULL. */
   int64_t seen;    /* The position of the last leader that it has observed; -1: none. */
+  /* Of the lease: the tag by which it is watched for recalls, 0 if it is not, how many events have
+     come, and the queue for them, which the loop does not need. */
+  int64_t recall_tag;
+  int told;
+  rl_queue* recalls;
 };
 
 struct job {
@@ -45,6 +50,8 @@ extern struct job* jobs[JOB_COUNT]; /* By the N of `&N`. */
 extern const char* defect;
 
 struct lock* find_lock(const char* id);
+/* The one whose lease is watched by `tag`; NULL: none. */
+struct lock* lock_recalled_by(int64_t tag);
 /* Start an acquire (""), or one to "read" or to "write", or an "upgrade" of the last lease. */
 rl_request* start_of(const struct lock* lock, const char* kind, int64_t wait_ms);
 /* Make `lease`, if there is one, the lock's, and answer with its numbers. */
@@ -72,6 +79,15 @@ void show_participants(struct call* call, rl_info* info);
 void show_news(struct call* call, struct lock* lock, rl_info* info);
 rl_status read_leader(struct call* call, rl_error* err);
 rl_status observe(struct call* call, struct lock* lock, rl_error* err);
+/* Recalls (recall.c). Ask the holders, and answer how many heard it. */
+rl_status recall(struct call* call, rl_error* err);
+void show_heard(struct call* call, rl_status status, int64_t heard);
+/* Wait until the lease of `lock` has been recalled, and show its recalls. */
+rl_status recalled(struct call* call, struct lock* lock);
+rl_status show_recalls(struct call* call, const struct lock* lock);
+/* Watch the lease, unless it is watched; and the same for the next lease. */
+rl_status watch_recalls(struct lock* lock, rl_queue* queue, int64_t tag);
+void forget_recalls(struct lock* lock);
 /* Do a job by calls that wait. */
 void* work(void* job);
 /* .. and free the job. */

@@ -34,6 +34,8 @@ var ofClient = map[string]func(values) answer{
 	"inspect":           doInspect,
 	"force_release":     doForceRelease,
 	"force_release_any": doForceReleaseAny,
+	"recall":            asked(func() asking { return client.Recall }),
+	"resign":            asked(func() asking { return client.Resign }),
 	"once_forget":       doOnceForget,
 	"leader":            doLeader,
 	"participants":      doParticipants,

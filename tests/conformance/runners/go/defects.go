@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"redlatch.io/redlatch"
 )
@@ -41,6 +42,22 @@ func otherMode(op string) string {
 		return "acquire_read"
 	}
 	return op
+}
+
+// unrecalled: a channel that nobody closes.
+func unrecalled(recalled <-chan struct{}) <-chan struct{} {
+	if defect == "deaf" {
+		return nil
+	}
+	return recalled
+}
+
+// retain: an option that is lost on the way.
+func retain(length time.Duration) redlatch.Option {
+	if defect == "forget_retain" {
+		return nil
+	}
+	return redlatch.Retain(length)
 }
 
 // oneNode: a lock on one of several servers.

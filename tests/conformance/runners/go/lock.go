@@ -62,6 +62,7 @@ var ofLock = map[string]func(*lock, values) answer{
 	"campaign":       doCampaign,
 	"start_campaign": doStartCampaign,
 	"observe":        doObserve,
+	"recalled":       doRecalled,
 	"lead":           doLead,
 	"event":          doEvent,
 	"stop":           doStop,

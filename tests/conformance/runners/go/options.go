@@ -46,6 +46,8 @@ func (l *lock) option(key, value string) (option redlatch.Option, isAllowed bool
 		return redlatch.MinReplicas(int32(number)), true
 	case "sync_timeout_ms":
 		return redlatch.SyncTimeout(milliseconds(value)), true
+	case "retain_ms":
+		return retain(milliseconds(value)), true
 	case "label":
 		return redlatch.Label(value), true
 	case "format":

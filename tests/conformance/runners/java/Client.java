@@ -116,6 +116,17 @@ final class Client {
     return Answer.ok();
   }
 
+  Answer recall(String op, Values values) {
+    if (isQuorum()) {
+      return new Answer(Status.E_UNSUPPORTED); // A Redlock has no method for it.
+    }
+    byte[] name = Defects.cut(values.bytes("name"));
+    String reason = values.text("reason");
+    boolean isRecall = op.equals("recall");
+    return Answer.ok()
+        .add("heard", isRecall ? redlatch.recall(name, reason) : redlatch.resign(name, reason));
+  }
+
   Answer onceForget(Values values) {
     if (isQuorum()) {
       return new Answer(Status.E_UNSUPPORTED); // A Redlock has no method for it.

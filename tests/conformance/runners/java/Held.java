@@ -4,6 +4,7 @@
 import io.redlatch.Lease;
 import io.redlatch.NotAcquiredException;
 import io.redlatch.Status;
+import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -14,12 +15,14 @@ final class Held implements Holding {
   private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   private final Lease lease;
+  private final Recalls recalls;
 
   /** Of a mutex, which is given back as by the end of a block, once. */
   private boolean isBlock;
 
   Held(Lease lease, boolean isMutex) {
     this.lease = lease;
+    recalls = new Recalls(lease::onRecall, () -> OptionalLong.of(lease.recallCount()));
     isBlock = isMutex;
   }
 
@@ -39,6 +42,8 @@ final class Held implements Holding {
         return Answer.ok();
       case "wait_lost":
         return waitLost(values);
+      case "recalled":
+        return recalls.await(values);
       case "detach":
         String token = lease.detach();
         return show().add("token", token);

@@ -6,6 +6,7 @@ import io.redlatch.LockLostException;
 import io.redlatch.RedlatchException;
 import io.redlatch.Status;
 import io.redlatch.Term;
+import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -14,10 +15,12 @@ import java.util.concurrent.TimeoutException;
 /** The last term of a candidate, also after its resignation. */
 final class HeldTerm implements Holding {
   private final Term term;
+  private final Recalls recalls;
   private final CompletableFuture<Void> lost = new CompletableFuture<>();
 
   HeldTerm(Term term) {
     this.term = term;
+    recalls = new Recalls(term::onRecall, OptionalLong::empty);
     term.onLost(() -> lost.complete(null));
   }
 
@@ -30,6 +33,8 @@ final class HeldTerm implements Holding {
       case "detach":
       case "downgrade":
         return new Answer(Status.E_INVALID); // Java has no words for it.
+      case "recalled":
+        return recalls.await(values);
       case "wait_lost":
         return waitLost(values);
       case "show":

@@ -50,6 +50,8 @@ final class Options {
         return options.minReplicas(values.small(key));
       case "sync_timeout_ms":
         return options.syncTimeout(values.duration(key));
+      case "retain_ms":
+        return Defects.has("forget_retain") ? options : options.retain(values.duration(key));
       case "label":
         return options.label(values.bytes(key));
       case "renew":

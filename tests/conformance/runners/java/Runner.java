@@ -66,6 +66,9 @@ final class Runner {
         return client.forceRelease(values);
       case "force_release_any":
         return client.forceReleaseAny(values);
+      case "recall":
+      case "resign":
+        return client.recall(op, values);
       case "once_forget":
         return client.onceForget(values);
       case "leader":

@@ -17,10 +17,12 @@ from contextlib import AsyncExitStack
 from typing import Any, Union
 
 import elections
+import recalls
 import redlatch
 import runner
 import work
 from answers import Answer, Values, levels_of, names_of, shown_of, stats_of
+from lines import line_of, parse
 from redlatch import (
     Status,
     _aio_locks,
@@ -47,6 +49,7 @@ class Lock(runner.Lock):
         self.async_block = AsyncExitStack()
         self.task: asyncio.Task[Taken] | None = None
         self.async_observer: elections.AsyncObserver | None = None
+        self.async_listener: recalls.AsyncListener | None = None
         self.is_taken = False  # what the task was granted; a result is delivered once
 
 
@@ -84,6 +87,14 @@ async def do_force_release(values: Values) -> Answer:
 async def do_force_release_any(values: Values) -> Answer:
     await runner.client.aio.force_release(values["name"], any=True)
     return Status.OK, {}
+
+
+async def do_recall(values: Values) -> Answer:
+    return recalls.heard(await runner.client.aio.recall(values["name"], values["reason"]))
+
+
+async def do_resign(values: Values) -> Answer:
+    return recalls.heard(await runner.client.aio.resign(values["name"], values["reason"]))
 
 
 async def do_once_forget(values: Values) -> Answer:
@@ -256,6 +267,13 @@ async def do_observe(lock: Lock, values: Values) -> Answer:
     return await lock.async_observer.next(values)
 
 
+async def do_recalled(lock: Lock, values: Values) -> Answer:
+    lease: Any = runner.held(lock)
+    if lock.async_listener is None or lock.async_listener.lease is not lease:
+        lock.async_listener = recalls.AsyncListener(lease)
+    return await lock.async_listener.wait(values)
+
+
 async def do_extend(lock: Lock, values: Values) -> Answer:
     lease: Any = runner.held(lock)
     if not isinstance(lease, redlatch.AsyncLease):
@@ -307,6 +325,8 @@ OF_CLIENT: dict[str, Callable[[Values], Awaitable[Answer]]] = {
     "force_release": do_force_release,
     "force_release_any": do_force_release_any,
     "inspect": do_inspect,
+    "recall": do_recall,
+    "resign": do_resign,
     "once_forget": do_once_forget,
     "leader": do_leader,
     "participants": do_participants,
@@ -331,6 +351,7 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Awaitable[Answer]]] = {
     "campaign": do_campaign,
     "start_campaign": do_start_campaign,
     "observe": do_observe,
+    "recalled": do_recalled,
     "extend": do_extend,
     "attach": do_attach,
     "stats": do_stats,
@@ -352,12 +373,14 @@ async def answer(target: str, op: str, values: Values) -> str:
             return runner.answer(target, op, values)
     except redlatch.Error as error:
         status = error.status
-    return runner.line_of(status, shown)
+    except TypeError as error:
+        status = recalls.unsaid(error)
+    return line_of(status, shown)
 
 
 async def run(line: str) -> str:
     """Do a line, or start it in a task of its own, or wait for what was started."""
-    target, op, values, job = runner.parse(line)
+    target, op, values, job = parse(line)
     if job and op == "wait":
         return await jobs.pop(job)
     if not job:
@@ -396,6 +419,8 @@ def plant(defect: str) -> None:
         "write_as_read": (_aio_locks, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
         "own_owner": (_kinds, "check_owner", runner.own_owner),
         "forget_count": (redlatch.AsyncLease, "release", forget_count),
+        "deaf": (redlatch.AsyncLease, "on_recall", recalls.unheard),
+        "forget_retain": (redlatch._core, "acquire_options_set", recalls.without_retain),
         "forget_id": (_candidacy, "make_candidate_options", elections.without_id),
         "one_node": (_redlock, "_joined", lambda urls: urls[0]),
         "cut_at_nul": (_named_lock, "to_bytes", cut_at_nul),

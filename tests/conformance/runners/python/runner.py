@@ -17,15 +17,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
-from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import elections
+import recalls
 import redlatch
 import work
 from answers import Answer, Values, levels_of, names_of, shown_of, stats_of
+from lines import line_of, parse
 from redlatch import Status, _candidacy, _convert, _kinds, _lock, _named_lock, _redlock, _wait
-
-PLAIN = "".join(map(chr, range(33, 127))).replace("%", "")
 
 
 class Logged(threading.local):
@@ -58,6 +57,7 @@ class Lock:
         self.block = ExitStack()  # the block that ends with a release
         self.started: Started | None = None
         self.observer: elections.Observer | None = None
+        self.listener: recalls.Listener | None = None
 
     def taking(self, op: str, wait: float) -> Callable[[ExitStack], redlatch.Lease | Status]:
         """A mutex is for the block; others have leases that end by themselves, in any thread."""
@@ -125,6 +125,7 @@ OPTIONS: dict[str, tuple[str, Callable[[bytes], object]]] = {
     "yield_ms": ("yield_for", in_seconds),
     "min_replicas": ("min_replicas", number),
     "sync_timeout_ms": ("sync_timeout", in_seconds),
+    "retain_ms": ("retain", in_seconds),
     "permits": ("permits", number),
     "limit": ("limit", number),
     "names": ("names", bytes),
@@ -200,6 +201,14 @@ def do_force_release(values: Values) -> Answer:
 def do_force_release_any(values: Values) -> Answer:
     client.force_release(values["name"], any=True)
     return Status.OK, {}
+
+
+def do_recall(values: Values) -> Answer:
+    return recalls.heard(client.recall(values["name"], values["reason"]))
+
+
+def do_resign(values: Values) -> Answer:
+    return recalls.heard(client.resign(values["name"], values["reason"]))
 
 
 def do_once_forget(values: Values) -> Answer:
@@ -399,6 +408,12 @@ def do_observe(lock: Lock, values: Values) -> Answer:
     return lock.observer.next(values)
 
 
+def do_recalled(lock: Lock, values: Values) -> Answer:
+    if lock.listener is None or lock.listener.lease is not lock.lease:
+        lock.listener = recalls.Listener(held(lock))
+    return lock.listener.wait(values)
+
+
 def do_extend(lock: Lock, values: Values) -> Answer:
     held(lock).extend(int(values["ttl_ms"]) / 1000)
     return Status.OK, {}
@@ -446,6 +461,8 @@ OF_CLIENT: dict[str, Callable[[Values], Answer]] = {
     "inspect": do_inspect,
     "force_release": do_force_release,
     "force_release_any": do_force_release_any,
+    "recall": do_recall,
+    "resign": do_resign,
     "once_forget": do_once_forget,
     "leader": do_leader,
     "participants": do_participants,
@@ -473,22 +490,12 @@ OF_LOCK: dict[str, Callable[[Lock, Values], Answer]] = {
     "campaign": do_campaign,
     "start_campaign": do_start_campaign,
     "observe": do_observe,
+    "recalled": do_recalled,
     "extend": do_extend,
     "wait_lost": do_wait_lost,
     "show": do_show,
     "detach": do_detach,
 }
-
-
-def decode(word: str) -> tuple[str, bytes]:
-    key, _, text = word.partition("=")
-    return key, unquote_to_bytes(text)
-
-
-def encode(value: object) -> str:
-    if isinstance(value, str):
-        value = value.encode("utf-8", "surrogateescape")
-    return quote_from_bytes(value, safe=PLAIN) if isinstance(value, bytes) else str(value)
 
 
 def answer(target: str, op: str, values: Values) -> str:
@@ -503,18 +510,9 @@ def answer(target: str, op: str, values: Values) -> str:
             return "UNKNOWN"
     except redlatch.Error as error:
         status = error.status
+    except TypeError as error:
+        status = recalls.unsaid(error)
     return line_of(status, shown)
-
-
-def line_of(status: Status, shown: dict[str, object]) -> str:
-    return " ".join([status.name, *(f"{key}={encode(value)}" for key, value in shown.items())])
-
-
-def parse(line: str) -> tuple[str, str, Values, int]:
-    """Target, operation, values, and the number of the job, 0 for none."""
-    words = line.split()
-    job = int(words.pop()[1:]) if words[-1].startswith("&") else 0
-    return words[0], words[1], dict(map(decode, words[2:])), job
 
 
 def run(line: str) -> str:
@@ -564,6 +562,8 @@ def plant(defect: str) -> None:
         "write_as_read": (_lock, "ACQUIRE_WRITE", _wait.ACQUIRE_READ),
         "own_owner": (_kinds, "check_owner", own_owner),
         "forget_count": (redlatch.Lease, "release", forget_count),
+        "deaf": (redlatch.Lease, "on_recall", recalls.unheard),
+        "forget_retain": (redlatch._core, "acquire_options_set", recalls.without_retain),
         "forget_id": (_candidacy, "make_candidate_options", elections.without_id),
         "one_node": (_redlock, "_joined", lambda urls: urls[0]),
         "cut_at_nul": (_named_lock, "to_bytes", cut_at_nul),
