@@ -20,7 +20,7 @@ from .packages import program, try_packages
 
 MODULE = "redlatch.io/redlatch"
 VERSION = "v" + (ROOT / "VERSION").read_text().strip()
-MAX_ZIP_BYTES = 500_000
+MAX_ZIP_BYTES = 520_000
 
 
 class User:
