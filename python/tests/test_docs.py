@@ -23,7 +23,7 @@ PAGE = (ROOT / "docs/python.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LEASE = r"\d+ (29\.\d+|30\.0) False\n"
 # Blocks with a test of their own.
-OTHERS = r"Redlock\(|\.once\(|\.single_flight\(|\.election\("
+OTHERS = r"Redlock\(|\.once\(|\.single_flight\(|\.election\(|retain="
 
 
 def run_block(text: str, folder: Path, output: str = LEASE) -> None:
@@ -67,6 +67,13 @@ def test_block_of_a_flight_runs(server: Server, tmp_path: Path) -> None:
     run_block(block.replace("redis://localhost:6379", server.url), tmp_path, lines)
 
 
+def test_block_of_a_retained_lock_runs(server: Server, tmp_path: Path) -> None:
+    [block] = [b for b in BLOCKS if "retain=" in b]
+    assert "redis://localhost:6379" in block and "range(1000)" in block
+    block = block.replace("redis://localhost:6379", server.url)
+    run_block(block, tmp_path, r"(\d+\n){1000}")
+
+
 def test_block_of_an_election_leads_until_sigterm(
     server: Server, script: Starter, client: redlatch.Client
 ) -> None:
@@ -82,7 +89,7 @@ def test_block_of_an_election_leads_until_sigterm(
 
 
 def test_last_block_is_a_test(pytester: pytest.Pytester, server: Server) -> None:
-    assert len(BLOCKS) == 12
+    assert len(BLOCKS) == 13
     pytester.makepyfile(test_page=BLOCKS[-1])
     arguments = ["-p", "no:cacheprovider", f"--redlatch-url={server.url}"]
     pytester.runpytest_subprocess(*arguments).assert_outcomes(passed=1)
