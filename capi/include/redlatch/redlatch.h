@@ -2093,8 +2093,8 @@ RL_API rl_request *rl_leader_watch_start(rl_client *client, const char *name, si
 
 /**
  * Ask the holders of the lock `name` to finish: the holder of a mutex, all readers, all holders of
- * permits, the leader of an election. A client sends at most one recall a second for a name: within
- * a second the call returns the answer of the one before, and sends nothing.
+ * permits, the leader of an election. Within a second of the answer to a recall, another for the
+ * name by this client sends nothing, and returns that answer. Calls at the same time are all sent.
  *
  * @param reason  for people, may be empty; at most RL_MAX_REASON_BYTES bytes.
  * @param heard   where the number of holders goes whose client the recall has reached; 0 without
