@@ -94,6 +94,8 @@ def test_every_script_works_for_the_user(world: World, limited: Connection) -> N
     begin = (token, 0, "", 900, 3, 0)
     assert world.run("once_begin", [lock.k, lock.o], *begin, connection=limited)[0] == 1
     assert world.run("once_forget", [lock.o], connection=limited) == [1, 0]
+    asked = world.run("recall", [lock.k, lock.r], world.prefix, "why", connection=limited)
+    assert asked[0] == 1
     assert limited.cmd("SCAN", 0, "MATCH", "*", "TYPE", "string")[0] == b"0"
     assert limited.cmd("GETRANGE", lock.k, 0, 32).decode() == token
     assert first.release(token) == (2, 0)

@@ -450,6 +450,24 @@ def test_a_refused_message_is_no_grant(cluster: Cluster, composed: Texts) -> Non
         assert reply[0] == 1 and reply[2] == 2 and lock.source.cmd("ZCARD", lock.q) == 1
 
 
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_recall_reaches_a_client_whose_channel_has_moved(
+    cluster: Cluster, composed: Texts, is_moved: bool
+) -> None:
+    """Its own node cannot publish to the sharded channel then, and counts no receiver elsewhere."""
+    lock = Slot(cluster, composed[1])
+    node = lock.third if is_moved else lock.source
+    with waiting_at(node, lock) as holder, node.connect(protocol=3) as plain:
+        plain.send("SUBSCRIBE", PREFIX + holder.cid)
+        assert plain.push(5.0) is not None
+        held = holder.token()
+        assert lock.acquire(lock.source, held)[0] == 1
+        reply = lock.run(lock.source, "recall", PREFIX, "why", keys=[lock.k, lock.r])
+        assert reply[0] == (0 if is_moved else 1)
+        message = (plain if is_moved else holder.subscription).push(5.0)
+        assert message is not None and message[-1] == f"r{held[22:]}:why".encode()
+
+
 @pytest.mark.parametrize("format", ["hash", "hash_rw"])
 @pytest.mark.parametrize("k", ["orders%d", "{orders}%d"])
 @pytest.mark.parametrize("subscribe", ["SUBSCRIBE", "SSUBSCRIBE"])
