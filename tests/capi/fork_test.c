@@ -34,7 +34,7 @@ struct handles {
   rl_request* granted; /* Holds "three". */
   rl_lease* two;
   rl_info* info;
-  rl_queue* queue; /* Has the tag 9, and watches `pending` and `lease`. */
+  rl_queue* queue; /* Has the tag 9, and watches `pending`, `lease` and recalls of `two`. */
   rl_acquire_options* two_permits;
   rl_names* names;       /* "four" and "five". */
   rl_lease* all_names;   /* Holds them. */
@@ -80,6 +80,10 @@ static void make_handles(struct handles* all) {
   all->queue = rl_queue_new(NULL);
   CHECK_INT(RL_OK, rl_request_watch(all->pending, all->queue, 1));
   CHECK_INT(RL_OK, rl_lease_watch(all->lease, all->queue, 2));
+  CHECK_INT(RL_OK, rl_recall(all->client, TEXT("one"), TEXT("fork"), NULL, NULL));
+  CHECK_INT(RL_OK, rl_extend(all->lease, TTL_MS, NULL));
+  CHECK_INT(1, rl_lease_recall_count(all->lease));
+  CHECK_INT(RL_OK, rl_lease_watch_recall(all->two, all->queue, 8));
   CHECK_INT(RL_OK, rl_queue_post(all->queue, 9));
   CHECK(all->lease && all->two && all->info && all->err);
   make_names_and_permits(all, options);
@@ -114,6 +118,9 @@ static void use_queues(struct handles* all) {
   FORKED(rl_queue_drive(own, all->client));
   FORKED(rl_lease_watch(all->lease, all->queue, 5));
   FORKED(rl_lease_watch(all->lease, own, 5));
+  FORKED(rl_lease_watch_recall(all->lease, all->queue, 8));
+  FORKED(rl_lease_watch_recall(all->lease, own, 8));
+  FORKED(rl_lease_watch_recall(all->lease, NULL, 0));
   FORKED(rl_client_log_watch(all->client, RL_LOG_INFO, all->queue, 6));
   FORKED(rl_client_log_watch(all->client, RL_LOG_INFO, own, 6));
   FORKED(rl_queue_next_event(all->queue, -1, &event));
@@ -169,8 +176,24 @@ static void call_of_jobs(struct handles* all) {
   check_forked_request(rl_leader_watch_start(all->client, TEXT("k"), -1, -1));
 }
 
+/* The parent was asked to finish, the child was not. */
+static void call_of_recalls(struct handles* all) {
+  rl_request* request;
+  char reason[8] = "none";
+  int64_t heard = 9;
+  FORKED(rl_recall(all->client, TEXT("one"), TEXT("why"), &heard, all->err));
+  CHECK_INT(0, heard);
+  request = rl_recall_start(all->client, TEXT("one"), TEXT("why"));
+  CHECK_INT(0, rl_recall_heard(request));
+  check_forked_request(request);
+  CHECK_INT(0, rl_lease_recall_count(all->lease));
+  CHECK_INT(0, rl_lease_recall_reason(all->lease, reason, sizeof reason));
+  CHECK_INT(0, reason[0]);
+}
+
 static void call_everything(struct handles* all) {
   call_of_jobs(all);
+  call_of_recalls(all);
   use_queues(all);
   call_of_names_and_permits(all);
   FORKED(rl_client_connect(all->client, -1, all->err));

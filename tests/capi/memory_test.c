@@ -385,11 +385,44 @@ static void run_queue_scenario(void) {
   rl_acquire_options_free(options);
 }
 
+/* ---- recalls --------------------------------------------------------------------------------- */
+
+/* A recall may be lost, also for want of memory: one that was noted is told. */
+static void recall_watched(rl_client* client, rl_queue* queue, rl_lease* lease) {
+  static const char reason[] = "a reason that is no short string";
+  const int promised = promise_of(rl_lease_watch_recall(lease, queue, POSTED_TAG), POSTED_TAG);
+  rl_request* request;
+  check_honest(rl_recall(client, TEXT("blocking"), TEXT(reason), NULL, NULL), "recall");
+  request = rl_recall_start(client, TEXT("recalled, no short string"), TEXT(reason));
+  if (request != NULL) end_wait(request);
+  CHECK_INT(0, rl_recall_heard(request));
+  rl_request_free(request);
+  check_honest(rl_extend(lease, SCENARIO_TTL_MS, NULL), "extend");
+  if (rl_lease_recall_count(lease) > 0) take_tags(queue, promised);
+  rl_lease_recall_reason(lease, NULL, 0);
+}
+
+static void run_recall_scenario(void) {
+  rl_acquire_options* options = rl_acquire_options_new();
+  rl_queue* queue = options == NULL ? NULL : rl_queue_new(NULL);
+  rl_client* client = queue == NULL ? NULL : open_for_scenario();
+  rl_lease* lease = NULL;
+  if (client != NULL) {
+    rl_acquire_options_set_ttl_ms(options, SCENARIO_TTL_MS);
+    lease = acquire_in_scenario(client, "blocking", options);
+  }
+  if (lease != NULL) recall_watched(client, queue, lease);
+  rl_lease_free(lease);
+  rl_queue_free(queue);
+  rl_client_close(client);
+  rl_acquire_options_free(options);
+}
+
 /* ---- each call in turn ----------------------------------------------------------------------- */
 
 static void (*const scenarios[])(void) = {
-    run_scenario,         run_sharing_scenario, run_queue_scenario,   run_detach_scenario,
-    run_redlock_scenario, run_names_scenario,   run_election_scenario};
+    run_scenario,         run_sharing_scenario, run_queue_scenario,    run_detach_scenario,
+    run_redlock_scenario, run_names_scenario,   run_election_scenario, run_recall_scenario};
 
 static void one_call_fails(void) {
   rl_client* looker = server_client();
