@@ -89,6 +89,9 @@ class RecordedRunner(Runner):
             looks, kind = self._look(target, lock), CHANGING[op]
             calls = [self._record.call(kind, **look, **times) for look in looks]
         reply = super().call(line, seconds)
+        if op == "check" and lock.token:
+            for look in self._look(target, lock):
+                self._record.look(**look)
         if op.startswith("start"):
             lock.started = calls, kind
         elif calls and not reply.startswith("PENDING"):

@@ -127,7 +127,7 @@ func (l *lease) add(o *op) {
 	// A detach that was refused, or could not be sent, leaves the lease as it was.
 	isEnd := o.kind == "release" || (o.kind == "detach" && o.outcome != "error")
 	l.shown = append(l.shown, evidence{o.call, o.untilAtCall, isEnd, o.lines[0]})
-	if o.is("extend", "ok") || (o.changesMode() && (o.outcome == "ok" || o.outcome == "lost")) {
+	if (o.kind == "extend" || o.changesMode()) && (o.outcome == "ok" || o.outcome == "lost") {
 		l.shown = append(l.shown, evidence{at: o.ret, until: o.until, line: o.lines[1]})
 	}
 }
