@@ -119,9 +119,6 @@ Outcome fill_rw(const rl_client &client, Request &request, runtime::Mode mode, c
   if (client.runtime->is_quorum()) return runtime::needs_one_server("a read-write lock");
   auto outcome = fill_lock(client, request, name, name_len, wait_ms, options);
   request.options.mode = mode;
-  if (outcome.ok() && mode == runtime::Mode::kRead) {
-    outcome = refuse_retain(options, "a reader", "may have others beside it");
-  }
   if (!outcome.ok()) return outcome;
   const std::string &candidate = request.options.candidate;
   if (mode == runtime::Mode::kRead && !candidate.empty()) {

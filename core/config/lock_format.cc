@@ -83,7 +83,6 @@ Outcome check_candidate(const AcquireSettings &settings, protocol::Format format
 // Options that do not go with `retain`.
 Outcome check_retain(const AcquireSettings &settings, protocol::Format format) {
   std::string_view kind, why;
-  if (settings.mode_number != 0) kind = "a reader", why = "may have others beside it";
   if (!protocol::traits(format).has_jobs) {
     const bool is_semaphore = protocol::traits(format).has_permits;
     kind = is_semaphore ? "a semaphore" : "a lock in another format than string";

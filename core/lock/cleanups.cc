@@ -14,6 +14,12 @@ void Cleanups::start(TokenRecord &record, Nanos now, bool may_be_held, Nanos not
   start_with(record, left, not_before, now);
 }
 
+void Cleanups::leave_retained(TokenRecord &record, Nanos now) {
+  assert(record.phase == TokenRecord::Phase::kRetained);
+  record.retention.give(&Retention::recall);
+  start(record, now, true);
+}
+
 void Cleanups::start_gone(TokenRecord &record, Nanos now) {
   ServerFootprint left = record.acquisition.give(&Acquisition::give_up, false, now);
   left.may_be_queued = left.may_be_held = false;

@@ -31,6 +31,8 @@ class Cleanups : private Part {
 
   // `record` is given up. Nothing is sent before `not_before`.
   void start(TokenRecord &record, Nanos now, bool may_be_held = false, Nanos not_before = 0);
+  // Gives a lock back that the client retains.
+  void leave_retained(TokenRecord &record, Nanos now);
   // The server has just said that it knows nothing of `record`.
   void start_gone(TokenRecord &record, Nanos now);
   // The server may have `left` of `record`.

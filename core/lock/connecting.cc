@@ -63,7 +63,7 @@ void LockClient::resume(TokenRecord &record, Nanos now) {
       return leases_.resume_upgrade(record, now);
     case Phase::kRetained:
       // Others may have had the lock meanwhile.
-      return waiters_.leave_retained(record, now);
+      return cleanups_.leave_retained(record, now);
     case Phase::kDetaching:
       return;  // its request is sent again
     case Phase::kCleanup:

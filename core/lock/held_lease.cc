@@ -31,7 +31,7 @@ bool HeldLease::may_hand_off(Nanos next_ttl, bool must_be_confirmed, int64_t lim
 HeldLease::Step HeldLease::hand_off(const LeaseTerms &terms, std::string &label, Nanos now,
                                     bool is_up) {
   if (state_ != State::kHeld) return defect();
-  handoffs_.count++;
+  if (!terms.is_fence_shared) handoffs_.count++;
   deadline_ = std::min(deadline_, now + terms.ttl);
   // Less than half of what the caller asked for: extend at once, in the background.
   const bool is_short = deadline_ - now < terms.ttl / 2;
@@ -161,6 +161,7 @@ void HeldLease::on_upgraded(int64_t fence, int64_t since_ms) {
   assert(state_ == State::kHeld);
   fence_ = fence;
   fence_count_ = kUsualFences;
+  handoffs_.count = 0;
   since_ms_ = since_ms;
 }
 

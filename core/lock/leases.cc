@@ -246,8 +246,8 @@ void Leases::end_lease(TokenRecord &record, Lease::State state, Loss loss) {
   lease->record = nullptr;
   lease->state.store(state, std::memory_order_release);
   TokenRecord **at = &record.lock->owned;
-  while (*at != nullptr && *at != &record) at = &(*at)->next_owned;
-  if (*at != nullptr) *at = record.next_owned;
+  while (*at != nullptr && *at != &record) at = &(*at)->next_listed;
+  if (*at != nullptr) *at = record.next_listed;
   const auto unconfirmed = record.server().confirmations.end(record);
   // The entry of an upgrade goes with what the token has: the scripts drop one that does not read.
   const bool is_lost = state == Lease::kLost;
@@ -303,8 +303,15 @@ void Leases::lose(TokenRecord &record, Loss loss, bool is_gone, Nanos now) {
 // `record` was granted a lock that this client believes to hold already: that one was forced or
 // evicted, and would otherwise not know before its next renewal.
 void Leases::lose_predecessor(const TokenRecord &record, Nanos now) {
-  TokenRecord *retained = record.lock->retained;
-  if (retained != nullptr && retained != &record) cleanups_.start_gone(*retained, now);
+  const auto may_be_beside = [&record](const TokenRecord &other) {
+    return record.identity.mode == protocol::Mode::kRead &&
+           other.identity.mode == protocol::Mode::kRead;
+  };
+  while (TokenRecord *retained = record.lock->retained) {
+    assert(retained != &record);
+    if (may_be_beside(*retained)) break;  // then all are readers
+    cleanups_.start_gone(*retained, now);
+  }
   TokenRecord *before = record.lock->holder;
   if (before != nullptr && before != &record) lose(*before, LossReason::kTakenOver, true, now);
 }

@@ -25,13 +25,16 @@ void Leases::start_upgrade(const std::shared_ptr<Request> &request, Nanos now) {
     return results_.finish(*request, Status::kDeadlock,
                            words::upgrades_already(request->lease->name));
   }
-  for (const TokenRecord *other = record.lock->owned; other != nullptr; other = other->next_owned) {
+  for (const TokenRecord *other = record.lock->owned; other != nullptr;
+       other = other->next_listed) {
     if (other == &record || other->identity.owner != record.identity.owner) continue;
     if (other->lease->state_at(now) != Lease::kHeld) continue;
     return results_.finish(*request, Status::kDeadlock,
                            words::owner_reads_as_well(request->lease->name));
   }
   Checked<Upgrade> &upgrade = record.ensure_upgrade();
+  record.retention.give(&Retention::recall);  // others may wait behind it
+  while (TokenRecord *reader = record.lock->retained) cleanups_.leave_retained(*reader, now);
   locks_.set_upgrader(record, request);
   const Nanos limit = request->wait_ms == 0 ? settings_.command_timeout : request->wait_ms * kMs;
   if (request->wait_ms >= 0) timers_.set(*request, after(now, limit));

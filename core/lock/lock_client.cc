@@ -275,7 +275,7 @@ void LockClient::shut_down(Nanos now) {
     server.names.withdraw(now);
     locks_.for_each_at(server, [&](TokenRecord &record) {
       if (record.phase == Phase::kHeld) return leases_.give_back(record, nullptr, now);
-      if (record.phase == Phase::kRetained) return waiters_.leave_retained(record, now);
+      if (record.phase == Phase::kRetained) return cleanups_.leave_retained(record, now);
       if (record.phase == Phase::kCleanup) cleanups_.retry_now(record, now);
     });
     server.session.connect_soon(now);

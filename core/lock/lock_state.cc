@@ -91,7 +91,7 @@ std::string_view TokenRecord::sibling() const {
   const TokenRecord *other = lock->owned;
   while (other != nullptr && (other->identity.owner != identity.owner ||
                               other->identity.mode != protocol::Mode::kRead)) {
-    other = other->next_owned;
+    other = other->next_listed;
   }
   return other == nullptr ? std::string_view() : other->identity.token;
 }

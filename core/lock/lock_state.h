@@ -61,12 +61,14 @@ struct LockState {
   mutable std::optional<uint16_t> known_slot;  // computed when it is needed first
   size_t record_count = 0;                     // the name is forgotten at 0
 
-  Checked<Waitlist> waitlist;       // of callers that share one record
-  TokenRecord *holder = nullptr;    // the exclusive holder, if this client has it
-  TokenRecord *retained = nullptr;  // that no caller has, if this client retains it
-  bool has_sharers = false;         // this client has shared the lock
-  TokenRecord *owned = nullptr;     // by named owners: a list by TokenRecord::next_owned
-  int64_t highest_fence = 0;        // the highest that a caller of this client got
+  Checked<Waitlist> waitlist;     // of callers that share one record
+  TokenRecord *holder = nullptr;  // the exclusive holder, if this client has it
+  // What this client retains, and no caller has: the one of a writer, or some of readers: a list by
+  // TokenRecord::next_listed.
+  TokenRecord *retained = nullptr;
+  bool has_sharers = false;      // this client has shared the lock
+  TokenRecord *owned = nullptr;  // by named owners: a list by TokenRecord::next_listed
+  int64_t highest_fence = 0;     // the highest that a caller of this client got
   Checked<KeyWatch> key_watch;
   std::string blocker;          // cid of the last known holder, for messages; empty: not known
   Obstacle obstacle;            // how it kept the lock when it was last seen
@@ -156,8 +158,8 @@ struct TokenRecord : Timed, Waitlist::Place, std::enable_shared_from_this<TokenR
   std::shared_ptr<Lease> lease;
   std::unique_ptr<Checked<Upgrade>> upgrade;  // since the first; most leases have none
   std::shared_ptr<Request> upgrader;          // the request that waits to write
-  TokenRecord *next_owned = nullptr;
-  Nanos timer_ran_at = 0;  // when its timer last ran
+  TokenRecord *next_listed = nullptr;         // in LockState::owned, or in LockState::retained
+  Nanos timer_ran_at = 0;                     // when its timer last ran
   Replicas replicas;
   Checked<Retention> retention;
 

@@ -55,7 +55,8 @@ struct LeaseTerms {
   Nanos ttl = 0;
   Nanos end_at = kNever;  // by max_hold
   bool is_renewed = true;
-  bool is_described = true;  // others can read on the server who holds
+  bool is_described = true;      // others can read on the server who holds
+  bool is_fence_shared = false;  // with other readers: a local hand-off has the same one
 };
 
 }  // namespace redlatch::lock

@@ -82,6 +82,21 @@ TokenRecord &Locks::new_record(const std::shared_ptr<LockState> &lock, const Req
 
 namespace {
 
+void add_retained(TokenRecord &record) {
+  TokenRecord *&first = record.lock->retained;
+  // A writer has the lock alone.
+  assert(first == nullptr || (record.identity.mode == protocol::Mode::kRead &&
+                              first->identity.mode == protocol::Mode::kRead));
+  assert(record.phase != TokenRecord::Phase::kRetained && !record.lease);
+  record.next_listed = std::exchange(first, &record);
+}
+
+void remove_retained(TokenRecord &record) {
+  TokenRecord **at = &record.lock->retained;
+  while (*at != &record) at = &(*at)->next_listed;
+  *at = std::exchange(record.next_listed, nullptr);
+}
+
 bool is_listening(const TokenRecord &record) {
   using Phase = TokenRecord::Phase;
   return record.is_recallable() &&
@@ -100,13 +115,8 @@ void Locks::set_phase(TokenRecord &record, Phase phase) {
   } else if (record.lock->holder == &record) {
     record.lock->holder = nullptr;
   }
-  TokenRecord *&retained = record.lock->retained;
-  if (phase == Phase::kRetained) {
-    assert(retained == nullptr && !record.lease);
-    retained = &record;
-  } else if (retained == &record) {
-    retained = nullptr;
-  }
+  if (record.phase == Phase::kRetained) remove_retained(record);
+  if (phase == Phase::kRetained) add_retained(record);
   record.phase = phase;
   if (is_listening(record)) {
     record.server().recallable_count++;

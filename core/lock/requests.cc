@@ -311,6 +311,7 @@ void Requests::Operate::carry_out(const Call &call, const operate::Operation::St
     requests.timers_.set(*request, after(now, requests.settings_.command_timeout));
   }
   if (step.next == Next::kStep || step.next == Next::kAgain) {
+    if (!requests.may_send(*request)) return;  // its slot moves: resume() sends it to the new node
     return send(Call{this, EvalMode::kDigest, now, 0, request});
   }
   if (step.next == Next::kNames && requests.name_clients(request, now)) return;

@@ -40,7 +40,7 @@ Obstacle obstacle_in(const protocol::AcquireAnswer &answer, bool is_semaphore) {
 void Waiters::start(const std::shared_ptr<Request> &request, Nanos now) {
   if (is_misused(*request, now)) return;
   if (const auto known = locks_.find(request->name, request->options.format);
-      known && known->retained != nullptr && take_retained(*known->retained, request, now)) {
+      known && take_retained(*known, request, now)) {
     return;
   }
   prepare(*request, now);
@@ -327,7 +327,7 @@ void Waiters::on_grant_push(TokenRecord &record, const protocol::Push &push, Nan
   }
   if (record.phase == Phase::kRetained) {
     // A late copy, or a grant that follows one which the client does not know to be gone.
-    if (push.fence > record.held()->server_fence()) leave_retained(record, now);
+    if (push.fence > record.held()->server_fence()) cleanups_.leave_retained(record, now);
     return;
   }
   if (push.mode == protocol::Mode::kUpgrade) return leases_.on_upgrade_push(record, now);

@@ -52,8 +52,6 @@ class Waiters : private Part, public Leases::Owner {
   // Finishes `request` at once after a local hand-off, else with the answer to RELEASE.
   void release(const std::shared_ptr<Request> &request, Nanos now);
   void release_async(Lease &lease, Nanos now);
-  // Gives a retained lock back to the server.
-  void leave_retained(TokenRecord &record, Nanos now);
   // The time for which the lock is retained is over.
   void on_retained_due(TokenRecord &record, Nanos now);
   // No local hand-off from here on.
@@ -126,7 +124,8 @@ class Waiters : private Part, public Leases::Owner {
   void join(const std::shared_ptr<Request> &request, TokenRecord *created, Nanos now);
   bool may_retain(const TokenRecord &record, Nanos now) const;
   bool retain(TokenRecord &record, Nanos now);
-  bool take_retained(TokenRecord &record, const std::shared_ptr<Request> &request, Nanos now);
+  bool may_take(const TokenRecord &record, const AcquireOptions &options, Nanos now) const;
+  bool take_retained(LockState &lock, const std::shared_ptr<Request> &request, Nanos now);
   bool await_recall(TokenRecord &record, Nanos asked_at, Nanos now);
   bool is_misused(Request &request, Nanos now);
   std::shared_ptr<Request> take_front(TokenRecord &record);

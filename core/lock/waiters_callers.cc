@@ -22,7 +22,7 @@ bool Waiters::is_misused(Request &request, Nanos now) {
     return other.identity.owner == options.owner && !both_read &&
            other.lease->state_at(now) == Lease::kHeld;
   };
-  while (record != nullptr && !is_in_the_way(*record)) record = record->next_owned;
+  while (record != nullptr && !is_in_the_way(*record)) record = record->next_listed;
   if (record == nullptr) return false;
   results_.finish(request, Status::kAlreadyHeld,
                   words::owner_has_it(request.name, record->identity.mode, options.mode));
@@ -110,7 +110,8 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   const LeaseTerms terms{.ttl = options.ttl,
                          .end_at = options.max_hold > 0 ? after(now, options.max_hold) : kNever,
                          .is_renewed = options.is_renewed,
-                         .is_described = !record.is_sharing};
+                         .is_described = !record.is_sharing,
+                         .is_fence_shared = record.identity.mode == protocol::Mode::kRead};
   const bool is_up = redirects_.is_up(*record.lock);
   Checked<HeldLease> &held = record.held();
   const auto step = grant == nullptr
@@ -131,7 +132,7 @@ void Waiters::give_lease(TokenRecord &record, const std::shared_ptr<Request> &re
   record.yield_policy = options.yield_policy();
   std::string &owner = record.identity.owner;
   if (!record.lock->keys.traits().has_owner) owner.swap(options.owner);
-  if (!owner.empty()) record.next_owned = std::exchange(record.lock->owned, &record);
+  if (!owner.empty()) record.next_listed = std::exchange(record.lock->owned, &record);
   lease.state.store(Lease::kHeld, std::memory_order_release);
   record.server().names.announce_by(now + operate::Names::kMoment);
   leases_.schedule(record, now);

@@ -22,14 +22,14 @@ Nanos recall_bound(Nanos round_trip) {
 
 }  // namespace
 
-// The lock is used by this client alone: no caller waits for it here, none waited elsewhere when it
-// was granted, and one that comes is heard.
+// No caller waits for the lock here, none waited elsewhere when it was granted, and one that comes
+// is heard.
 bool Waiters::may_retain(const TokenRecord &record, Nanos now) const {
   const LockState &lock = *record.lock;
   const session::Channel &channel = record.server().channel;
   const bool is_wanted = record.retention->is_wanted() && record.is_recallable() && may_hand_off_ &&
                          !pauses_.is_paused(lock.keys.lock, now);
-  const bool is_plain = !record.is_sharing && !record.upgrader && !record.held()->is_provisional();
+  const bool is_plain = !record.upgrader && !record.held()->is_provisional();
   return is_wanted && is_plain && lock.waitlist->state() == Waitlist::State::kIdle &&
          redirects_.is_up(lock) && channel.hears(record.identity.token) && channel.is_counted();
 }
@@ -42,38 +42,35 @@ bool Waiters::retain(TokenRecord &record, Nanos now) {
   return true;
 }
 
-// @return whether `request` has the lock that `record` retains. If not, the lock is given back, and
-// the ACQUIRE of `request` follows behind that.
-bool Waiters::take_retained(TokenRecord &record, const std::shared_ptr<Request> &request,
-                            Nanos now) {
-  const AcquireOptions &options = request->options;
-  const bool is_usual = options.mode == protocol::Mode::kWrite && !options.is_unfenced &&
+bool Waiters::may_take(const TokenRecord &record, const AcquireOptions &options, Nanos now) const {
+  const bool is_usual = options.mode == record.identity.mode && !options.is_unfenced &&
                         !options.awaits_value && options.candidate.empty();
   const HeldLease &held = record.held().get();
-  const bool is_valid = record.retention->is_idle_until(now) && held.has_fences() &&
-                        held.held_until() - now >= options.ttl / 2 &&
-                        redirects_.is_up(*record.lock);
-  if (!is_usual || !is_valid) {
-    leave_retained(record, now);
-    return false;
-  }
-  prepare(*request, now);
-  set_lock(*request, record.lock);
-  record.retention.give(&Retention::take);
-  locks_.set_phase(record, Phase::kHeld);
-  give_lease(record, request, nullptr, now);
-  return true;
+  return is_usual && record.retention->is_idle_until(now) && held.has_fences() &&
+         held.held_until() - now >= options.ttl / 2 && redirects_.is_up(*record.lock);
 }
 
-void Waiters::leave_retained(TokenRecord &record, Nanos now) {
-  assert(record.phase == Phase::kRetained);
-  record.retention.give(&Retention::recall);
-  cleanups_.start(record, now, true);
+// @return whether `request` has what the client retains of this lock. If not, that is given back,
+// and the ACQUIRE of `request` follows behind it.
+bool Waiters::take_retained(LockState &lock, const std::shared_ptr<Request> &request, Nanos now) {
+  while (TokenRecord *record = lock.retained) {
+    if (!may_take(*record, request->options, now)) {
+      cleanups_.leave_retained(*record, now);
+      continue;
+    }
+    prepare(*request, now);
+    set_lock(*request, record->lock);
+    record->retention.give(&Retention::take);
+    locks_.set_phase(*record, Phase::kHeld);
+    give_lease(*record, request, nullptr, now);
+    return true;
+  }
+  return false;
 }
 
 void Waiters::on_retained_due(TokenRecord &record, Nanos now) {
   pauses_.unwanted(record.lock->keys.lock);
-  leave_retained(record, now);
+  cleanups_.leave_retained(record, now);
 }
 
 // It may overtake the answer that grants the lock, on a connection of its own.
@@ -82,7 +79,7 @@ void Waiters::on_recall_push(TokenRecord &record, const protocol::Push &push, Na
   record.retention.give(&Retention::recall);
   if (record.phase == Phase::kRetained) {
     pauses_.recalled(record.lock->keys.lock, now);
-    return cleanups_.start(record, now, true);
+    return cleanups_.leave_retained(record, now);
   }
   if (push.is_by_user && record.phase == Phase::kHeld) leases_.on_recall(record, push.reason);
 }

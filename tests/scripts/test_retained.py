@@ -200,3 +200,101 @@ def test_a_forced_release_says_so(world: World) -> None:
     assert world.force_release() == (1, 0)
     assert holder.messages() == [Recalled(rid_of(token))]
     assert world.holder() is None
+
+# ---- readers -------------------------------------------------------------------------------------
+
+
+def read(client: Client) -> tuple[str, Held]:
+    """Read with a token that can be recalled."""
+    token = client.token(is_recallable=True)
+    return token, as_held(client.read(token))
+
+
+def test_readers_may_retain_and_share_the_fence(world: World) -> None:
+    _, first = read(world.client())
+    fence = highest(world)
+    _, second = read(world.client())
+    assert first.count == second.count == 1
+    assert first.fence == second.fence
+    assert highest(world) == fence
+
+
+def test_a_plain_reader_may_not_retain(world: World) -> None:
+    client = world.client()
+    assert len(client._ask("acquire_read", client.token(), "s", more=[""])) == 3
+
+
+def test_a_reader_may_not_retain_past_a_waiter(world: World) -> None:
+    client, writer = world.client(), world.client()
+    token, _ = read(client)
+    assert as_busy(writer.acquire(writer.token())).rank == 0
+    reply = client._ask("acquire_read", client.token(is_recallable=True), "s", more=[token])
+    assert len(reply) == 3, "it passes the waiter"
+
+
+def test_a_reader_may_not_retain_beside_other_libraries(world: World) -> None:
+    client = world.client()
+    world.put("SET", world.lock.w, "0 0 0 0", ms=TTL_MS)
+    token = client.token(is_recallable=True)
+    assert len(client._ask("acquire_read", token, "s", more=[""])) == 3
+
+
+def test_the_head_recalls_each_reader(world: World) -> None:
+    clients = [world.client() for _ in range(3)]
+    tokens = {client: [read(client)[0], read(client)[0]] for client in clients}
+    plain = world.client()
+    as_held(plain.read(plain.token()))
+    writer = world.client()
+    assert is_heard(writer.acquire(writer.token()))
+    for client in clients:
+        assert sorted(client.messages(), key=str) == sorted(
+            (Recalled(rid_of(token)) for token in tokens[client]), key=str
+        )
+    assert plain.messages() == []
+
+
+def test_a_bounded_number_of_readers_is_recalled(world: World) -> None:
+    client, writer = world.client(), world.client()
+    last = client.token(is_recallable=True)
+    as_held(client.read(last, ttl_ms=2 * TTL_MS))
+    for _ in range(300):
+        read(client)
+    assert is_heard(writer.acquire(writer.token()))
+    messages = client.messages()
+    assert len(messages) == 256
+    assert Recalled(rid_of(last)) not in messages, "its lease ends last"
+
+
+def test_a_reader_that_waits_behind_a_writer_recalls_no_reader(world: World) -> None:
+    holder, writer, reader = world.client(), world.client(), world.client()
+    read(holder)
+    as_busy(writer.acquire(writer.token()))
+    holder.messages()
+    assert not is_heard(reader.read(reader.token()))
+    assert holder.messages() == []
+
+
+@pytest.mark.parametrize("queues", [False, True])
+def test_an_upgrade_recalls_the_others(world: World, queues: bool) -> None:
+    holder, upgrader = world.client(), world.client()
+    token, _ = read(holder)
+    mine, _ = read(upgrader)
+    reply = upgrader.upgrade(mine, queues=queues)
+    assert is_heard(reply)
+    assert holder.messages() == [Recalled(rid_of(token))]
+    assert upgrader.messages() == []
+
+
+def test_a_client_is_asked_for_its_own_readers_and_not_counted(world: World) -> None:
+    client = world.client()
+    token, _ = read(client)
+    assert not is_heard(client.acquire(client.token()))
+    assert client.messages() == [Recalled(rid_of(token))]
+
+
+def test_a_forced_release_says_so_to_all_readers(world: World) -> None:
+    first, second = world.client(), world.client()
+    tokens = [read(first)[0], read(second)[0]]
+    assert world.force_release() == (1, 0)
+    assert first.messages() == [Recalled(rid_of(tokens[0]))]
+    assert second.messages() == [Recalled(rid_of(tokens[1]))]

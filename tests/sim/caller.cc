@@ -105,8 +105,7 @@ lock::AcquireOptions Caller::options() {
     options.max_hold = random_.between(options.ttl / 4 + 1, 2 * options.ttl);
   }
   if (plan.is_shared()) share(options);
-  const bool may_retain = plan.retain_percent > 0 && options.mode == protocol::Mode::kWrite;
-  if (may_retain && random_.chance(10 * plan.retain_percent)) {
+  if (plan.retain_percent > 0 && random_.chance(10 * plan.retain_percent)) {
     options.retain = random_.between(20, 4'000) * kMs;
   }
   if (plan.min_replicas > 0 && random_.chance(850)) {

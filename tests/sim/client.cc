@@ -455,6 +455,7 @@ void Client::pause(Nanos until) {
 void Client::resume() {
   if (is_paused()) return;
   context_.trace.say(context_.schedule.now(), "client %d goes on", slot_);
+  retained_.resumed(now());
   const bool is_time_first = random_.chance(500);
   const auto run_time = [&] {
     if (!std::exchange(is_time_due_, false) || is_closed_) return;

@@ -100,7 +100,7 @@ void Plan::use_semaphores(Random &random) {
 void Plan::load_retained(Random &random) {
   if (scenario != Scenario::kRetained && scenario != Scenario::kClusterRetained) return;
   retain_percent = static_cast<int>(random.between(50, 100));
-  read_percent = random.chance(400) ? 15 : 0;
+  read_percent = random.chance(400) ? (random.chance(500) ? 15 : 70) : 0;
   client_count = static_cast<int>(random.between(2, 5));
   name_count = is_cluster() ? 4 : static_cast<int>(random.between(1, 3));
   if (random.chance(850)) yield_every = 0;

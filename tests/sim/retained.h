@@ -7,6 +7,7 @@
 //  - a client that is connected keeps no lock for longer than its last caller wanted.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -63,12 +64,15 @@ class Retained {
     recalled_.clear();
     if (is_kept) return "a retained lock that is recalled is given back at once";
     for (const auto &[token, kept] : idle_) {
-      if (!is_up || now <= kept.until + kSlack || !has(kept.name, token)) continue;
+      const Nanos until = std::max(kept.until, resumed_at_) + kSlack;
+      if (!is_up || now <= until || !has(kept.name, token)) continue;
       kept_longest_ = token;
       return "a retained lock is kept no longer than its caller wants";
     }
     return nullptr;
   }
+  // After a pause.
+  void resumed(Nanos now) { resumed_at_ = now; }
   // They are given back with the next connection, unless they have expired by then.
   void disconnected() { idle_.clear(); }
   bool has_idle() const { return !idle_.empty() || !recalled_.empty(); }
@@ -105,7 +109,8 @@ class Retained {
   std::set<std::string, std::less<>> sent_;      // tokens in a RELEASE
   std::set<std::string> recalled_;               // in this call, while idle
   std::string kept_longest_;                     // that broke the rule
-  size_t count_ = 0;                             // local acquisitions
+  Nanos resumed_at_ = 0;
+  size_t count_ = 0;  // local acquisitions
 };
 
 }  // namespace redlatch::sim

@@ -5,6 +5,7 @@
 // once when another client asks for it, or when it is not certain any more.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "lock_client_world.h"
@@ -349,6 +350,134 @@ TEST_F(RetainingTest, downgrade_names_the_fence_that_the_server_has) {
   reply_count("downgrade", 1);
   (void)release(lease);
   given_back();
+}
+
+// ---- readers -----------------------------------------------------------------------------------
+
+class RetainingReadersTest : public RetainingTest {
+ protected:
+  static lock::AcquireOptions reading(Nanos retain = 5'000 * kMs) {
+    lock::AcquireOptions options = retaining(retain);
+    options.mode = protocol::Mode::kRead;
+    return options;
+  }
+  void reply_reads_alone() {
+    ASSERT_EQ(next_script(), "acquire_read");
+    reply(MadeReply::list(MadeReply::integer(1), MadeReply::text(std::string(kFence)),
+                          MadeReply::integer(server_ms()), MadeReply::integer(1)));
+  }
+  std::shared_ptr<Lease> reads_alone() {
+    const auto request = acquire(-1, reading());
+    reply_reads_alone();
+    EXPECT_EQ(request->status.load(), Status::kOk) << request->message;
+    return request->lease;
+  }
+  void recall_of(const std::string &token) {
+    client_->on_push(0, "r" + token.substr(protocol::kCidSize), now_);
+  }
+};
+
+TEST_F(RetainingReadersTest, next_reader_needs_no_call_and_has_the_same_fence) {
+  connect();
+  const auto first = reads_alone();
+  ASSERT_EQ(release(first)->status.load(), Status::kOk);
+  for (int i = 0; i < 2'000; i++) {
+    const auto next = acquire(i % 2 == 0 ? 0 : -1, reading());
+    ASSERT_EQ(next->status.load(), Status::kOk);
+    ASSERT_EQ(next->lease->fence.load(), std::stoll(std::string(kFence)));
+    ASSERT_EQ(next->lease->mode, protocol::Mode::kRead);
+    ASSERT_EQ(release(next->lease)->status.load(), Status::kOk);
+  }
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(RetainingReadersTest, each_of_several_is_retained_and_taken) {
+  connect();
+  const auto one = reads_alone(), two = reads_alone(), three = reads_alone();
+  for (const auto &lease : {one, two, three}) {
+    ASSERT_EQ(release(lease)->status.load(), Status::kOk);
+  }
+  std::set<std::string> tokens;
+  for (int i = 0; i < 3; i++) tokens.insert(acquire(-1, reading())->lease->token);
+  EXPECT_EQ(tokens, (std::set<std::string>{one->token, two->token, three->token}));
+  EXPECT_TRUE(sent_.empty());
+  (void)acquire(-1, reading());
+  EXPECT_EQ(next_script(), "acquire_read");
+}
+
+TEST_F(RetainingReadersTest, recall_ends_the_one_that_it_names) {
+  connect();
+  const auto idle = reads_alone(), in_use = reads_alone();
+  (void)release(idle);
+  recall_of(idle->token);
+  EXPECT_EQ(argument(0), idle->token);
+  given_back();
+  recall_of(in_use->token);
+  EXPECT_EQ(state(in_use), Lease::kHeld);
+  (void)release(in_use);
+  given_back();
+}
+
+TEST_F(RetainingReadersTest, writer_here_comes_behind_the_release_of_all) {
+  connect();
+  const auto one = reads_alone(), two = reads_alone();
+  (void)release(one);
+  (void)release(two);
+  (void)acquire(0, retaining());
+  reply_count("release", 1);
+  reply_count("release", 1);
+  EXPECT_EQ(next_script(), "acquire");
+}
+
+TEST_F(RetainingReadersTest, upgrade_comes_behind_the_release_of_the_others) {
+  connect();
+  const auto idle = reads_alone(), upgrading = reads_alone();
+  (void)release(idle);
+  const auto request = upgrade(upgrading, 0);
+  reply_count("release", 1);
+  ASSERT_EQ(next_script(), "upgrade");
+  reply(MadeReply::list(MadeReply::integer(1), MadeReply::text(std::string(kFence)),
+                        MadeReply::integer(server_ms())));
+  ASSERT_EQ(request->status.load(), Status::kOk);
+  (void)release(upgrading);
+  given_back();
+}
+
+TEST_F(RetainingReadersTest, reader_does_not_take_what_a_writer_has_left) {
+  connect();
+  retained();
+  (void)acquire(-1, reading());
+  reply_count("release", 1);
+  reply_reads_alone();
+  EXPECT_TRUE(sent_.empty());
+}
+
+TEST_F(RetainingReadersTest, lost_connection_ends_all) {
+  connect();
+  const auto one = reads_alone(), two = reads_alone();
+  (void)release(one);
+  disconnect();
+  const auto next = acquire(-1, reading());
+  EXPECT_FALSE(next->is_finished());
+  (void)two;
+}
+
+TEST_F(RetainingReadersTest, upgrade_after_many_acquisitions_counts_fences_anew) {
+  connect();
+  auto lease = held_alone(retaining());
+  for (int i = 0; i < 100; i++) {
+    (void)release(lease);
+    lease = acquire(-1, retaining())->lease;
+  }
+  (void)downgrade(lease);
+  reply_count("downgrade", 1);
+  const auto request = upgrade(lease);
+  ASSERT_EQ(next_script(), "upgrade");
+  const std::string fence = std::to_string(std::stoll(std::string(kFence)) + 5'000);
+  reply(MadeReply::list(MadeReply::integer(1), MadeReply::text(fence),
+                        MadeReply::integer(server_ms())));
+  ASSERT_EQ(request->status.load(), Status::kOk) << request->message;
+  EXPECT_EQ(lease->fence.load(), std::stoll(fence)) << "the next holder must have a higher one";
 }
 
 // ---- a try that meets a lock which another client retains ---------------------------------------

@@ -8,7 +8,7 @@
 -- KEYS: K, Q, F, R, W.
 -- ARGV: token, ttl_ms, member ('' tries only and never queues), ticket ('' for a new one),
 --       channel prefix, token of a sibling ('' for none).
--- Returns as ACQUIRE.
+-- Returns as ACQUIRE. The count is 1 if the holder may retain the lock: readers share a fence.
 -- Statuses: RL_OK; RL_BUSY or waiting; RL_E_WRONG_TYPE.
 local K, Q, F, R, W = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local token, lease, me, ticket, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -39,6 +39,11 @@ if may_pass or is_first or (is_open and not window and redis.call('EXISTS', Q) =
     redis.call('ZREM', Q, me)
   end
   --@include fragments/take.lua
+  --@only string
+  if string.byte(token, @CID_SIZE@ + 1) > @LAST_PLAIN@ and redis.call('EXISTS', Q, W) == 0 then
+    return {1, number, now, 1}
+  end
+  --@end
   --@include fragments/granted.lua
 end
 --@include fragments/wrong_type.lua

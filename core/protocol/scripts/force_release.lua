@@ -71,10 +71,9 @@ if holder then
   result = 1
   --@only string
   -- A client that only retains the lock must not give it to its next caller.
-  if type(holder) == 'string' and #holder == @TOKEN_SIZE@ and
-      string.byte(holder, @CID_SIZE@ + 1) > @LAST_PLAIN@ then
-    redis.pcall('@PUBLISH@', prefix .. string.sub(holder, 1, @CID_SIZE@),
-      'r' .. string.sub(holder, @CID_SIZE@ + 1))
+  if type(holder) == 'string' then
+    local asker = ''
+    --@include fragments/recall_each.lua
   end
   --@end
   if token == '' or token == holder then
