@@ -141,7 +141,7 @@ int with_reports(const Arguments& arguments, const Log& log,
     report_exit(failure.exit_code, failure.text);
     throw;
   } catch (const std::bad_alloc&) {
-    report_exit(kExitSoftware, "out of memory");
+    report_exit(kExitSystem, "out of memory");
     throw;
   }
 }

@@ -15,7 +15,7 @@ namespace redlatch::cli {
 
 class LeaseWatch {
  public:
-  // `lease` must outlive this. Throws std::bad_alloc.
+  // `lease` must outlive this. Throws a Failure, or std::bad_alloc.
   LeaseWatch(rl_lease* lease, bool hears_recalls);
   LeaseWatch(const LeaseWatch&) = delete;
   LeaseWatch& operator=(const LeaseWatch&) = delete;

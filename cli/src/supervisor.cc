@@ -34,7 +34,7 @@ Supervisor::Supervisor(const Arguments& arguments, rl_client* client, rl_lease* 
       lease_(lease),
       terminal_(terminal),
       error_(not_null(rl_error_new())),
-      watch_(lease, !options_.on.ignores_recalls),
+      watch_(lease, !options_.on.ignores_recalls || options_.status_fd >= 0),
       renew_at_us_(begin_us_ + options_.renew_every_ms * 1000) {}
 
 Supervisor::Outcome Supervisor::watch(Child& child) {
@@ -139,31 +139,39 @@ void Supervisor::look() {
     check_stopping();
   } else if (child_exit_code_) {
     check_hold();
+    check_recall();
   } else if (!is_lost_) {
     check_lease();
     check_recall();
   }
 }
 
+// @return the signal that was sent, or 0.
+int Supervisor::signal_recall() {
+  if (child_exit_code_) return 0;
+  if (!options_.elect) {
+    if (options_.on.recall_signal != 0) child_->signal(options_.on.recall_signal);
+    return options_.on.recall_signal;
+  }
+  stop_child(limits_.kill_after_ms);
+  return options_.on.lost_signal;
+}
+
 void Supervisor::check_recall() {
-  if (is_lost_ || !watch_.take_recall()) return;
+  if (is_lost_ || is_hold_over_ || !watch_.take_recall()) return;
   const std::string reason = recall_reason(lease_);
   std::string text = "another client asks for " + lock_text();
   JsonObject event = events_.make("recalled");
   event.number("fence", rl_lease_fence(lease_)).text("reason", reason);
-  const int number = options_.elect ? options_.on.lost_signal : options_.on.recall_signal;
-  if (options_.elect) {
-    stop_child(limits_.kill_after_ms);
-  } else if (number != 0) {
-    child_->signal(number);
-  }
+  const int number = signal_recall();
+  if (child_exit_code_) text += ", which is kept for --min-hold";
   if (number != 0) {
     text += "; sent " + signal_name(number) + " to " + child_->words();
     event.text("signal", signal_name(number));
   }
   // At the end: it may contain quotes.
   if (!reason.empty()) text += "; its reason: " + in_quotes(reason);
-  log_.say(text);
+  if (!options_.on.ignores_recalls) log_.say(text);
   events_.send(event);
 }
 

@@ -51,6 +51,7 @@ class Supervisor {
   void look();
   void check_lease();
   void check_hold();
+  [[nodiscard]] int signal_recall();
   void check_recall();
   void stop_child(std::int64_t grace_ms);
   void check_stopping();

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 
 import pytest
-from support.build import built
+from support.build import ROOT, built
 from support.servers import Server, available_kinds
 from support.signals import stop_ignoring
 
@@ -26,6 +27,15 @@ def binary() -> str:
 def shared_server() -> Iterator[Server]:
     with Server(available_kinds()[0]) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The library of failing.c, for LD_PRELOAD."""
+    made = tmp_path_factory.mktemp("failing") / "failing.so"
+    words = ["-shared", "-fPIC", f"-I{ROOT}/capi/include", "-o", str(made)]
+    subprocess.run(["cc", *words, str(ROOT / "tests/cli/failing.c"), "-ldl"], check=True)
+    return str(made)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import subprocess
 from contextlib import closing
 
 import pytest
-from support.build import ROOT
 from support.embedded import EmbeddedFolder
 from support.resp import Connection
 from support.servers import Server
@@ -24,15 +23,6 @@ from .harness import Cli
 
 USAGE, UNAVAILABLE, SYSTEM = 64, 69, 71
 CANARY = "S3cretC4nary"
-
-
-@pytest.fixture(scope="session")
-def failing(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The library that makes a system fail."""
-    made = tmp_path_factory.mktemp("failing") / "failing.so"
-    source = ROOT / "tests/cli/failing.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", made, source, "-ldl"], check=True)
-    return str(made)
 
 
 # ---- secrets ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import json
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from .election import Election, events_in
 from .harness import AT_ONCE, POLITE, STUBBORN, Cli, Running
 from .peer import Peer
 
-USAGE, FREE = 64, 1
+USAGE, SYSTEM, FREE = 64, 71, 1
 THREE = [word for port in "123" for word in ("--url", f"redis://127.0.0.1:{port}")]
 # Says `got it` at each USR1.
 CATCH = [
@@ -180,11 +181,43 @@ def test_a_signal_may_end_the_command(cli: Cli, name: str) -> None:
 
 
 def test_recalls_may_be_ignored(cli: Cli, name: str, told: Told) -> None:
+    """The message stays away, and the event does not."""
     with told.start(cli.hold, "--on-recall", "ignore", name) as running:
-        recall(cli, name)
+        fence = cli.status(name)["fence"]
+        assert recall(cli, name, "--reason", "a deploy") == 1
+        [event] = wait_until(told.recalls)
         assert running.finish() == 0
         assert running.err.text == ""
-    assert told.names() == ["acquired", "started", "ended", "released", "exit"]
+    assert (event["fence"], event["reason"]) == (fence, "a deploy") and "signal" not in event
+    assert told.names() == ["acquired", "started", "recalled", "ended", "released", "exit"]
+
+
+def test_a_recall_while_the_lock_is_kept_for_min_hold(cli: Cli, name: str, told: Told) -> None:
+    """COMMAND has ended, and gets no signal."""
+    options = ["--min-hold", "1h", "--on-recall", "signal:USR1"]
+    with told.start(partial(cli.start, "run"), *options, name, "true") as running:
+        wait_until(lambda: "ended" in told.names())
+        assert recall(cli, name, "--reason", "a deploy") == 1
+        running.err.wait_for("for lock .*, which is kept for --min-hold; its reason: 'a deploy'\n")
+        [event] = wait_until(told.recalls)
+        assert event["reason"] == "a deploy" and "signal" not in event
+        assert cli.is_held(name)
+        running.send(signal.SIGTERM)
+        assert running.wait_output(AT_ONCE) == 0
+    cli.run("force-release", "--yes", name, code=0)
+
+
+@pytest.mark.parametrize("command", ["run", "elect"])
+def test_without_the_watch_nothing_runs(
+    cli: Cli, name: str, failing: str, told: Told, command: str
+) -> None:
+    preload = {"LD_PRELOAD": failing, "FAILING": "watch"}
+    start = partial(cli.start, command)
+    with told.start(start, name, "--", "echo", "ran", env=preload) as running:
+        assert running.wait_output() == SYSTEM
+        assert running.err.text == "redlatch: out of memory\n" and running.out.text == ""
+    assert events_in(told.path)[-1]["exit_code"] == SYSTEM
+    assert not cli.is_held(name)
 
 
 @pytest.mark.parametrize("mode", [["-s"], ["--permits", "3"], ["--owner", "me"]])
@@ -218,6 +251,17 @@ def test_once_hears_it(cli: Cli, name: str) -> None:
 # ---- elections ----
 
 
+@pytest.fixture
+def stopping(failing: str) -> dict[str, str]:
+    """Stops the command before it recalls, and before it removes a holder."""
+    return {"LD_PRELOAD": failing, "FAILING": "stop"}
+
+
+def wait_until_stopped(running: Running) -> None:
+    stat = Path(f"/proc/{running.pid}/stat")
+    wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+
+
 def resign(election: Election, *options: str, code: int = 0) -> str:
     return election.cli.run("leader", "--resign", *options, election.name, code=code).stderr
 
@@ -232,9 +276,10 @@ def test_a_leader_resigns(election: Election, told: Told, tmp_path: Path) -> Non
         begin = ["sh", "-c", 'cat "$0"; echo ready; exec cat >/dev/null', file]
         with election.start("--id", "b", words=begin, waits=election.name) as new:
             said = resign(election, "--reason", "a deploy")
-            assert said == (
-                f"redlatch: asked the leader 'a' of '{election.name}' (term {term}) to resign\n"
-            )
+            # The old leader may be gone by the second look.
+            slow = f"asked the leader 'a' of '{election.name}' (term {term}) to resign\n"
+            fast = f"asked the leader of '{election.name}' to resign: it was 'a' (term {term}) "
+            assert said.startswith((f"redlatch: {slow}", f"redlatch: {fast}before, and "))
             new.out.wait_for("^bye\nready\n")
             old.err.wait_for("; sent SIGTERM to process group .*: 'a deploy'\n")
             wait_until(lambda: election.leader().get("candidates") == ["a"])
@@ -280,12 +325,94 @@ def test_a_signal_while_a_leader_resigns(election: Election) -> None:
 
 
 def test_no_leader_cannot_resign(election: Election) -> None:
-    for options in ([], ["--force"]):
-        assert resign(election, *options, code=FREE) == ""
-        assert "has no leader" in resign(election, "-v", *options, code=FREE)
+    text = f"redlatch: '{election.name}' has no leader\n"
+    for options in ([], ["--force"], ["-o", "json"]):
+        assert resign(election, *options, code=FREE) == text
+        assert resign(election, "-q", *options, code=FREE) == ""
     with election.cli.hold(election.name) as running:
-        assert resign(election, "--force", code=FREE) == ""
+        assert resign(election, "--force", code=FREE) == text
+        assert election.cli.is_held(election.name)
         assert running.finish() == 0
+
+
+def test_the_leader_that_was_asked_may_be_another_one(
+    election: Election, stopping: dict[str, str]
+) -> None:
+    """A recall names no term: the second leader hears it, and the message names both."""
+    cli, name = election.cli, election.name
+    with election.lead("--id", "a") as old, election.start("--id", "b", waits=name) as new:
+        term = election.leader()["term"]
+        words = ["leader", "--resign", "-o", "json", name]
+        with cli.start(*words, env=stopping) as asking:
+            wait_until_stopped(asking)
+            assert old.finish() == 0
+            new.out.wait_for("ready")
+            then = election.leader()
+            # Neither hears nor answers: it leads at the second look, too.
+            new.send(signal.SIGSTOP)
+            asking.send(signal.SIGCONT)
+            assert asking.wait_output() == 0
+            new.send(signal.SIGCONT)
+        before, after = f"'a' (term {term}) before", f"'b' (term {then['term']}) now"
+        text = f"asked the leader of '{name}' to resign: it was {before}, and is {after}\n"
+        assert asking.err.text == f"redlatch: {text}"
+        new.err.wait_for("another client asks for lock")
+    answer = json.loads(asking.out.text)
+    assert (answer["id"], answer["term"], answer["heard"]) == ("a", term, 1)
+    assert (answer["id_after"], answer["term_after"]) == ("b", then["term"])
+
+
+def test_the_leader_may_be_gone_before_it_is_asked(
+    election: Election, stopping: dict[str, str]
+) -> None:
+    with election.lead("--id", "a") as old:
+        term = election.leader()["term"]
+        words = ["leader", "--resign", "-o", "json", election.name]
+        with election.cli.start(*words, env=stopping) as asking:
+            wait_until_stopped(asking)
+            assert old.finish() == 0
+            asking.send(signal.SIGCONT)
+            assert asking.wait_output() == 0
+    text = f"no leader of '{election.name}' heard the recall: it was 'a' (term {term}) before"
+    assert asking.err.text == f"redlatch: {text}, and there is no leader now\n"
+    answer = json.loads(asking.out.text)
+    assert (answer["heard"], answer["id_after"], answer["term_after"]) == (0, None, None)
+
+
+def test_a_new_leader_is_not_removed_for_the_old_one(
+    election: Election, stopping: dict[str, str]
+) -> None:
+    cli, name = election.cli, election.name
+    with election.lead("--id", "a") as old, election.start("--id", "b", waits=name) as new:
+        term = election.leader()["term"]
+        words = ["leader", "--resign", "--force", "-o", "json", name]
+        with cli.start(*words, env=stopping) as removing:
+            wait_until_stopped(removing)
+            assert old.finish() == 0
+            new.out.wait_for("ready")
+            then = election.leader()
+            removing.send(signal.SIGCONT)
+            assert removing.wait_output() == FREE
+        gone = f"the leader 'a' of '{name}' (term {term}) does not lead any more"
+        assert removing.err.text == f"redlatch: {gone}; nothing was changed\n"
+        answer = json.loads(removing.out.text)
+        assert (answer["id"], answer["term"], answer["removed"]) == ("a", term, False)
+        assert election.leader()["id"] == "b" and election.leader()["term"] == then["term"]
+        assert new.finish() == 0
+
+
+@pytest.mark.parametrize("output", ["json", "jsonl"])
+def test_json_of_a_resignation(election: Election, output: str) -> None:
+    """STUBBORN leads at the second look, too."""
+    cli, name = election.cli, election.name
+    with election.lead("--id", "a", "--ttl", "1h", "-k", "10m", words=STUBBORN):
+        leader = election.leader()
+        done = cli.run("leader", "--resign", "-o", output, name, code=0)
+        same = {key: leader[key] for key in ("schema", "name", "id", "term", "server")}
+        after = {"id_after": "a", "term_after": leader["term"]}
+        assert json.loads(done.stdout) == same | {"heard": 1} | after
+        done = cli.run("leader", "--resign", "--force", "-o", output, name, code=0)
+        assert json.loads(done.stdout) == same | {"removed": True}
 
 
 def test_force_takes_the_lock_away(election: Election) -> None:
