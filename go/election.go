@@ -46,8 +46,9 @@ func (t Term) Fence() int64 { return t.Number }
 // again, and runs work once more with the next term.
 //
 // If another client asks the leader to resign ([Client.Resign]), the context of work ends with the
-// cause ErrRecalled. Lead waits until work has returned, resigns, pauses as after a loss, and
-// campaigns again, behind the candidates that wait.
+// cause ErrRecalled. Lead waits until work has returned, and resigns. If work returned nil, or an
+// error that is context.Canceled or ErrRecalled, Lead pauses as after a loss, and campaigns again,
+// behind the candidates that wait. Any other error is the result.
 //
 // Lead pauses after a loss, and after an error of a campaign that may pass (see
 // [Status.Retryable]): 1 s, then twice as long each time, at most 30 s. A term that lasted longer
@@ -58,8 +59,9 @@ func (t Term) Fence() int64 { return t.Number }
 // same name in work would wait for itself. Lead resigns before it returns, also if work panics.
 // The result is
 //
-//   - That of work, nil or an error unchanged, if work returned while it led. ErrLost is joined if
-//     the resignation shows that the term was lost before; ErrClosed if Close ended it.
+//   - That of work, nil or an error unchanged, if work returned while it led, and not because of a
+//     recall. ErrLost is joined if the resignation shows that the term was lost before; ErrClosed
+//     if Close ended it.
 //   - ctx.Err(), if ctx has ended; with a cause of your own, errors.Is finds both. Another error of
 //     work is joined.
 //   - ErrInvalid: the name or an option. ErrDenied, ErrClosed, and other errors of Lock that cannot
@@ -169,7 +171,7 @@ func (r *candidacy) serve(ctx context.Context,
 		defer finish()
 		failure := work(inside, Term{ID: r.id, Number: lease.Fence(), lease: lease})
 		end.isCancelled = ctx.Err() != nil
-		end.mayPass = finish() || lease.State() == StateLost
+		end.mayPass = finish() && isOfRecall(failure) || lease.State() == StateLost
 		return failure
 	}, func(bool) error { return lease.unlockAfterWork(ctx) })
 	end.lasted = time.Since(begun)

@@ -5,6 +5,8 @@ package redlatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -33,4 +35,19 @@ func TestAPauseEndsWithItsContextOrItsClient(t *testing.T) {
 	time.AfterFunc(time.Millisecond, func() { _ = client.Close() })
 	client.common.pause(context.Background(), time.Hour)
 	_ = client.Close()
+}
+
+func TestTheErrorOfARecallEndsNoLead(t *testing.T) {
+	for _, one := range []struct {
+		err    error
+		isOnly bool
+	}{
+		{nil, true}, {context.Canceled, true}, {ErrRecalled, true},
+		{fmt.Errorf("a step: %w", ErrRecalled), true}, {context.DeadlineExceeded, false},
+		{errors.New("of work"), false}, {&Error{Status: ErrLost}, false},
+	} {
+		if isOfRecall(one.err) != one.isOnly {
+			t.Error(one.err)
+		}
+	}
 }

@@ -87,7 +87,7 @@ type hold struct {
 	tag    int64 // of the watch for its end
 
 	recalled     chan struct{} // nil: not watched
-	forgetRecall func()        // ends that watch; nil: there is none
+	forgetRecall func()        // ends that watch; nil: no watch
 }
 
 func newLease(ctx context.Context, s *common, client any, handle rlc.Lease) *Lease {

@@ -17,8 +17,8 @@ var ErrRecalled = errors.New("redlatch: the leader was asked to resign")
 
 // Recall asks the holders of the lock name to finish: the holder of a mutex, all readers, all
 // holders of permits, the leader of an election. It returns the number of holders whose client has
-// heard it; 0 is no error. It forces nothing: a holder decides what it does. The client sends at
-// most one recall a second for a name; within a second Recall returns the answer of the one before.
+// heard it; 0 is no error. It forces nothing: a holder decides what it does. Within a second of the
+// answer to a recall, another for the name by this client sends nothing, and returns that answer.
 //
 // The reason is for people, and may be empty. It blocks for at most connect_timeout +
 // command_timeout. Errors:
@@ -52,8 +52,9 @@ func (c *Client) recall(ctx context.Context, op, name, reason string) (int64, er
 
 // Recalled returns a channel that is closed when another client asks the holder of this lease to
 // finish (Recall), once, however many do. It is closed already if one has. The end of the lease
-// does not close it: Context ends then. A lease of Attach hears no recalls, because these go to the
-// client that acquired it, and a lease of a Redlock has none.
+// does not close it: Context ends then. The channel of a lease of Attach is never closed, because
+// recalls go to the client that acquired it; nor is that of a lease of a Redlock, whose locks
+// cannot be recalled. RecallCount is 0 then.
 //
 //	select {
 //	case <-lease.Recalled():
@@ -73,6 +74,9 @@ func (l *Lease) Recalled() <-chan struct{} {
 	if rlc.Lease_recall_count(h.handle) > 0 {
 		close(h.recalled)
 		return h.recalled
+	}
+	if h.ctx.Err() != nil {
+		return h.recalled // No recall comes any more, and nothing would end a watch.
 	}
 	pump := &l.common.pump
 	tag, status := pump.watch(func(queue rlc.Queue, tag int64) int {
@@ -112,6 +116,11 @@ func (l *Lease) RecallCount() int64 {
 func (l *Lease) RecallReason() string {
 	defer runtime.KeepAlive(l)
 	return text(func(buffer []byte) int64 { return rlc.Lease_recall_reason(l.hold.handle, buffer) })
+}
+
+// isOfRecall reports whether err of work says no more than that its context has ended by a recall.
+func isOfRecall(err error) bool {
+	return err == nil || errors.Is(err, context.Canceled) || errors.Is(err, ErrRecalled)
 }
 
 // untilRecalled returns a context that ends with ctx, or with the cause ErrRecalled. finish ends

@@ -7,9 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"redlatch.io/redlatch"
 )
@@ -71,16 +75,116 @@ func TestNobodyHearsTheRecallOfAFreeLock(t *testing.T) {
 	isQuiet(t, lease)
 }
 
+// recallsTwice recalls a free lock, and then its holder. It reports whether both recalls were
+// within a second, and whether the holder heard the second one.
+func recallsTwice(t *testing.T, server *server, client *redlatch.Client, name string) (isFast,
+	isHeard bool) {
+	t.Helper()
+	begun := time.Now()
+	recalls(t, client, name, "", 0)
+	lease, err := server.client().Lock(background, name)
+	must(t, err)
+	heard, err := client.Recall(background, name, "")
+	must(t, err)
+	isFast = time.Since(begun) < time.Second
+	must(t, lease.Extend(background, lossTTL*10)) // Its answer would bring the recall.
+	is(t, lease.RecallCount() == heard, "%d and %d", lease.RecallCount(), heard)
+	must(t, lease.Unlock(background))
+	return isFast, heard > 0
+}
+
 func TestWithinASecondOneRecallIsSent(t *testing.T) {
 	server := startServer(t)
 	client := server.client()
-	recalls(t, client, "x", "", 0)
-	lease, err := server.client().Lock(background, "x")
-	must(t, err)
-	recalls(t, client, "x", "", 0)
-	isQuiet(t, lease)
-	must(t, lease.Unlock(background))
+	isFast, isHeard := false, false
+	for i := 0; !isFast; i++ { // A busy machine may need longer than a second.
+		isFast, isHeard = recallsTwice(t, server, client, fmt.Sprint("x ", i))
+	}
+	is(t, !isHeard, "the second recall was sent")
 }
+
+// ---- goroutines
+
+// leaksNone runs f, and waits until the goroutines that it has started have ended.
+func leaksNone(t *testing.T, f func()) {
+	t.Helper()
+	known := goleak.IgnoreCurrent()
+	f()
+	eventually(t, func() bool { return goleak.Find(known) == nil })
+}
+
+func openClient(t *testing.T, server *server) *redlatch.Client {
+	t.Helper()
+	client, err := redlatch.Open(server.url())
+	must(t, err)
+	return client
+}
+
+func TestAWatchForRecallsLeaksNoGoroutine(t *testing.T) {
+	server := startServer(t)
+	other := server.client()
+	watchedAt := map[string]func(*redlatch.Client, *redlatch.Lease){
+		"a recall comes": func(_ *redlatch.Client, lease *redlatch.Lease) {
+			recalled := lease.Recalled()
+			recalls(t, other, lease.Name(), "", 1)
+			<-recalled
+		},
+		"no recall comes": func(_ *redlatch.Client, lease *redlatch.Lease) { isQuiet(t, lease) },
+		"it is unlocked": func(_ *redlatch.Client, lease *redlatch.Lease) {
+			must(t, lease.Unlock(background))
+			isQuiet(t, lease)
+		},
+		"it is unlocked later": func(_ *redlatch.Client, lease *redlatch.Lease) {
+			isQuiet(t, lease)
+			must(t, lease.Unlock(background))
+		},
+		"it is detached": func(_ *redlatch.Client, lease *redlatch.Lease) {
+			isQuiet(t, lease)
+			_, err := lease.Detach(background)
+			must(t, err)
+		},
+		"it is lost": func(client *redlatch.Client, lease *redlatch.Lease) {
+			must(t, client.ForceReleaseAny(background, lease.Name()))
+			<-lease.Context().Done()
+			isQuiet(t, lease)
+		},
+		"the client is closed": func(client *redlatch.Client, lease *redlatch.Lease) {
+			must(t, client.Close())
+			isQuiet(t, lease)
+		},
+	}
+	for when, watch := range watchedAt {
+		t.Run(when, func(t *testing.T) {
+			var kept *redlatch.Lease // The collector would end its watch.
+			leaksNone(t, func() {
+				client := openClient(t, server)
+				lease, err := client.Lock(background, when, redlatch.TTL(lossTTL))
+				must(t, err)
+				watch(client, lease)
+				must(t, client.Close())
+				kept = lease
+			})
+			runtime.KeepAlive(kept)
+		})
+	}
+}
+
+func TestALeadThatIsRecalledLeaksNoGoroutine(t *testing.T) {
+	server := startServer(t)
+	other := server.client()
+	leaksNone(t, func() {
+		client := openClient(t, server)
+		_, done := leadsUntil(background, client, func(ctx context.Context) error {
+			recalls(t, other, "x", "", 1)
+			_ = untilEnd(ctx)
+			return errOfTheLeader
+		})
+		is(t, <-done == errOfTheLeader, "it is returned")
+		must(t, client.Close())
+	})
+}
+
+// ---- leaders
 
 func TestAllHoldersHearARecall(t *testing.T) {
 	server := startServer(t)
@@ -170,6 +274,23 @@ func TestALeaderThatIsAskedResigns(t *testing.T) {
 	}
 }
 
+func TestTheErrorOfALeaderThatIsAskedIsReturned(t *testing.T) {
+	server := startServer(t)
+	asked := 0
+	err := server.client().Lead(background, "x", func(ctx context.Context, _ redlatch.Term) error {
+		recalls(t, server.client(), "x", "", 1)
+		cause := untilEnd(ctx)
+		is(t, errors.Is(cause, redlatch.ErrRecalled), "%v", cause)
+		if asked++; asked == 1 {
+			return nil // It campaigns again.
+		}
+		return errOfTheLeader
+	})
+	is(t, err == errOfTheLeader, "%v", err)
+	is(t, asked == 2, "it led %d times", asked)
+	isFree(t, server)
+}
+
 func leaderTerm(t testing.TB, client *redlatch.Client) int64 {
 	t.Helper()
 	leader, _, err := client.Leader(background, "x")
@@ -223,7 +344,31 @@ func TestCloseGivesRetainedLocksBack(t *testing.T) {
 
 func TestRetainIsRefusedWithTheReason(t *testing.T) {
 	client := startServer(t).client()
-	_, err := client.Campaign(background, "x", redlatch.Retain(patience))
-	is(t, errors.Is(err, redlatch.ErrInvalid), "%v", err)
-	is(t, strings.Contains(err.Error(), "option 'retain' must be 0 for an election"), "%v", err)
+	redlock, err := redlatch.OpenRedlock([]string{"unix:///a", "unix:///b", "unix:///c"})
+	must(t, err)
+	defer redlock.Close()
+	retain := redlatch.Retain(patience)
+	for reason, acquire := range map[string]func() (*redlatch.Lease, error){
+		"an election, which has a leader as long as a term": func() (*redlatch.Lease, error) {
+			return client.Campaign(background, "x", retain)
+		},
+		"a Redlock, which its nodes could not recall together": func() (*redlatch.Lease, error) {
+			return redlock.TryLock(background, "x", retain)
+		},
+		"a semaphore, which gives its permits to others": func() (*redlatch.Lease, error) {
+			return client.Semaphore("x", 2, retain).TryAcquire(background, 1)
+		},
+		"a reader, which may have others beside it": func() (*redlatch.Lease, error) {
+			return client.TryRLock(background, "x", retain)
+		},
+		"several names, which are released together": func() (*redlatch.Lease, error) {
+			return client.TryLockAll(background,
+				[]redlatch.NamedMode{redlatch.Write("x"), redlatch.Write("y")}, retain)
+		},
+	} {
+		_, err := acquire()
+		is(t, errors.Is(err, redlatch.ErrInvalid), "%s: %v", reason, err)
+		text := "option 'retain' must be 0 for " + reason + " (got 20000 ms)"
+		is(t, strings.Contains(err.Error(), text), "%v", err)
+	}
 }

@@ -26,7 +26,7 @@ func TestDeadlineEndsAWaitWithTheReason(t *testing.T) {
 	_, err = client.Lock(ctx, "x")
 	is(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
 	is(t, errors.Is(err, redlatch.ErrTimeout) && errors.Is(err, redlatch.ErrBusy), "%v", err)
-	is(t, server.ask("EXISTS", "{x}:rl1:q") == ":0", "nobody is left in line")
+	is(t, server.ask("EXISTS", "{x}:rl1:q") == ":0", "no waiter is left in the queue")
 	must(t, held.Unlock(background))
 
 	server.kill()
