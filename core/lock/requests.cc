@@ -328,7 +328,7 @@ void Requests::Operate::carry_out(const Call &call, const operate::Operation::St
     return requests.take_out(*request);
   }
   if (auto *recall = request->task->as_recall(); recall != nullptr && status == Status::kOk) {
-    requests.recalls_.note(request->name, call.sent_at, recall->heard);
+    requests.recalls_.note(request->name, now, recall->heard);
   }
   requests.finish(*request, status, message);
 }

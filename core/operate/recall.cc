@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The redlatch authors
 #include <algorithm>
+#include <new>
 
 #include "operate/operation.h"
 #include "operate/recalls.h"
@@ -22,16 +23,23 @@ Operation::Step Recall::on_answer(const Reply &reply) {
 }
 
 bool Recalls::take_recent(const std::string &name, Nanos now, int64_t &heard) {
-  std::erase_if(sent_, [now](const auto &entry) { return now - entry.second.at >= kInterval; });
-  const auto found = sent_.find(name);
-  if (found == sent_.end()) return false;
+  std::erase_if(answers_, [now](const auto &entry) { return now - entry.second.at >= kInterval; });
+  const auto found = answers_.find(name);
+  if (found == answers_.end()) return false;
   heard = found->second.heard;
   return true;
 }
 
-void Recalls::note(const std::string &name, Nanos sent_at, int64_t heard) {
-  if (sent_.size() >= kMostNames) sent_.erase(sent_.begin());
-  sent_[name] = {sent_at, heard};
+void Recalls::note(const std::string &name, Nanos answered_at, int64_t heard) noexcept {
+  try {
+    answers_[name] = {answered_at, heard};
+  } catch (const std::bad_alloc &) {
+    return;
+  }
+  if (answers_.size() <= kMostNames) return;
+  answers_.erase(std::min_element(answers_.begin(), answers_.end(), [](auto &one, auto &other) {
+    return one.second.at < other.second.at;
+  }));
 }
 
 }  // namespace redlatch::operate

@@ -26,7 +26,7 @@ set(names ${string_names} set_cap stats)
 
 set(FENCE_TTL_MS 3600000)   # Outlives any step of the server's clock that is not gross.
 set(QUEUE_TTL_MS 600000)    # Far above the longest time between two polls of a waiter.
-set(MAX_ENTRIES 256)        # Queue entries that one call looks at: 100,000 would stall the server.
+set(MAX_ENTRIES 256)        # Entries that one call looks at: 100,000 would stall the server.
 set(SILENT_MS 100)          # For waiters that come back with a channel of this node.
 set(OVERDUE_ENTRIES 4)      # Overdue entries that an ACQUIRE of a held lock drops on its way.
 set(FENCE_STEP 32)          # Leaves 31 fences to the holder's client for its own hand-offs.

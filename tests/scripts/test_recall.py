@@ -134,6 +134,19 @@ def test_all_holders_hear_it(kind: Kind, world: World) -> None:
 
 
 @together
+def test_at_most_256_holders_are_asked(kind: Kind, world: World) -> None:
+    """Those whose leases end first."""
+    count, most = 300, 256
+    client = world.client(owner=f"1/{count}" if kind.has_permits else kind.owner(0))
+    tokens = [kind.hold(client, ttl_ms=TTL_MS + 1000 * i) for i in range(count)]
+    tokens = tokens[1:] + tokens[:1]
+    assert kind.extend(client, tokens[-1], TTL_MS + 1000 * count) >= 1
+    assert recall(world) == most
+    heard = [message.rid for message in client.messages() if isinstance(message, Recalled)]
+    assert heard == [rid_of(token) for token in tokens[:most]]
+
+
+@together
 def test_those_count_whose_client_is_there(kind: Kind, world: World) -> None:
     (first, token), (dead, _), (last, other) = hold_together(kind, world, 3)
     dead.die()

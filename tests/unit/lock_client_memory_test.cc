@@ -11,6 +11,7 @@
 
 #include "failing_memory.h"
 #include "lock_client_world.h"
+#include "operate/operation.h"
 
 int64_t redlatch::allocation_countdown = 0;
 
@@ -164,6 +165,22 @@ TEST_F(MemoryTest, pushed_grant_to_a_single_caller_needs_no_memory) {
   EXPECT_FALSE(fails(1, [&] { client_->on_push(0, message, now_); })) << "it allocates nothing";
   EXPECT_EQ(request->status.load(), Status::kOk);
   EXPECT_EQ(state(request->lease), Lease::kHeld);
+}
+
+TEST_F(MemoryTest, out_of_memory_loses_no_answer_to_a_recall) {
+  int64_t nth = 1;
+  for (bool has_failed = true; has_failed; nth++) {
+    SCOPED_TRACE("allocation " + std::to_string(nth));
+    start_again();
+    const auto request = std::make_shared<Request>(Request::What::ask<operate::Recall>());
+    request->name = "a name that is no short string";
+    client_->start(request, now_);
+    const auto answer = MadeReply::list(MadeReply::integer(2), MadeReply::integer(server_ms()));
+    has_failed = fails_at_reply(nth, answer);
+    EXPECT_EQ(request->status.load(), Status::kOk);
+    EXPECT_EQ(request->task->as_recall()->heard, 2);
+  }
+  EXPECT_GE(nth, 3) << "it is remembered, which needs memory";
 }
 
 TEST_F(MemoryTest, destroying_the_client_allocates_nothing) {

@@ -251,11 +251,15 @@ TEST_F(SendingRecallTest, one_within_a_second_is_answered_without_a_call) {
   EXPECT_EQ(heard(later), 1);
 }
 
-TEST_F(SendingRecallTest, second_counts_from_when_it_was_sent) {
+TEST_F(SendingRecallTest, second_counts_from_the_answer) {
   (void)ask("lock");
   now_ += 900 * kMs;
   reply_heard(2);
-  now_ += 100 * kMs;
+  now_ += 999 * kMs;
+  const auto again = ask("lock");
+  EXPECT_EQ(heard(again), 2);
+  EXPECT_TRUE(sent_.empty());
+  now_ += kMs;
   (void)ask("lock");
   EXPECT_EQ(next_script(), "recall");
 }
@@ -291,6 +295,23 @@ TEST(RecallsTest, names_are_limited_and_the_rest_is_remembered) {
   EXPECT_EQ(known, 256);
   EXPECT_FALSE(recalls.take_recent("n999", 1'000 * kMs, heard));
   EXPECT_FALSE(recalls.take_recent("n999", 1, heard)) << "forgotten";
+}
+
+TEST(RecallsTest, oldest_name_is_replaced) {
+  constexpr int kMost = 256;
+  Recalls recalls;
+  int64_t heard = 0;
+  // Neither first nor last in the order of the names.
+  recalls.note("m", 1, 7);
+  for (int i = 1; i < kMost; i++) recalls.note((i % 2 ? "a" : "z") + std::to_string(i), 1 + i, i);
+  EXPECT_TRUE(recalls.take_recent("m", kMost, heard));
+  recalls.note("a0", kMost, 0);
+  EXPECT_FALSE(recalls.take_recent("m", kMost, heard));
+  EXPECT_TRUE(recalls.take_recent("a0", kMost, heard));
+  recalls.note("a0", kMost + 1, 1);  // A name that is known replaces none.
+  for (int i = 1; i < kMost; i++) {
+    EXPECT_TRUE(recalls.take_recent((i % 2 ? "a" : "z") + std::to_string(i), kMost, heard)) << i;
+  }
 }
 
 }  // namespace

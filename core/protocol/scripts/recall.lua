@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Copyright The redlatch authors
 --
--- RECALL: ask the holders of K to finish. Nothing is written, and nothing is forced. A client that
--- does not know the message ignores it.
+-- RECALL: ask the holders of K to finish; if there are more than 256, those whose leases
+-- end first. Nothing is written, and nothing is forced. A client that does not know the message
+-- ignores it.
 --
 -- KEYS: K, R.
 -- ARGV: channel prefix, reason (for people; at most MAX_REASON_BYTES).
@@ -24,7 +25,7 @@ end
 --@end
 --@only string hash_rw
 if holder == '@SHARED@' then
-  tokens = redis.call('ZRANGEBYSCORE', R, '(' .. now, '+inf')
+  tokens = redis.call('ZRANGEBYSCORE', R, '(' .. now, '+inf', 'LIMIT', 0, @MAX_ENTRIES@)
 elseif holder then
   --@include fragments/string/is_ours.lua
   tokens = {is_ours and holder or nil}
@@ -34,13 +35,13 @@ end
 -- R without the owner of K is a rest of earlier times.
 local first = redis.call('ZRANGE', R, 0, 0)[1]
 if holder and first and string.sub(first, @TOKEN_SIZE@ + 1) == holder then
-  tokens = redis.call('ZRANGEBYSCORE', R, '(' .. now, '+inf')
+  tokens = redis.call('ZRANGEBYSCORE', R, '(' .. now, '+inf', 'LIMIT', 0, @MAX_ENTRIES@)
 end
 --@end
 --@only permits
 tokens = {type(holder) == 'string' and string.match(holder, '^@PERMITS@%d+/%d+ ([%w_-]+)$') or nil}
 if #tokens == 0 and holder then
-  tokens = redis.call('ZRANGEBYSCORE', R, '(' .. now, '+inf')
+  tokens = redis.call('ZRANGEBYSCORE', R, '(' .. now, '+inf', 'LIMIT', 0, @MAX_ENTRIES@)
 end
 --@end
 local heard = 0
