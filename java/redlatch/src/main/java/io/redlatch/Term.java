@@ -99,6 +99,11 @@ public final class Term implements AutoCloseable {
     lease.onRecall(action, executor);
   }
 
+  /** The number of recalls of this term. As {@link Lease#recallCount()}. */
+  public long recallCount() {
+    return lease.recallCount();
+  }
+
   /**
    * Resigns; the next candidate leads at once. {@link #isLeader} is false from now on.
    * Blocks for at most {@code command_timeout}, and is otherwise as {@link Lease#close}. A second

@@ -445,8 +445,10 @@ class RecallTest extends ServerTest {
     Redlatch client = client();
     try (Term term = client().election("x").with(LONG).campaign()) {
       term.onRecall(heard::add, Runnable::run);
+      assertEquals(0, term.recallCount());
       assertEquals(1, client.resign("x", "drain"));
       awaitHeard("drain");
+      assertEquals(1, term.recallCount());
       assertTrue(term.isLeader());
     }
     assertTrue(client.election("x").leader().isEmpty());
