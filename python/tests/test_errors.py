@@ -241,6 +241,8 @@ def test_unknown_keyword_of_a_redlock() -> None:
             redlock.lock("x", tll=1)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match=r"lock\(\) got .* 'confirm'$"):
             redlock.lock("x", confirm=True)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"lock\(\) got .* 'retain'$"):
+            redlock.lock("x", retain=5)  # type: ignore[call-arg]
 
 
 def test_long_name_is_cut_in_messages() -> None:

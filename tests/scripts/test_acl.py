@@ -130,6 +130,8 @@ def test_every_script_of_readers_works_for_the_user(world: World, limited: Conne
     assert first.extend_shared(tokens[0]) == 2
     assert isinstance(first.upgrade(tokens[0]), Busy) and second.upgrade(tokens[1]) == -2
     assert world.inspect()[8] == 2
+    asked = world.run("recall", [world.lock.k, world.lock.r], world.prefix, "", connection=limited)
+    assert asked[0] == 2
     reader, writer = third.wait_to_read(), fourth.wait()
     assert second.release(tokens[1]) == (2, 0) and world.holder() == tokens[0]
     assert first.downgrade(tokens[0]) == (1, 0) and set(world.readers()) == {tokens[0], reader}
@@ -151,11 +153,36 @@ def test_every_script_of_the_hash_format_works_for_the_user(
     lock = hashed.lock
     keys = [lock.k, lock.q, lock.f, lock.i, lock.r]
     assert hashed.run("inspect.hash", keys, 9, connection=limited)[8] == 2
+    asked = hashed.run("recall.hash", [lock.k, lock.r], hashed.prefix, "", connection=limited)
+    assert asked[0] == 2
     assert hashed.serve_queue(limited) == (0, 0)
     assert client.release(tokens[0]) == (0, 0)
     assert client.release_with_turn(tokens[1], 0, 1000) == (2, 0)
     assert waiter.cancel(waiter.member(behind)) == (2, 0)
     assert hashed.force_release("p", limited) == (1, 0) and hashed.owners() == {}
+
+
+def test_a_recall_of_permits_works_for_the_user(world: World, limited: Connection) -> None:
+    world.lock = Lock("app:", "orders", has_permits=True)
+    alone, beside = world.client(owner="1/2"), world.client(owner="1/2")
+    keys, args = [world.lock.k, world.lock.r], (world.prefix, "")
+    alone.hold()
+    assert world.run("recall.permits", keys, *args, connection=limited)[0] == 1
+    beside.hold()
+    assert world.run("recall.permits", keys, *args, connection=limited)[0] == 2
+
+
+def test_a_recall_needs_no_command_of_its_own(
+    composed: tuple[Path, dict[str, str]]
+) -> None:
+    """Those of ACQUIRE and INSPECT, as docs/wire.md promises, for each format and channel."""
+    texts = composed[1]
+    calls = {name: set(re.findall(r"redis\.p?call\('([A-Z]+)'", texts[name])) for name in texts}
+    recalls = [name for name in texts if name.partition(".")[0] == "recall"]
+    assert len(recalls) > 4
+    for name in recalls:
+        inspected = calls[name.replace("recall", "inspect").removesuffix(".sharded")]
+        assert calls[name] <= calls[name.replace("recall", "acquire")] | inspected, name
 
 
 def test_keys_of_all_formats_are_within_the_namespace(world: World, limited: Connection) -> None:
