@@ -3,24 +3,19 @@
 """The grant protocol, searched through by Spin: every order of events within the bounds.
 
 Each property holds, and each defect built into the model breaks one, with the assertion that is
-meant for it. A run that explored less than it should is no evidence, and fails.
+meant for it. A run that explored less than it should is no evidence, and fails. Retained locks have
+a model of their own: test_retained.py.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-MODEL = Path(__file__).parent / "grant.pml"
-IS_LONG = os.environ.get("REDLATCH_TEST_LONG") == "1"
-LIMIT_S = 600
+from .spin import IS_LONG, search
+
+MODEL = "grant.pml"
 
 # What the bounds of a run are, and their defaults, is said at the top of the model.
 ANY_TIME = "FENCED CANCELS=1"
@@ -29,52 +24,6 @@ AFTER_FAULT = "FENCED FAULTS=1 CUTS CRASHES"
 OLD_COPY = "NO_PAUSE LEASE=1 TICKS=2 FAULTS=1 CUTS"
 TIMELY = "TIMELY LEASE=4 ACQUIRES=3 FAULTS=1"
 TIMELY_CRASH = f"{TIMELY} N=3 CRASHES"
-
-
-class Run(NamedTuple):
-    states: int
-    failed: str  # the name of the assertion that failed, or ""
-    is_complete: bool
-
-
-table: list[tuple[str, int, str]] = []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def printed_table() -> Iterator[None]:
-    missing = [name for name in ("spin", "gcc") if shutil.which(name) is None]
-    if missing:
-        pytest.skip(f"the model of the protocol: needs {' and '.join(missing)}")
-    yield
-    print()
-    for name, states, result in table:
-        print(f"{name:<44} {states:>10} states  {result}")
-
-
-def search(folder: Path, name: str, options: str) -> Run:
-    """Generate the checker for one set of options, and run it to the end or to the first error."""
-    # The last word on a bound counts.
-    chosen = dict(option.partition("=")[::2] for option in options.split())
-    defines = [f"-D{key}={value}" if value else f"-D{key}" for key, value in chosen.items()]
-    # Nothing here is private to one process, so that Spin's reduction has nothing to gain.
-    build = ["gcc", "-w", "-DSAFETY", "-DNOREDUCE"]
-    steps = [["spin", "-a", *defines, str(MODEL)], [*build, "-o", "pan", "pan.c"]]
-    for step in steps:
-        done = subprocess.run(step, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
-        assert done.returncode == 0, done.stdout + done.stderr
-    # -E: nothing to do is a good end here.
-    output = subprocess.run(
-        ["./pan", "-E", "-m20000"], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
-    ).stdout
-    states = re.search(r"(\d+) states, stored", output)
-    assert states, output
-    failed = re.search(r"assertion violated \(?(\w+)", output)
-    is_complete = "errors: 0" in output and "max search depth too small" not in output
-    is_complete = is_complete and "Search not completed" not in output
-    run = Run(int(states[1]), failed[1] if failed else "", is_complete)
-    table.append((name, run.states, run.failed or ("holds" if is_complete else "not completed")))
-    return run
-
 
 # (what is shown, options, least number of states)
 HOLDS = [
@@ -119,11 +68,11 @@ BROKEN = [
     "name,options,least", HOLDS + (HOLDS_LONG if IS_LONG else []), ids=lambda value: str(value)
 )
 def test_property_holds(tmp_path: Path, name: str, options: str, least: int) -> None:
-    run = search(tmp_path, name, options)
+    run = search(tmp_path, MODEL, name, options)
     assert run.failed == "" and run.is_complete
     assert run.states >= least, "the model does less than it did"
 
 
 @pytest.mark.parametrize("name,options,assertion", BROKEN, ids=lambda value: str(value))
 def test_defect_is_found(tmp_path: Path, name: str, options: str, assertion: str) -> None:
-    assert search(tmp_path, name, options).failed == assertion
+    assert search(tmp_path, MODEL, name, options).failed == assertion
