@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from support.servers import Server, available_kinds, has_tls
 from support.tls import Authority, Certificate
 
 from .runners import PREPARE
+
+# Builds the library of another commit: one of the long runs.
+collect_ignore = [] if os.environ.get("REDLATCH_TEST_LONG") else ["test_old_build.py"]
 
 
 class Commands(dict[str, list[str]]):

@@ -36,21 +36,24 @@ class RunnerFailed(Exception):
     """A runner did not answer, or did not end as it should."""
 
 
-def _prepare_c(folder: Path) -> list[str]:
-    """Compiled here, against the library under test; CFLAGS and CC as everywhere."""
-    build = build_folder()
-    program = folder / "runner_c"
-    if program.exists():
-        return [str(program)]
+def compile_c(program: Path, tree: Path, build: Path) -> None:
+    """The C runner of a source tree and its build; CFLAGS and CC as everywhere."""
     command = shlex.split(os.environ.get("CC", "cc")) + ["-std=gnu11", "-O1", "-g"]
     command += shlex.split(os.environ.get("CFLAGS", ""))
     command += ["-Wall", "-Wextra", "-Werror", "-pthread", "-o", str(program)]
-    command += sorted(map(str, (HERE / "runners/c").glob("*.c")))
-    command += [f"-I{ROOT / 'capi/include'}", f"-L{build / 'capi'}", "-lredlatch"]
+    command += sorted(map(str, (tree / "tests/conformance/runners/c").glob("*.c")))
+    command += [f"-I{tree / 'capi/include'}", f"-L{build / 'capi'}", "-lredlatch"]
     command += [f"-Wl,-rpath,{build / 'capi'}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RunnerFailed(f"the C runner does not compile:\n{done.stderr}")
+
+
+def _prepare_c(folder: Path) -> list[str]:
+    """Compiled here, against the library under test."""
+    program = folder / "runner_c"
+    if not program.exists():
+        compile_c(program, ROOT, build_folder())
     return [str(program)]
 
 
