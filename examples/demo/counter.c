@@ -3,7 +3,10 @@
  *
  * The C worker of the demo: adds 1 to the number in a file, TIMES times, each time under the lock.
  *
- *     demo_counter URL NAME FILE LOG TIMES        URL "-": without a lock, to see what gets lost
+ *     demo_counter URL NAME FILE LOG TIMES [RETAIN]
+ *
+ * URL "-": without a lock, to see what gets lost. RETAIN, for example 5s: how long the client keeps
+ * the lock between two times.
  *
  * Each line of the log: begin and end in microseconds, fence, who, number before, number after.
  */
@@ -41,8 +44,9 @@ static int add_one(const char* file_name, const char* log_name, long long fence)
   return fclose(log);
 }
 
-static int add_one_guarded(rl_client* client, char** argv, rl_error* err) {
-  rl_lease* lease = rl_acquire(client, argv[2], strlen(argv[2]), 20000, NULL, err);
+static int add_one_guarded(rl_client* client, char** argv, const rl_acquire_options* options,
+                           rl_error* err) {
+  rl_lease* lease = rl_acquire(client, argv[2], strlen(argv[2]), 20000, options, err);
   int result = -1;
   if (lease == NULL) return -1;
   result = add_one(argv[3], argv[4], rl_lease_fence(lease));
@@ -55,21 +59,29 @@ static int add_one_guarded(rl_client* client, char** argv, rl_error* err) {
 int main(int argc, char** argv) {
   rl_error* err = rl_error_new();
   rl_client* client = NULL;
+  rl_acquire_options* options = rl_acquire_options_new();
+  const int is_usage = argc == 6 || argc == 7;
   int result = 0;
-  int left = argc == 6 ? atoi(argv[5]) : 0;
-  if (argc != 6) {
-    fprintf(stderr, "usage: demo_counter URL NAME FILE LOG TIMES\n");
+  int left = is_usage ? atoi(argv[5]) : 0;
+  if (!is_usage) {
+    fprintf(stderr, "usage: demo_counter URL NAME FILE LOG TIMES [RETAIN]\n");
     return 64;
   }
   if (strcmp(argv[1], "-") != 0) {
     client = rl_client_open(argv[1], strlen(argv[1]), NULL, err);
     if (client == NULL) result = -1;
   }
+  if (result == 0 && argc == 7 &&
+      rl_acquire_options_set(options, "retain", 6, argv[6], strlen(argv[6]), err) != RL_OK) {
+    result = -1;
+  }
   while (result == 0 && left-- > 0) {
-    result = client != NULL ? add_one_guarded(client, argv, err) : add_one(argv[3], argv[4], 0);
+    result =
+        client != NULL ? add_one_guarded(client, argv, options, err) : add_one(argv[3], argv[4], 0);
   }
   if (result != 0) fprintf(stderr, "demo_counter: failed. %s\n", rl_error_message(err));
   rl_client_close(client);
+  rl_acquire_options_free(options);
   rl_error_free(err);
   return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

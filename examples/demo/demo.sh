@@ -3,8 +3,9 @@
 # Copyright The redlatch authors
 #
 # demo.sh ROOT: four shell workers and a C program add to the number in a file, first under a lock,
-# then without. One of them is killed while it holds the lock. ROOT is the top of a built tree. The
-# server is an embedded one: the first of them starts it. Exit code 0: everything was as promised.
+# then with two C programs that retain it, then without. One shell worker is killed while it holds
+# the lock. ROOT is the top of a built tree. The server is an embedded one: the first of them starts
+# it. Exit code 0: everything was as promised.
 #
 # Other binaries can be named by REDLATCH_BIN and DEMO_COUNTER.
 set -u
@@ -13,6 +14,7 @@ lock=demo:counter
 ttl_ms=1500
 shell_times=10  # Of each of the four.
 c_times=40
+retain=5s
 expected=$((4 * shell_times + c_times))
 unlocked_tries=3
 
@@ -109,19 +111,42 @@ shell_worker() {
   done
 }
 
+# add_in_c URL [RETAIN]
+add_in_c() {
+  "$counter" "$1" "$lock" "$DEMO_DIR/count" "$DEMO_DIR/log" "$c_times" "${@:2}" \
+    2>>"$DEMO_DIR/errors"
+}
+
+wait_for_lines() {
+  local tries
+  for ((tries = 0; tries < 1000; ++tries)); do
+    [ "$(wc -l <"$DEMO_DIR/log")" -lt "$1" ] || return
+    sleep 0.01
+  done
+  fail "the first C program does not get on"
+}
+
+# start_workers yes|no|retain: with the lock, without, or with the lock and two C programs that
+# retain it. The first of them is alone for a while.
 start_workers() {
-  local with_lock=$1 who c_url=$url
-  [ "$with_lock" = yes ] || c_url=-
+  local with_lock=$1 who c_url=$url option=()
+  [ "$with_lock" != no ] || c_url=-
+  [ "$with_lock" != retain ] || option=("$retain")
+  rm -f "$DEMO_DIR/victim"
   : >"$DEMO_DIR/log"
   echo 00000000 >"$DEMO_DIR/count"
   workers=()
   set -m # Each worker is a process group, so that all of it can be ended.
+  if [ "$with_lock" = retain ]; then
+    add_in_c "$url" "$retain" &
+    workers+=($!)
+    wait_for_lines 10
+  fi
   for who in shell-1 shell-2 shell-3 shell-4; do
     shell_worker "$who" "$with_lock" 2>>"$DEMO_DIR/errors" &
     workers+=($!)
   done
-  "$counter" "$c_url" "$lock" "$DEMO_DIR/count" "$DEMO_DIR/log" "$c_times" \
-    2>>"$DEMO_DIR/errors" &
+  add_in_c "$c_url" "${option[@]}" &
   workers+=($!)
   set +m
 }
@@ -227,7 +252,26 @@ recovery_ms() {
     '$1 > killed { printf "%d", ($1 - killed) / 1000; exit }' "$DEMO_DIR/log"
 }
 
+# Of those that had the lock from the server, no two have fences next to each other.
+local_acquisitions() {
+  awk '$3 == last + 1 { ++count } { last = $3 } END { print count + 0 }' "$DEMO_DIR/log"
+}
+
 seconds() { awk -v ms="$1" 'BEGIN { printf "%.2f s", ms / 1000 }'; }
+
+# check_all TIMES: what is promised of a run with the lock.
+check_all() {
+  local recovered_ms limit_ms=$((ttl_ms + 500)) # The lease, and time for a busy machine to notice.
+  local final recovery
+  recovered_ms=$(recovery_ms)
+  final=$(number_in_file)
+  check "$1 increments made, the file says $final" [ "$final" = "$1" ]
+  check "every fence is higher than the one before" fences_rise
+  check "nobody met anybody else" nobody_met
+  recovery="next holder $(seconds "${recovered_ms:-0}") after the kill"
+  check "$recovery; the lease is $(seconds $ttl_ms)" \
+    [ "${recovered_ms:-$((limit_ms + 1))}" -le "$limit_ms" ]
+}
 
 # ---- the demo ------------------------------------------------------------------------------------
 
@@ -247,17 +291,23 @@ show_rows
 echo
 show_lanes
 echo
-recovered_ms=$(recovery_ms)
-limit_ms=$((ttl_ms + 500)) # The lease, and time for a busy machine to notice its end.
-final=$(number_in_file)
-check "$expected increments made, the file says $final" [ "$final" = "$expected" ]
-check "every fence is higher than the one before" fences_rise
-check "nobody met anybody else" nobody_met
-recovery="next holder $(seconds "${recovered_ms:-0}") after the kill"
-check "$recovery; the lease is $(seconds $ttl_ms)" \
-  [ "${recovered_ms:-$((limit_ms + 1))}" -le "$limit_ms" ]
+check_all "$expected"
 
-printf '\n2. The same without the lock.\n\n'
+cat <<END
+
+2. The same with two C programs that retain the lock until another process wants it, for $retain at
+   most. One of them begins alone.
+
+END
+lock=demo:retained
+start_workers retain
+kill_victim
+wait_for_workers
+check_all $((expected + c_times))
+local_count=$(local_acquisitions)
+check "$local_count of them without the server" [ "$local_count" -gt 0 ]
+
+printf '\n3. The first without the lock.\n\n'
 for ((try = 1; try <= unlocked_tries; ++try)); do
   start_workers no
   wait_for_workers
