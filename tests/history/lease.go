@@ -86,17 +86,17 @@ func leasesOf(h *history, slack int64) []*lease {
 			}
 		}
 	}
-	for _, o := range h.ops {
-		if o.kind == "close" || o.kind == "force" {
-			for _, l := range all {
-				l.takeAway(o)
-			}
-		}
-	}
 	for _, s := range h.looks {
 		for _, l := range byToken[s.token] {
 			if l.owns(s.token, s.fence) && l.grant.process == s.process {
 				l.shown = append(l.shown, evidence{at: s.at, until: s.until, line: s.line})
+			}
+		}
+	}
+	for _, o := range h.ops {
+		if o.kind == "close" || o.kind == "force" {
+			for _, l := range all {
+				l.takeAway(o)
 			}
 		}
 	}
@@ -231,9 +231,12 @@ func (l *lease) judgeModes() {
 	l.believe(s, l.end)
 }
 
-// wasLost: its owner was told so by the server.
+// wasLost: its owner was told so by the server, or saw it before the deadline.
 func (l *lease) wasLost() bool {
-	return slices.ContainsFunc(l.calls, func(o *op) bool { return o.outcome == "lost" })
+	return slices.ContainsFunc(l.calls, func(o *op) bool { return o.outcome == "lost" }) ||
+		slices.ContainsFunc(l.shown, func(e evidence) bool {
+			return e.until == 0 && !e.isEnd && e.at < l.grant.until
+		})
 }
 
 func (l *lease) believe(s span, end int64) {
