@@ -2093,8 +2093,8 @@ RL_API rl_request *rl_leader_watch_start(rl_client *client, const char *name, si
 
 /**
  * Ask the holders of the lock `name` to finish: the holder of a mutex, all readers, all holders of
- * permits, the leader of an election. If there are more than 256 holders, the 256 whose leases end
- * first are asked. Within a second of the answer to a recall, another for the name by this client
+ * permits, the leader of an election. Of more than 256 of them, those whose leases end first are
+ * asked. Within a second of the answer to a recall, another for the name by this client
  * sends nothing, and returns that answer. Calls at the same time are all sent.
  *
  * @param reason  for people, may be empty; at most RL_MAX_REASON_BYTES bytes.
