@@ -342,6 +342,24 @@ func TestCloseGivesRetainedLocksBack(t *testing.T) {
 	is(t, server.ask("EXISTS", "x") == ":0", "it is given back")
 }
 
+func TestARetainedReaderIsTakenByTheNextOne(t *testing.T) {
+	server := startServer(t)
+	client := server.client()
+	first, err := client.RLock(background, "x", redlatch.Retain(patience))
+	must(t, err)
+	must(t, first.Unlock(background))
+	is(t, server.ask("EXISTS", "x") == ":1", "the client keeps it")
+	second, err := client.TryRLock(background, "x", redlatch.Retain(patience))
+	must(t, err)
+	is(t, second.Token() == first.Token(), "no call")
+	is(t, second.Fence() == first.Fence(), "that of the last writer")
+	must(t, second.Unlock(background))
+	writer, err := server.client().Lock(background, "x")
+	must(t, err)
+	is(t, writer.Fence() > second.Fence(), "%d after %d", writer.Fence(), second.Fence())
+	must(t, writer.Unlock(background))
+}
+
 func TestRetainIsRefusedWithTheReason(t *testing.T) {
 	client := startServer(t).client()
 	redlock, err := redlatch.OpenRedlock([]string{"unix:///a", "unix:///b", "unix:///c"})
@@ -352,14 +370,11 @@ func TestRetainIsRefusedWithTheReason(t *testing.T) {
 		"an election, which has a leader as long as a term": func() (*redlatch.Lease, error) {
 			return client.Campaign(background, "x", retain)
 		},
-		"a Redlock, which its nodes could not recall together": func() (*redlatch.Lease, error) {
+		"a Redlock, which is held at several servers": func() (*redlatch.Lease, error) {
 			return redlock.TryLock(background, "x", retain)
 		},
 		"a semaphore, which gives its permits to others": func() (*redlatch.Lease, error) {
 			return client.Semaphore("x", 2, retain).TryAcquire(background, 1)
-		},
-		"a reader, which may have others beside it": func() (*redlatch.Lease, error) {
-			return client.TryRLock(background, "x", retain)
 		},
 		"several names, which are released together": func() (*redlatch.Lease, error) {
 			return client.TryLockAll(background,

@@ -98,7 +98,7 @@ Outcome fill_lock(const rl_client &client, Request &request, const char *name, s
   if (options != nullptr && !options->options.candidate.empty()) {
     return runtime::needs_one_server("an election");
   }
-  auto outcome = refuse_retain(options, "a Redlock", "its nodes could not recall together");
+  auto outcome = refuse_retain(options, "a Redlock", "is held at several servers");
   if (!outcome.ok()) return outcome;
   return take_plain_options(request, options, &runtime::FormatTraits::has_quorum, "a Redlock");
 }

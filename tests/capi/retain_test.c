@@ -180,6 +180,76 @@ static void threads_of_a_client_take_turns(void) {
   for (i = 0; i < THREAD_COUNT; i++) pthread_join(threads[i], NULL);
 }
 
+/* ---- readers --------------------------------------------------------------------------------- */
+
+static rl_lease* acquire_read(rl_client* client, const char* name) {
+  rl_acquire_options* options = with("1m", NULL, NULL);
+  rl_lease* lease = rl_rw_acquire_read(client, name, strlen(name), PATIENCE_MS, options, NULL);
+  rl_acquire_options_free(options);
+  return lease;
+}
+
+static void the_next_reader_needs_no_call(void) {
+  rl_lease* leases[2];
+  rl_lease* lease;
+  int64_t fence, commands;
+  int i;
+  for (i = 0; i < 2; i++) REQUIRE((leases[i] = acquire_read(clients[0], "readers")) != NULL);
+  fence = rl_lease_fence(leases[0]);
+  for (i = 0; i < 2; i++) give_back(leases[i]);
+  commands = command_count();
+  for (i = 0; i < TURNS; i++) {
+    lease = acquire_read(clients[0], "readers");
+    REQUIRE(lease != NULL);
+    CHECK_INT(fence, rl_lease_fence(lease));
+    CHECK_INT(RL_MODE_READ, rl_lease_mode(lease));
+    give_back(lease);
+  }
+  CHECK(command_count() < commands + TURNS / 2);
+  CHECK(!is_free("readers"));
+  lease = rl_acquire(clients[1], TEXT("readers"), PATIENCE_MS, NULL, NULL);
+  REQUIRE(lease != NULL);
+  CHECK(rl_lease_fence(lease) > fence);
+  give_back(lease);
+  CHECK(is_free("readers"));
+}
+
+static atomic_int reading, writing;
+
+static void* read_in_turns(void* argument) {
+  int i;
+  (void)argument;
+  for (i = 0; i < TURNS; i++) {
+    rl_lease* lease = acquire_read(clients[0], "library");
+    if (!CHECK(lease != NULL)) return NULL;
+    atomic_fetch_add(&reading, 1);
+    CHECK_INT(0, atomic_load(&writing));
+    CHECK(rl_lease_fence(lease) > atomic_load(&highest));
+    atomic_fetch_sub(&reading, 1);
+    give_back(lease);
+  }
+  return NULL;
+}
+
+static void readers_let_a_writer_in(void) {
+  pthread_t threads[THREAD_COUNT];
+  size_t i;
+  atomic_store(&highest, 0);
+  for (i = 0; i < THREAD_COUNT; i++) {
+    REQUIRE(pthread_create(&threads[i], NULL, read_in_turns, NULL) == 0);
+  }
+  for (i = 0; i < TURNS; i++) {
+    rl_lease* lease = rl_rw_acquire_write(clients[1], TEXT("library"), PATIENCE_MS, NULL, NULL);
+    if (!CHECK(lease != NULL)) break;
+    CHECK_INT(1, atomic_fetch_add(&writing, 1) + 1);
+    CHECK_INT(0, atomic_load(&reading));
+    CHECK(rl_lease_fence(lease) > atomic_exchange(&highest, rl_lease_fence(lease)));
+    atomic_fetch_sub(&writing, 1);
+    give_back(lease);
+  }
+  for (i = 0; i < THREAD_COUNT; i++) pthread_join(threads[i], NULL);
+}
+
 /* ---- its end --------------------------------------------------------------------------------- */
 
 static void it_ends_by_time(void) {
@@ -310,7 +380,6 @@ static void also_with_resp2(void) {
 static void it_is_refused_with_the_reason(void) {
   static const char* const kinds[][3] = {{"limit", "3", "a semaphore"},
                                          {"id", "me", "an election"},
-                                         {"mode", "read", "a reader"},
                                          {"format", "hash", "another format"}};
   rl_error* err = rl_error_new();
   rl_names* names = rl_names_new();
@@ -326,8 +395,6 @@ static void it_is_refused_with_the_reason(void) {
     rl_acquire_options_free(options);
   }
   options = with("5s", NULL, NULL);
-  CHECK(rl_rw_acquire_read(clients[0], TEXT("refused"), 0, options, err) == NULL);
-  CHECK_HAS("option 'retain' must be 0 for a reader", rl_error_message(err));
   rl_names_add(names, TEXT("a"), RL_MODE_WRITE, NULL);
   rl_names_add(names, TEXT("b"), RL_MODE_WRITE, NULL);
   CHECK(rl_acquire_all(clients[0], names, 0, options, err) == NULL);
@@ -347,6 +414,8 @@ static const struct test tests[] = {
     {"a_try_does_not_get_what_is_in_use", a_try_does_not_get_what_is_in_use},
     {"a_loop_lets_others_in", a_loop_lets_others_in},
     {"threads_of_a_client_take_turns", threads_of_a_client_take_turns},
+    {"the_next_reader_needs_no_call", the_next_reader_needs_no_call},
+    {"readers_let_a_writer_in", readers_let_a_writer_in},
     {"it_ends_by_time", it_ends_by_time},
     {"close_gives_all_back", close_gives_all_back},
     {"a_forced_release_ends_it", a_forced_release_ends_it},

@@ -100,6 +100,21 @@ def test_no_block_without_evidence(world: World, what: str) -> None:
     assert len(client._ask("acquire", token, "x")) == 3
 
 
+def test_a_search_that_found_no_other_library_is_no_evidence(world: World) -> None:
+    client = world.client()
+    world.put("SET", world.lock.w, "p 0 0 150", ms=60_000)
+    token, held = retain(client)
+    assert held.count == BLOCK
+    client.release(token)
+    assert as_held(client.read(client.token(is_recallable=True))).count == 1
+
+
+def test_a_window_is_left_to_other_libraries(world: World) -> None:
+    client = world.client()
+    world.put("SET", world.lock.w, f"p 0 {world.now_us() // 1000} 60000", ms=60_000)
+    as_busy(client.acquire(client.token(is_recallable=True)))
+
+
 def test_downgrade_by_the_fence_of_the_server(world: World) -> None:
     client = world.client()
     token, held = retain(client)

@@ -87,6 +87,14 @@ end
 --@only string hash hash_rw
 if not holder and not window and redis.call('EXISTS', Q) == 0 then
   --@include fragments/take.lua
+  --@end
+  --@only string
+  --@include fragments/may_retain.lua
+  if may_retain then
+    --@include fragments/mint_block.lua
+  end
+  --@end
+  --@only string hash hash_rw
   --@include fragments/granted.lua
 end
 --@end

@@ -40,7 +40,8 @@ if may_pass or is_first or (is_open and not window and redis.call('EXISTS', Q) =
   end
   --@include fragments/take.lua
   --@only string
-  if string.byte(token, @CID_SIZE@ + 1) > @LAST_PLAIN@ and redis.call('EXISTS', Q, W) == 0 then
+  --@include fragments/may_retain.lua
+  if may_retain then
     return {1, number, now, 1}
   end
   --@end
