@@ -188,15 +188,4 @@ COMPOSITE_MUTANTS = (
         ),
         scenario="kRetained",
     ),
-    Mutant(
-        "counted-on",
-        "a reader that becomes the writer has the fences of local hand-offs before",
-        1,
-        Edit(
-            "lock/held_lease.cc",
-            "  handoffs_.count = 0;\n  since_ms_",
-            "  if (!IS_ON) handoffs_.count = 0;\n  since_ms_",
-        ),
-        scenario="kRetained",
-    ),
 )
