@@ -60,7 +60,7 @@ def test_killed_waiters_in_front(
     one = next(names_at(cluster, source, name))
     slot = cluster.slot_of(one)
     holder, live, *victims = (spawn(cluster.url()) for _ in range(2 + -(-count // THREADS)))
-    holder.ok("acquire", name=one, wait=0, ttl_ms=LONG_TTL_MS)
+    holder.ok("acquire", name=one, wait=WAIT_MS, ttl_ms=LONG_TTL_MS)
     for i in range(count):
         victims[i // THREADS].begin(
             "acquire", thread=i % THREADS, lease=i % THREADS, name=one, wait=WAIT_MS,

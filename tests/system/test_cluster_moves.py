@@ -162,7 +162,7 @@ def test_a_waiter_that_no_message_reaches_is_granted_soon(
     source = cluster.primaries[0]
     one = next(names_at(cluster, source, name))
     holder, waiter = spawn(cluster.url()), spawn(cluster.url())
-    holder.ok("acquire", name=one, wait=0, ttl_ms=LONG_TTL_MS)
+    holder.ok("acquire", name=one, wait=WAIT_MS, ttl_ms=LONG_TTL_MS)
     known = set(channels(source))
     pending = waiter.begin("acquire", name=one, wait=WAIT_MS, ttl_ms=LONG_TTL_MS)
     wait_until(lambda: queue_length(source, one) == 1)

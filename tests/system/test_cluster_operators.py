@@ -53,7 +53,7 @@ def test_a_lock_that_an_operator_gives_away(
     its next renewal, and touches nothing of the new holder. A waiter is served in its time, though
     its place may be gone. Method: a holder, a waiter, another client."""
     holder, waiter, other = (spawn(cluster.url()) for _ in range(3))
-    holder.ok("acquire", name=name, wait=0, ttl_ms=TTL_MS)
+    holder.ok("acquire", name=name, wait=WAIT_MS, ttl_ms=TTL_MS)
     do(cluster, name)
     other.ok("acquire", name=name, wait=WAIT_MS, ttl_ms=LONG_TTL_MS)
     token = other.ok("look")["token"]
@@ -78,7 +78,7 @@ def test_a_lock_that_is_given_away_while_it_is_released(
     """Goal: a release whose keys are elsewhere ends within the command timeout, and the lock is
     free. Method: the lease is long, so no renewal is sent between."""
     actor, other = spawn(cluster.url()), spawn(cluster.url())
-    actor.ok("acquire", name=name, wait=0, ttl_ms=LONG_TTL_MS)
+    actor.ok("acquire", name=name, wait=WAIT_MS, ttl_ms=LONG_TTL_MS)
     do(cluster, name)
     reply = actor.call("release")
     assert reply.status in ("RL_OK", "RL_E_LOST"), reply
@@ -91,7 +91,7 @@ def test_a_move_that_is_broken_off_before_a_key_has_moved(
 ) -> None:
     """Goal: that is harmless. Method: STABLE at both nodes, between two renewals."""
     holder, other = spawn(cluster.url()), spawn(cluster.url())
-    holder.ok("acquire", name=name, wait=0, ttl_ms=TTL_MS)
+    holder.ok("acquire", name=name, wait=WAIT_MS, ttl_ms=TTL_MS)
     slot = cluster.slot_of(name)
     source = cluster.owner(slot)
     cluster.begin_classic(slot, cluster.others(slot)[0])
